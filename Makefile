@@ -1,0 +1,34 @@
+# Everything starts here; each target sets up what it needs. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup test lint bench docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) ## virtual environment with yurt and its tools
+
+$(STAMP): pyproject.toml tools/venv.sh
+	@bash tools/venv.sh "$(PYTHON)" "$(VENV)"
+	@touch $(STAMP)
+
+test: $(STAMP) ## lint and all tests, on real Slurm clusters (installs what they need)
+	@$(BIN)/python tools/test.py
+
+lint: $(STAMP) ## ruff, mypy --strict, layers and purity
+	@$(BIN)/python tools/lint.py
+
+bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
+	@$(BIN)/python tools/packages.py
+	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/lab.py
+
+docs: $(STAMP) ## write docs/reference and the README's picture anew from the code
+	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/picture.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

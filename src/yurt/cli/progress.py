@@ -1,0 +1,46 @@
+"""Draws the events of a long operation: a bar on a terminal, lines with -v, else nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from yurt.cli import frame
+from yurt.model.progress import Event, Watch, unwatched
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """A watcher for the operation inside the `with`."""
+    now = frame.current()
+    if now.verbose and not now.json:
+        yield _lines(time.monotonic())
+    elif sys.stderr.isatty() and not (now.json or now.quiet):
+        with _bar() as watch:
+            yield watch
+    else:
+        yield unwatched
+
+
+def _lines(started: float) -> Watch:
+    def watch(event: Event) -> None:
+        print(f"{time.monotonic() - started:7.2f} s  {event.text}", file=sys.stderr, flush=True)
+
+    return watch
+
+
+@contextmanager
+def _bar() -> Iterator[Watch]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def watch(event: Event) -> None:
+            progress.update(task, description=event.text, completed=event.done, total=event.total or None)
+
+        yield watch

@@ -1,0 +1,1 @@
+"""Files of the user's: contexts, project settings, and where they live."""

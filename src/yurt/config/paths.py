@@ -1,0 +1,74 @@
+"""Where yurt keeps a user's files, and how it writes them: aside, then renamed, for their eyes only.
+
+Under sudo the files belong to the person who typed it, not to root.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def config_home() -> Path:
+    """$YURT_CONFIG_HOME, else the platform's folder. Not created here."""
+    return _home("YURT_CONFIG_HOME", "config")
+
+
+def data_home() -> Path:
+    """$YURT_DATA_HOME, else the platform's folder. Not created here."""
+    return _home("YURT_DATA_HOME", "data")
+
+
+def _home(variable: str, kind: str) -> Path:
+    named = os.environ.get(variable)
+    if named:
+        return Path(named).expanduser().absolute()
+    person = invoking_user()
+    if person is not None:
+        import pwd
+
+        below = {"config": ".config", "data": ".local/share"}[kind]
+        return Path(pwd.getpwuid(person[0]).pw_dir) / below / "yurt"
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("yurt") if kind == "config" else platformdirs.user_data_dir("yurt"))
+
+
+def invoking_user() -> tuple[int, int] | None:
+    """(uid, gid) of the person behind sudo, or None where there is none."""
+    if os.geteuid() != 0 or not os.environ.get("SUDO_UID", "").isdigit():
+        return None
+    uid, gid = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "0"))
+    return None if uid == 0 else (uid, gid)
+
+
+def hand_over(path: Path) -> None:
+    """Give a file or folder to the person behind sudo, if there is one."""
+    person = invoking_user()
+    if person is not None:
+        os.chown(path, *person, follow_symlinks=False)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, with any parents it needs."""
+    absent = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(absent):
+        each.mkdir(mode=0o700, exist_ok=True)
+        hand_over(each)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file atomically, mode 0600; a reader sees the old content or the new one."""
+    make_private(path.parent)
+    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        hand_over(Path(aside))
+        os.replace(aside, path)
+    except BaseException:
+        os.unlink(aside)
+        raise

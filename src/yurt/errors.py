@@ -1,0 +1,75 @@
+"""Every error yurt can raise on purpose: whose fault it is, and what the user does next.
+
+Nothing here prints or exits; `yurt.cli.main` turns an error into a message and an exit code.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Fault = Literal["user", "site", "transient", "bug"]
+
+CODES: dict[str, str] = {
+    "usage": "The command line could not be understood.",
+    "config-invalid": "A configuration file holds something yurt cannot use.",
+    "config-unwritable": "A configuration file could not be written.",
+    "context-taken": "A context of that name exists and belongs to the user, so yurt left it alone.",
+    "not-found": "What was named does not exist.",
+    "interrupted": "The user pressed Ctrl-C.",
+    "lab-not-linux": "The lab needs Linux: its hosts are made of Linux namespaces.",
+    "lab-needs-root": "The lab needs root: it makes namespaces, mounts and network links.",
+    "lab-no-namespaces": "The kernel, or the container around yurt, refuses new namespaces or mounts.",
+    "lab-packages-missing": "Debian packages the lab is built from are not installed.",
+    "lab-install-failed": "The package manager could not install what the lab needs.",
+    "lab-disk-low": "Too little free disk for the lab's file systems.",
+    "lab-address-in-use": "The addresses the lab would use belong to something else on this machine.",
+    "lab-busy": "Another yurt is bringing this lab up or down.",
+    "lab-down": "The lab, or the host asked for, is not up.",
+    "lab-boot-failed": "A host or a daemon of the lab did not come up.",
+    "lab-fault-failed": "A fault could not be put in place or healed.",
+    "bug": "Something yurt did not foresee; a report with the traceback was written to a file.",
+}
+"""Each code, with the sentence the reference gives for it."""
+
+
+class YurtError(Exception):
+    """An error with a fault, a code of `CODES`, and a hint that names the next command."""
+
+    fault: ClassVar[Fault] = "bug"
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, code: str, hint: str = "") -> None:
+        if code not in CODES:
+            raise LookupError(f"error code {code!r} is not listed in yurt.errors.CODES")
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.hint = hint
+
+
+class UserError(YurtError):
+    """The request or a file of the user's is wrong. Repeating it unchanged fails again."""
+
+    fault = "user"
+    exit_code = 2
+
+
+class NotFoundError(YurtError):
+    """What the user named does not exist."""
+
+    fault = "user"
+    exit_code = 3
+
+
+class UnreachableError(YurtError):
+    """The site could not be reached or asked. Safe to repeat."""
+
+    fault = "transient"
+    exit_code = 4
+
+
+class RefusedError(YurtError):
+    """The site, or this machine, said no."""
+
+    fault = "site"
+    exit_code = 5

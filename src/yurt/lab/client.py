@@ -1,0 +1,110 @@
+"""What the person using a lab gets: keys, an ssh config of the lab's own, contexts ready to use.
+
+The user's ~/.ssh is never read or written.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from pathlib import Path
+
+from yurt.config import contexts, paths
+from yurt.errors import UserError
+from yurt.lab import cluster_files, keys
+from yurt.lab.instance import Instance
+from yurt.lab.topology import ALICE, CLUSTERS, ClusterSpec, alias, outside_addresses
+from yurt.model.context import Context
+
+
+def make_keys(instance: Instance) -> None:
+    """The keys with which people come from this machine, and the code one of them must type."""
+    paths.make_private(instance.client)
+    for account in {account for spec in CLUSTERS.values() for account in spec.accounts}:
+        keys.ssh_key(instance.client / account.name, f"{account.name}@laptop")
+        for name in (account.name, account.name + ".pub"):
+            paths.hand_over(instance.client / name)
+    keys.code(instance.client / "carol.code")
+
+
+def write_ssh_files(instance: Instance, block: IPv4Network) -> None:
+    paths.write_private(instance.client / "known_hosts", known_hosts(instance).encode())
+    paths.write_private(instance.client / "ssh_config", ssh_config(instance, block).encode())
+
+
+def ssh_config(instance: Instance, block: IPv4Network) -> str:
+    """Every host a user may ssh to, by alias; `-l bob` picks another person and their key."""
+    folder = str(instance.client)
+    lines = [
+        f"# Written by `yurt lab up` for the lab '{instance.name}'; used by: ssh -F {folder}/ssh_config alpha",
+        "Host *",
+        f"  User {ALICE.name}",
+        f'  IdentityFile "{folder.replace("%", "%%")}/%r"',
+        "  IdentitiesOnly yes",
+        f'  UserKnownHostsFile "{folder.replace("%", "%%")}/known_hosts"',
+        "  StrictHostKeyChecking yes",
+        "  ConnectTimeout 15",
+    ]
+    for spec in CLUSTERS.values():
+        for host in spec.of_role("login"):
+            _machine, login = outside_addresses(block, spec, host)
+            lines += [*_entry(alias(spec, host)), f"  HostName {login}"]
+        if spec.node_ssh:
+            for host in spec.of_role("node"):
+                lines += [*_entry(alias(spec, host)), f"  HostName {host.name}", f"  ProxyJump {spec.name}"]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str) -> list[str]:
+    return [f"Host {name}", f"  HostKeyAlias {name}"]
+
+
+def known_hosts(instance: Instance) -> str:
+    lines = []
+    for spec in CLUSTERS.values():
+        for host in (*spec.of_role("login"), *spec.of_role("node")):
+            lines.append(f"{alias(spec, host)} {cluster_files.host_key(instance, spec, host)}")
+    return "\n".join(lines) + "\n"
+
+
+def check_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
+    """Refuse before anything starts if a context of the lab's would replace one of the user's."""
+    there = contexts.load(_file()).contexts
+    for spec in specs:
+        name = instance.context_name(spec.name)
+        if name in there and there[name].lab != instance.name:
+            raise UserError(
+                f"{_file()} has a context '{name}' that is not this lab's",
+                code="context-taken",
+                hint="rename yours, or give the lab another name: yurt lab up --instance mylab",
+            )
+
+
+def write_contexts(instance: Instance, specs: list[ClusterSpec]) -> list[str]:
+    """Add or renew the lab's contexts in contexts.yaml; returns their names."""
+    found = [_context(instance, spec) for spec in specs]
+    contexts.put(_file(), found)
+    return [context.name for context in found]
+
+
+def remove_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
+    """Take this lab's contexts out of contexts.yaml; a user's own of the same name stays."""
+    there = contexts.load(_file()).contexts
+    names = [instance.context_name(spec.name) for spec in specs]
+    contexts.remove(_file(), [name for name in names if name in there and there[name].lab == instance.name])
+
+
+def _context(instance: Instance, spec: ClusterSpec) -> Context:
+    return Context(
+        name=instance.context_name(spec.name),
+        type="slurm",
+        slurm_url=f"{ALICE.name}@{spec.name}",
+        ssh_options=("-F", str(instance.client / "ssh_config")),
+        storage_dir="/lustre/scratch/alice",
+        partition="main",
+        account="lab" if spec.accounting else None,
+        lab=instance.name,
+    )
+
+
+def _file() -> Path:
+    return contexts.default_file()

@@ -1,0 +1,213 @@
+"""Faults that bite the real component: a link down, a host without power, a daemon gone, a disk full.
+
+Each fault has its opposite, and both may be repeated.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from yurt.config import paths
+from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.lab import network, processes
+from yurt.lab.cluster import Cluster, inside
+from yurt.lab.relay import Rules, parse
+from yurt.lab.shell import run
+from yurt.lab.topology import MOUNTS, HostSpec, outside_addresses
+
+if TYPE_CHECKING:
+    from yurt.lab.lab import Lab
+
+FILLER = ".yurt-lab-full"
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A fault as the command line names it."""
+
+    help: str
+    example: str
+    apply: Callable[[Faults, str], None]
+
+
+class Faults:
+    """The faults of one lab. A target is CLUSTER or CLUSTER:HOST, for disks CLUSTER:DISK."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+
+    def cut(self, target: str) -> None:
+        """Take the link to a login host down: packets vanish, nobody is told."""
+        cluster, host = self._login(target)
+        network.set_outside(cluster.pid(host.name), up=False)
+
+    def heal(self, target: str) -> None:
+        """Undo `cut` and `delay`."""
+        cluster, host = self._login(target)
+        block = IPv4Network(self.lab.instance.recall().block)
+        gateway = str(outside_addresses(block, cluster.spec, host)[0]) if cluster.spec.route_out else ""
+        network.set_outside(cluster.pid(host.name), up=True, gateway=gateway)
+        self._end_relay(cluster, host)
+        cluster.service(host.name, "sshd-outside", "start")
+
+    def delay(self, target: str, rules: Rules) -> None:
+        """Put the relay in front of a login host's sshd; later calls change its rules.
+
+        Connections that are open already stay as they are.
+        """
+        cluster, host = self._login(target)
+        pid = cluster.pid(host.name)
+        file = self.rules_file(target)
+        parse(rules.to_json())
+        paths.write_private(file, rules.to_json().encode())
+        if self._relay_pids(cluster, host):
+            return
+        cluster.service(host.name, "sshd-outside", "stop")
+        block = IPv4Network(self.lab.instance.recall().block)
+        listen = f"{outside_addresses(block, cluster.spec, host)[1]}:22"
+        script = str(Path(__file__).with_name("relay.py"))
+        argv = ["nsenter", "--net", "--pid", "-t", str(pid), sys.executable, "-I", script]
+        argv += [listen, f"{cluster.spec.address(host)}:22", str(file)]
+        relay = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        assert relay.stdout is not None
+        if relay.stdout.readline() != b"ready\n":
+            cluster.service(host.name, "sshd-outside", "start")
+            raise RefusedError(f"the relay in front of {target} did not start", code="lab-fault-failed")
+        relay.stdout.close()
+
+    def rules_file(self, target: str) -> Path:
+        """Where the relay of a login host reads its rules; its log lies beside it."""
+        cluster, host = self._login(target)
+        return cluster.folder / "hosts" / host.name / "relay.json"
+
+    def kill_node(self, target: str) -> None:
+        """Pull the plug of a host."""
+        cluster, host = self._host(target)
+        pid = cluster.pids().get(host.name)
+        if pid is not None:
+            processes.kill_hosts([pid])
+
+    def start_node(self, target: str) -> None:
+        """Power a host on again, and wait until Slurm has it back."""
+        cluster, host = self._host(target)
+        self.lab.start_host(cluster.spec.name, host.name)
+
+    def stop_ctld(self, target: str) -> None:
+        self.lab.cluster(target).service("ctl", "ctld", "stop")
+
+    def kill_ctld(self, target: str) -> None:
+        """End slurmctld without letting it save its state."""
+        self.lab.cluster(target).service("ctl", "ctld", "kill")
+
+    def start_ctld(self, target: str) -> None:
+        cluster = self.lab.cluster(target)
+        cluster.service("ctl", "ctld", "start")
+        cluster.wait_ready()
+
+    def stop_dbd(self, target: str) -> None:
+        self._with_accounting(target).service("ctl", "dbd", "stop")
+
+    def start_dbd(self, target: str) -> None:
+        self._with_accounting(target).service("ctl", "dbd", "start")
+
+    def full(self, target: str) -> None:
+        """Fill a disk to its last byte."""
+        pid, folder = self._disk(target)
+        fill = (
+            'cd "$1" || exit 1; left() { echo $(df --output=avail -B1 . | tail -n 1); }; '
+            'fallocate -l "$(left)" "$2" 2> /dev/null; cat /dev/zero >> "$2" 2> /dev/null; [ "$(left)" = 0 ]'
+        )
+        run(inside(pid, ["sh", "-c", fill, "sh", folder, FILLER]), code="lab-fault-failed")
+
+    def free(self, target: str) -> None:
+        """Undo `full`."""
+        pid, folder = self._disk(target)
+        run(inside(pid, ["rm", "-f", f"{folder}/{FILLER}"]), code="lab-fault-failed")
+
+    def link(self, _target: str = "") -> None:
+        """Connect the login hosts of the two clusters."""
+        self.lab.set_link(True)
+
+    def unlink(self, _target: str = "") -> None:
+        """Disconnect the login hosts of the two clusters."""
+        self.lab.set_link(False)
+
+    def _login(self, target: str) -> tuple[Cluster, HostSpec]:
+        cluster_name, _, host_name = target.partition(":")
+        cluster = self.lab.cluster(cluster_name)
+        if not host_name:
+            return cluster, cluster.spec.login
+        cluster, host = self._host(target)
+        if host.role != "login":
+            raise UserError(
+                f"'{target}' is no login host, and only login hosts have a link to the outside",
+                code="usage",
+                hint=f"for example: yurt lab fault cut {cluster_name}",
+            )
+        return cluster, host
+
+    def _host(self, target: str) -> tuple[Cluster, HostSpec]:
+        cluster_name, _, host_name = target.partition(":")
+        cluster = self.lab.cluster(cluster_name)
+        host = cluster.spec.host(host_name)
+        if host is None:
+            names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
+            raise NotFoundError(f"no host '{target}' in the lab", code="not-found", hint=f"name one of {names}")
+        return cluster, host
+
+    def _with_accounting(self, target: str) -> Cluster:
+        cluster = self.lab.cluster(target)
+        if not cluster.spec.accounting:
+            raise UserError(f"{target} has no accounting daemon", code="usage", hint="alpha has one")
+        return cluster
+
+    def _disk(self, target: str) -> tuple[int, str]:
+        """(a process that sees the disk, the disk's folder there)."""
+        cluster_name, _, disk = target.partition(":")
+        cluster = self.lab.cluster(cluster_name)
+        disk = disk or "scratch"
+        if disk in MOUNTS:
+            return cluster.pid(cluster.spec.login.name), MOUNTS[disk]
+        host = cluster.spec.host(disk)
+        if host is not None and host.role == "node":
+            return cluster.pid(disk), "/scratch"
+        names = ", ".join([*MOUNTS, *(node.name for node in cluster.spec.of_role("node"))])
+        raise NotFoundError(
+            f"no disk '{target}' in the lab",
+            code="not-found",
+            hint=f"the disks of {cluster_name} are {names}: yurt lab fault full {cluster_name}:scratch",
+        )
+
+    def _relay_pids(self, cluster: Cluster, host: HostSpec) -> list[int]:
+        file = str(self.rules_file(f"{cluster.spec.name}:{host.name}"))
+        return processes.with_last_argument(file)
+
+    def _end_relay(self, cluster: Cluster, host: HostSpec) -> None:
+        processes.end(self._relay_pids(cluster, host), signal.SIGKILL)
+
+
+KINDS: dict[str, FaultKind] = {
+    "cut": FaultKind("the link to a login host goes dead", "yurt lab fault cut alpha", Faults.cut),
+    "heal": FaultKind("undoes cut and delay", "yurt lab fault heal alpha", Faults.heal),
+    "kill-node": FaultKind("pulls a host's plug", "yurt lab fault kill-node alpha:n1", Faults.kill_node),
+    "start-node": FaultKind("powers a host on again", "yurt lab fault start-node alpha:n1", Faults.start_node),
+    "stop-ctld": FaultKind("stops slurmctld in good order", "yurt lab fault stop-ctld beta", Faults.stop_ctld),
+    "kill-ctld": FaultKind("kills slurmctld: unsaved state is lost", "yurt lab fault kill-ctld beta", Faults.kill_ctld),
+    "start-ctld": FaultKind("starts slurmctld again", "yurt lab fault start-ctld beta", Faults.start_ctld),
+    "stop-dbd": FaultKind("stops the accounting daemon", "yurt lab fault stop-dbd alpha", Faults.stop_dbd),
+    "start-dbd": FaultKind("starts it again", "yurt lab fault start-dbd alpha", Faults.start_dbd),
+    "full": FaultKind("fills a disk to its last byte", "yurt lab fault full alpha:scratch", Faults.full),
+    "free": FaultKind("undoes full", "yurt lab fault free alpha:scratch", Faults.free),
+    "link": FaultKind("connects the clusters' login hosts", "yurt lab fault link", Faults.link),
+    "unlink": FaultKind("disconnects them again", "yurt lab fault unlink", Faults.unlink),
+}
+"""Every fault that takes a target and nothing else; `delay` takes options of its own."""

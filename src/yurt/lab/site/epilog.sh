@@ -1,0 +1,6 @@
+#!/bin/sh
+# After the job's last process on this node: its folder goes.
+case $SLURM_JOB_ID in
+  '' | *[!0-9]*) exit 0 ;;
+esac
+rm -rf "/scratch/job-$SLURM_JOB_ID"

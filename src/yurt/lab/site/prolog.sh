@@ -1,0 +1,4 @@
+#!/bin/sh
+# Before a job starts on a node: a folder of its own on the node's disk.
+folder=/scratch/job-$SLURM_JOB_ID
+mkdir -p -m 700 "$folder" && chown "$SLURM_JOB_UID" "$folder"

@@ -1,0 +1,102 @@
+"""What a lab looks like right now: hosts, daemons, addresses, memory."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.lab import network, processes
+from yurt.lab.topology import CLUSTERS, ClusterSpec, HostSpec, outside_addresses
+
+if TYPE_CHECKING:
+    from yurt.lab.lab import Lab
+
+
+class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    role: str
+    up: bool
+    address: str
+    outside: str
+    daemons: list[str]
+    """Daemons that run."""
+    missing: list[str]
+    """Daemons that should run and do not."""
+    slurm: str
+    """Slurm's word for the node; empty on hosts that are no nodes."""
+    memory: int
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    context: str
+    up: bool
+    hosts: list[HostStatus]
+
+
+class LabStatus(msgspec.Struct, frozen=True, kw_only=True):
+    instance: str
+    folder: str
+    ssh_config: str
+    linked: bool
+    limits: str
+    """How jobs on alpha are held to their memory: v1, v2 (unverified) or none."""
+    clusters: list[ClusterStatus]
+    memory: int
+
+
+def status_of(lab: Lab) -> LabStatus:
+    """A look at the process table and, where a controller is up, at Slurm. Changes nothing."""
+    memory = lab.instance.recall()
+    block = IPv4Network(memory.block) if memory.block else None
+    clusters = [_cluster(lab, spec, block) for spec in CLUSTERS.values()]
+    alpha_login = lab.cluster("alpha").pids().get("login")
+    return LabStatus(
+        instance=lab.instance.name,
+        folder=str(lab.instance.folder),
+        ssh_config=str(lab.instance.client / "ssh_config"),
+        linked=alpha_login is not None and network.wired(alpha_login),
+        limits=memory.limits,
+        clusters=clusters,
+        memory=lab.memory(),
+    )
+
+
+def _cluster(lab: Lab, spec: ClusterSpec, block: IPv4Network | None) -> ClusterStatus:
+    cluster = lab.cluster(spec.name)
+    pids = cluster.pids()
+    uses = processes.use_by_host(pids)
+    states = cluster.node_states() if "ctl" in pids else {}
+    hosts = [_host(spec, host, block, uses.get(host.name), states.get(host.name, "")) for host in spec.hosts]
+    whole = all(host.up and not host.missing for host in hosts)
+    return ClusterStatus(name=spec.name, context=lab.instance.context_name(spec.name), up=whole, hosts=hosts)
+
+
+def _host(
+    spec: ClusterSpec, host: HostSpec, block: IPv4Network | None, use: processes.Use | None, slurm: str
+) -> HostStatus:
+    expected = expected_daemons(spec, host)
+    running = [name for name in expected if use is not None and name in use.names]
+    outside = str(outside_addresses(block, spec, host)[1]) if block is not None and host.role == "login" else ""
+    return HostStatus(
+        name=host.name,
+        role=host.role,
+        up=use is not None,
+        address=str(spec.address(host)),
+        outside=outside,
+        daemons=running,
+        missing=[name for name in expected if name not in running],
+        slurm=slurm,
+        memory=use.memory if use is not None else 0,
+    )
+
+
+def expected_daemons(spec: ClusterSpec, host: HostSpec) -> list[str]:
+    """The daemons of a host that is well."""
+    if host.role == "ctl":
+        return ["munged", "slurmctld", *(["slurmdbd", "mariadbd"] if spec.accounting else [])]
+    if host.role == "login":
+        return ["munged", "sshd"]
+    return ["munged", "slurmd", *(["sshd"] if spec.node_ssh else [])]

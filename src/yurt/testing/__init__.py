@@ -1,0 +1,1 @@
+"""What tests of yurt, and of its plugins, stand on: a lab as a pytest fixture."""

@@ -1,0 +1,110 @@
+"""lab up, down, status, shell, fault: real Slurm clusters on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from yurt.errors import NotFoundError, UserError
+from yurt.lab import Lab, Started
+from yurt.lab.cluster import PATH, Cluster
+from yurt.lab.faults import KINDS
+from yurt.lab.preflight import check_machine
+from yurt.lab.relay import Rules
+from yurt.lab.status import LabStatus, status_of
+from yurt.model.progress import Watch, unwatched
+
+Limits = Literal["auto", "v1", "v2", "none"]
+
+FAULTS = {kind: (about.help, about.example) for kind, about in KINDS.items()}
+"""Each fault that takes a target and nothing else: what it does, an example."""
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What a lab costs while it does nothing."""
+
+    memory: int
+    idle_percent: float
+
+
+class FaultSet(msgspec.Struct, frozen=True):
+    fault: str
+    target: str
+
+
+def up(
+    clusters: Sequence[str] = (),
+    *,
+    name: str = "",
+    install: bool = False,
+    link: bool | None = None,
+    subnet: str = "",
+    limits: Limits = "auto",
+    watch: Watch = unwatched,
+) -> Started:
+    return Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
+
+
+def figures(name: str = "", *, seconds: float = 3) -> Figures:
+    """Memory of the lab now, and the share of one core it uses, measured over some seconds."""
+    lab = Lab(name)
+    before, started = lab.cpu_seconds(), time.monotonic()
+    time.sleep(seconds)
+    share = (lab.cpu_seconds() - before) / (time.monotonic() - started)
+    return Figures(lab.memory(), round(100 * share, 2))
+
+
+def down(clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched) -> None:
+    Lab(name).down(clusters, wipe=wipe, watch=watch)
+
+
+def status(name: str = "") -> LabStatus:
+    return status_of(Lab(name))
+
+
+def shell_command(target: str, *, name: str = "", user: str = "", command: Sequence[str] = ()) -> list[str]:
+    """The command line that opens a shell on a host: by ssh on a login host, from below elsewhere."""
+    check_machine()
+    lab = Lab(name)
+    cluster_name, _, host_name = target.partition(":")
+    cluster = lab.cluster(cluster_name)
+    host = cluster.spec.host(host_name) if host_name else cluster.spec.login
+    if host is None:
+        names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
+        raise NotFoundError(f"no host '{target}' in the lab", code="not-found", hint=f"name one of {names}")
+    pid = cluster.pid(host.name)
+    user = user or ("alice" if host.role == "login" else "root")
+    _check_user(cluster, user)
+    if host.role == "login" and user != "root":
+        alias = cluster.spec.name if host == cluster.spec.login else f"{cluster.spec.name}-{host.name}"
+        tty = [] if command else ["-t"]
+        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias, *command]
+    inside = ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "TERM=xterm-256color", "LANG=C.UTF-8"]
+    if command:
+        return [*inside, "runuser", "-u", user, "--", *command]
+    return [*inside, "script", "-q", "-c", f"runuser -l {user}", "/dev/null"]
+
+
+def _check_user(cluster: Cluster, user: str) -> None:
+    people = ["root", *(account.name for account in cluster.spec.accounts)]
+    if user not in people:
+        raise UserError(
+            f"{cluster.spec.name} has no account '{user}'", code="usage", hint=f"its accounts are {', '.join(people)}"
+        )
+
+
+def fault(kind: str, target: str = "", *, name: str = "") -> FaultSet:
+    """Put one fault in place, or heal one; on return the real component shows it."""
+    check_machine()
+    KINDS[kind].apply(Lab(name).faults, target)
+    return FaultSet(kind, target)
+
+
+def delay(target: str, rules: dict[str, Any], *, name: str = "") -> FaultSet:
+    """Put the relay in front of a login host, or change its rules (the fields of relay.Rules)."""
+    check_machine()
+    Lab(name).faults.delay(target, Rules(**rules))
+    return FaultSet("delay", target)

@@ -1,0 +1,47 @@
+"""Installs the Debian packages that the tests need, where that is allowed; says so where it is not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from yurt.lab import packages
+
+FOR_TESTS = ("valgrind",)
+NEEDED = (*packages.PACKAGES, *FOR_TESTS)
+
+
+def may_be_root() -> bool:
+    """Whether this process is root or can become it without a question."""
+    return os.geteuid() == 0 or (
+        shutil.which("sudo") is not None and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+    )
+
+
+def as_root(argv: list[str]) -> list[str]:
+    return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI", *argv]
+
+
+def main() -> int:
+    missing = packages.missing(NEEDED)
+    if not missing:
+        print(f"setup: all {len(NEEDED)} Debian packages are there")
+        return 0
+    if not may_be_root():
+        print("setup: neither root nor sudo; ask the administrator to run:")
+        print("  apt-get install --no-install-recommends " + " ".join(missing))
+        return 0
+    if os.geteuid() != 0:
+        return subprocess.call(as_root([sys.executable, __file__]))
+    try:
+        packages.install(missing, lambda text: print(f"setup: {text}", flush=True))
+    except packages.InstallError as error:
+        print(f"setup: the packages could not be installed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
