@@ -15,9 +15,14 @@ NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 def may_be_root() -> bool:
     """Whether this process is root or can become it without a question."""
-    return os.geteuid() == 0 or (
-        shutil.which("sudo") is not None and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
-    )
+    if os.geteuid() == 0:
+        return True
+    asked = ["sudo", "-n", "true"]
+    return shutil.which("sudo") is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+def lab_packages_there() -> bool:
+    return not packages.missing()
 
 
 def as_root(argv: list[str]) -> list[str]:

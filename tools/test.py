@@ -22,7 +22,7 @@ def main() -> int:
     if os.geteuid() == 0:
         return subprocess.call([*PYTEST, *sys.argv[1:]])
     plain = subprocess.call([*PYTEST, "-m", "not lab", *sys.argv[1:]])
-    if packages.may_be_root() and not packages.packages.missing():
+    if packages.may_be_root() and packages.lab_packages_there():
         print("test: the lab's tests run as root, by sudo", flush=True)
         as_root = packages.as_root(["env", "PYTHONDONTWRITEBYTECODE=1", *PYTEST])
         return subprocess.call([*as_root, "-m", "lab", "-p", "no:cacheprovider", *sys.argv[1:]]) or plain

@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
         "yurt completion fish > ~/.config/fish/completions/yurt.fish",
     ]
 )
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the script that lets SHELL complete yurt's commands."""
     from click.shell_completion import get_completion_class
@@ -27,4 +27,4 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     script = found(root, {}, "yurt", "_YURT_COMPLETE").source()
-    render.show("completion", {"shell": shell, "script": script}, lambda: print(script))
+    render.show("completion", {"shell": shell, "script": script}, lambda: print(script), asked=True)

@@ -31,7 +31,7 @@ def lab() -> None:
 instance_option = click.option(
     "--instance", metavar="NAME", default="", help="Which lab, if you have several (default: $YURT_LAB, else default)."
 )
-_clusters = click.argument("clusters", nargs=-1, type=click.Choice(CLUSTERS))
+_clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=click.Choice(CLUSTERS))
 
 
 @verb(lab, examples=["yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"])
@@ -55,7 +55,9 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
     if started.limits == "v2":
         frame.current().warnings.append("memory limits use cgroup v2, which has not been verified")
     if started.limits == "none" and "alpha" in started.seconds:
-        frame.current().warnings.append("no usable control groups: jobs on alpha are not held to their memory")
+        frame.current().warnings.append(
+            "no usable control groups: jobs on alpha that pass their memory are killed late, by Slurm itself"
+        )
 
     def for_people() -> None:
         times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(started.seconds.items()))
@@ -96,7 +98,7 @@ def status(instance: str) -> None:
     from yurt.verbs import lab as verbs
 
     found = verbs.status(instance)
-    render.show("lab-status", found, lambda: _print_status(found))
+    render.show("lab-status", found, lambda: _print_status(found), asked=True)
 
 
 def _print_status(found: LabStatus) -> None:

@@ -66,5 +66,5 @@ def _fail(error: Exception, arguments: list[str]) -> int:
 
 def _usage(error: click.ClickException) -> UserError:
     where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "yurt"
-    text = error.format_message().rstrip(".")
+    text = " ".join(error.format_message().split()).rstrip(".")
     return UserError(text[:1].lower() + text[1:], code="usage", hint=f"{where} --help")

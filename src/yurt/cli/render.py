@@ -23,13 +23,17 @@ class Bug(YurtError):
     """An exception nobody foresaw."""
 
 
-def show(kind: str, data: Any, for_people: Callable[[], None]) -> None:
-    """Print a result: one envelope with --json, else whatever `for_people` prints."""
+def show(kind: str, data: Any, for_people: Callable[[], None], *, asked: bool = False) -> None:
+    """Print a result: one envelope with --json, else whatever `for_people` prints.
+
+    What a person `asked` to see is printed with --quiet too; word of what was done is not.
+    """
     now = frame.current()
     if now.json:
         _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": now.warnings})
         return
-    for_people()
+    if asked or not now.quiet:
+        for_people()
     for warning in now.warnings:
         print(f"yurt: warning: {warning}", file=sys.stderr)
 

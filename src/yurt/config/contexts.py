@@ -90,5 +90,6 @@ def _round_trip() -> Any:
 
     parser = YAML(typ="rt")
     parser.width = 4096
+    parser.preserve_quotes = True
     parser.indent(mapping=2, sequence=4, offset=2)
     return parser

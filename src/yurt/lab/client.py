@@ -5,6 +5,7 @@ The user's ~/.ssh is never read or written.
 
 from __future__ import annotations
 
+import shlex
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -34,6 +35,8 @@ def write_ssh_files(instance: Instance, block: IPv4Network) -> None:
 def ssh_config(instance: Instance, block: IPv4Network) -> str:
     """Every host a user may ssh to, by alias; `-l bob` picks another person and their key."""
     folder = str(instance.client)
+    quoted = shlex.quote(f"{folder}/ssh_config").replace("%", "%%")
+    jump = f"ssh -F {quoted} -l %r -W %h:%p"  # ProxyJump would not quote the name of this file
     lines = [
         f"# Written by `yurt lab up` for the lab '{instance.name}'; used by: ssh -F {folder}/ssh_config alpha",
         "Host *",
@@ -50,7 +53,7 @@ def ssh_config(instance: Instance, block: IPv4Network) -> str:
             lines += [*_entry(alias(spec, host)), f"  HostName {login}"]
         if spec.node_ssh:
             for host in spec.of_role("node"):
-                lines += [*_entry(alias(spec, host)), f"  HostName {host.name}", f"  ProxyJump {spec.name}"]
+                lines += [*_entry(alias(spec, host)), f"  HostName {host.name}", f"  ProxyCommand {jump} {spec.name}"]
     return "\n".join(lines) + "\n"
 
 

@@ -106,6 +106,7 @@ class Cluster:
         script = str(Path(__file__).with_name("boot") / "host.sh")
         argv = ["nsenter", "--mount", "-t", str(fabric)]
         argv += ["unshare", "--net", "--cgroup", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
+        argv += _clock_since_boot()
         argv += ["bash", script, str(self.folder), host.name, f"{self.mark}{host.name}"]
         self._launch(host.name, argv, [str(path) for path in joins])
 
@@ -199,3 +200,11 @@ class Cluster:
             if str(self.folder / "images") + "/" not in backing:
                 return
             time.sleep(0.05)
+
+
+def _clock_since_boot() -> list[str]:
+    """A host's uptime starts at zero, or Slurm would not believe that a node was switched off and on."""
+    if not Path("/proc/self/ns/time").exists():
+        return []
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    return ["--time", "--boottime", str(-int(uptime))]

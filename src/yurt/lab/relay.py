@@ -145,6 +145,7 @@ class Relay:
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         for one in both:
             one.cancel()
+        await asyncio.gather(*both, return_exceptions=True)
         for side in (writer, far_writer):
             if connection.cut:
                 _reset(side)

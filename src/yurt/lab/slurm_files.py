@@ -34,7 +34,6 @@ PriorityType=priority/multifactor
 KillWait=5
 UnkillableStepTimeout=30
 CompleteWait=0
-MessageTimeout=20
 MaxJobCount=50000
 SlurmctldTimeout=30
 SlurmdTimeout=30
@@ -47,6 +46,7 @@ Epilog=/etc/slurm/epilog.sh
 """
 
 _ALPHA = """\
+PrologFlags=Contain
 GresTypes=gpu
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=ctl
@@ -79,12 +79,12 @@ PartitionName=short Nodes=ALL MaxTime=00:02:00 DefaultTime=00:01:00 PriorityTier
 
 _LIMITS: dict[Limits, tuple[str, str]] = {
     "v1": (
-        "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\nPrologFlags=Contain\n",
+        "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\n",
         "CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\n"
         "ConstrainSwapSpace=yes\nAllowedSwapSpace=0\nConstrainCores=no\nConstrainDevices=no\n",
     ),
     "v2": (
-        "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\nPrologFlags=Contain\n",
+        "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\n",
         "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainRAMSpace=yes\nConstrainCores=no\nConstrainDevices=no\n",
     ),
     # Without control groups Slurm itself looks now and then, and kills what is over.

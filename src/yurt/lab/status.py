@@ -68,7 +68,8 @@ def _cluster(lab: Lab, spec: ClusterSpec, block: IPv4Network | None) -> ClusterS
     cluster = lab.cluster(spec.name)
     pids = cluster.pids()
     uses = processes.use_by_host(pids)
-    states = cluster.node_states() if "ctl" in pids else {}
+    answers = "ctl" in uses and "slurmctld" in uses["ctl"].names
+    states = cluster.node_states() if answers else {}
     hosts = [_host(spec, host, block, uses.get(host.name), states.get(host.name, "")) for host in spec.hosts]
     whole = all(host.up and not host.missing for host in hosts)
     return ClusterStatus(name=spec.name, context=lab.instance.context_name(spec.name), up=whole, hosts=hosts)

@@ -1,0 +1,23 @@
+"""Counts the instructions a command executes, with valgrind: the same on an idle and a busy machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+
+
+def instructions(argv: Sequence[str]) -> int:
+    """Instructions of one run of `argv`, after a first run that leaves compiled modules behind."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    done = subprocess.run(
+        [*valgrind, *argv], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
+    if found is None:
+        raise RuntimeError(f"valgrind said nothing of instructions: {done.stderr[-200:]}")
+    return int(found.group(1).replace(",", ""))

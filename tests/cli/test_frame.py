@@ -1,0 +1,160 @@
+"""The command line's frame: options on both sides of the verb, envelopes, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pexpect
+import pytest
+
+from tests.conftest import YURT, Yurt
+from yurt.cli import main
+from yurt.cli.frame import Group, Verb
+from yurt.errors import CODES, UserError, YurtError
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command there is, with the words that call it."""
+
+    def walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield words, command
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                assert below is not None
+                yield from walk(f"{words} {name}", below)
+
+    yield from walk("yurt", main.root)
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*pair, id=pair[0]) for pair in commands()])
+def test_each_command_has_help_examples_and_the_global_options(words: str, command: click.Command) -> None:
+    assert isinstance(command, Verb | Group)
+    assert command.help and command.examples
+    assert all(example.startswith("yurt ") or "yurt completion" in example for example in command.examples)
+    names = {name for parameter in command.params for name in parameter.opts}
+    assert {"--json", "--context", "--quiet", "--verbose"} <= names
+    text = command.get_help(click.Context(command, info_name=words))
+    assert "Examples:" in text
+
+
+def test_lines_of_lazy_commands_are_those_of_their_help() -> None:
+    for words, command in commands():
+        if isinstance(command, Group):
+            for name, (_where, line) in command.lazy.items():
+                below = command.get_command(click.Context(command), name)
+                assert below is not None and line.endswith("."), f"{words} {name}"
+
+
+def test_version_and_help(yurt: Yurt) -> None:
+    assert yurt("--version").out.startswith("yurt 0.")
+    assert "Commands:" in yurt("--help").out == yurt("-h").out
+
+
+def test_json_stands_before_or_after_the_verb(yurt: Yurt) -> None:
+    after, before = yurt("completion", "fish", "--json"), yurt("--json", "completion", "fish")
+    assert after.code == before.code == 0
+    assert after.json == before.json
+    assert set(after.json) == {"yurt", "kind", "data", "warnings"}
+    assert after.json["yurt"] == 1 and after.json["kind"] == "completion"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lba"], "did you mean 'lab'"),
+        (["lab", "stauts"], "did you mean 'status'"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+        (["completion"], "missing argument 'SHELL'"),
+        (["lab", "up", "--bogus"], "no such option"),
+        (["lab", "up", "gamma"], "'gamma' is not one of"),
+        (["lab", "status", "--instance", "UPPER"], "is no name for a lab"),
+    ],
+)
+def test_wrong_usage(yurt: Yurt, arguments: list[str], said: str) -> None:
+    plain = yurt(*arguments)
+    assert plain.code == 2 and plain.out == ""
+    assert said in plain.err and len(plain.err.splitlines()) == 2
+    assert "try:" in plain.err and "Traceback" not in plain.err
+    envelope = yurt(*arguments, "--json")
+    assert envelope.code == 2 and envelope.err == ""
+    error = envelope.json["error"]
+    assert error["code"] == "usage" and error["fault"] == "user" and error["hint"]
+
+
+def test_unforeseen_exception_is_a_report_not_a_traceback(tmp_path: Path) -> None:
+    program = (
+        "import sys; from yurt.cli import main, completion\n"
+        "def fail(): raise ZeroDivisionError('what\\nnow')\n"
+        "completion.completion.callback = lambda shell: fail()\n"
+        "sys.exit(main.run(['completion', 'bash']))"
+    )
+    environment = {**os.environ, "YURT_DATA_HOME": str(tmp_path / "data")}
+    argv = [str(Path(YURT).parent / "python"), "-c", program]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 70
+    assert done.stderr.startswith("yurt: a bug in yurt: ZeroDivisionError: what\n") and "Traceback" not in done.stderr
+    report = tmp_path / "data" / "bug-report.txt"
+    assert str(report) in done.stderr and "Traceback" in report.read_text()
+    assert report.stat().st_mode & 0o777 == 0o600 and report.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_colour_only_on_a_terminal(yurt: Yurt, tmp_path: Path) -> None:
+    assert "\033[" not in yurt("bogus").err
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    assert "\033[31m" in str(pexpect.run(f"{YURT} bogus", env=environment, encoding="utf8"))
+    assert "\033[" not in str(pexpect.run(f"{YURT} bogus", env={**environment, "NO_COLOR": "1"}, encoding="utf8"))
+
+
+def test_closed_pipe_and_interrupt() -> None:
+    assert subprocess.run(f"{YURT} completion bash | true", shell=True, capture_output=True, check=True).stderr == b""
+
+
+def test_every_error_names_a_listed_code() -> None:
+    with pytest.raises(LookupError):
+        UserError("x", code="no-such-code")
+    assert all(line.endswith(".") for line in CODES.values())
+
+
+def test_exit_codes_are_the_documented_ones() -> None:
+    def below(kind: type[YurtError]) -> Iterator[type[YurtError]]:
+        yield kind
+        for child in kind.__subclasses__():
+            yield from below(child)
+
+    assert {kind.exit_code for kind in below(YurtError)} <= {2, 3, 4, 5, 70}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(yurt: Yurt, shell: str) -> None:
+    answer = yurt("completion", shell)
+    assert answer.code == 0 and "_YURT_COMPLETE" in answer.out
+
+
+def test_bash_completes_verbs_and_choices(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(YURT).parent}:{os.environ['PATH']}"}
+    script = (
+        'eval "$(yurt completion bash)"; COMP_WORDS=(%s); COMP_CWORD=%d; _yurt_completion yurt; echo "${COMPREPLY[@]}"'
+    )
+
+    def complete(*words: str) -> list[str]:
+        text = script % (" ".join(f'"{word}"' for word in words), len(words) - 1)
+        argv = ["bash", "-c", text]
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    assert complete("yurt", "l") == ["lab"]
+    assert complete("yurt", "lab", "s") == ["status", "shell"]
+    assert "--instance" in complete("yurt", "lab", "up", "--in")
+    assert complete("yurt", "lab", "up", "a") == ["alpha"]
+
+
+def test_json_error_is_one_line(yurt: Yurt) -> None:
+    lines = yurt("bogus", "--json").out.splitlines()
+    assert len(lines) == 1 and json.loads(lines[0])["yurt"] == 1

@@ -1,0 +1,36 @@
+"""Start-up is a feature: held by instruction counts, which do not depend on the machine's mood."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.instructions import instructions
+from tests.conftest import YURT
+
+HEAVY = ("rich", "jinja2", "yaml", "ruamel", "msgspec", "sqlite3", "asyncio", "subprocess", "importlib.metadata")
+
+
+@pytest.mark.parametrize(("argument", "times"), [("--version", 5.0), ("--help", 6.0)])
+def test_start_up_budget(valgrind: str, argument: str, times: float) -> None:
+    bare = instructions([sys.executable, "-c", "pass"])
+    ours = instructions([sys.executable, YURT, argument])
+    assert ours <= times * bare, f"yurt {argument} costs {ours / bare:.2f} times `python -c pass`"
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_nothing_heavy_is_imported(argument: str) -> None:
+    program = (
+        "import sys; from yurt.cli import main; main.run([sys.argv[1]])\n"
+        "print(*sorted(sys.modules), file=sys.stderr, sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, argument], env=os.environ, capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stderr.split())
+    assert "click" in loaded
+    assert not [name for name in HEAVY if name in loaded]
+    assert not [name for name in loaded if name.startswith(("yurt.verbs", "yurt.lab"))]

@@ -1,0 +1,62 @@
+"""The lab as its users see it: ssh to its hosts, jobs, and a pair of eyes that waits."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from yurt.lab import Lab
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+class Ssh:
+    """Runs commands on hosts of a lab, as a person, through the lab's own ssh config."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.config = str(lab.instance.client / "ssh_config")
+
+    def ask(self, host: str, command: str, *, user: str = "alice", timeout: float = 60) -> Answer:
+        argv = ["ssh", "-F", self.config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-l", user, host, command]
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def __call__(self, host: str, command: str, **more: object) -> str:
+        """Standard output of a command that must succeed."""
+        answer = self.ask(host, command, **more)  # type: ignore[arg-type]
+        assert answer.code == 0, answer
+        return answer.out.strip()
+
+    def submit(self, host: str, script: str, options: str = "", *, user: str = "alice") -> str:
+        """The id of a job submitted from the person's scratch folder."""
+        quoted = script.replace("'", "'\\''")
+        command = f"cd /lustre/scratch/{user} && sbatch --parsable {options} --wrap '{quoted}'"
+        return self(host, command, user=user).splitlines()[-1]
+
+    def state(self, host: str, job: str) -> str:
+        """Slurm's word for a job, from its controller."""
+        return self(host, f"scontrol show job {job} | sed -n 's/.*JobState=\\([A-Z_]*\\).*/\\1/p'").splitlines()[-1]
+
+
+@pytest.fixture(scope="session")
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
+
+
+def eventually(what: Callable[[], object], *, seconds: float = 60, pause: float = 0.3) -> None:
+    """Wait until something becomes true; the last answer is shown if it never does."""
+    deadline = time.monotonic() + seconds
+    while not (answer := what()):
+        assert time.monotonic() < deadline, f"still {answer!r} after {seconds} s"
+        time.sleep(pause)

@@ -1,0 +1,166 @@
+"""Each fault bites the real component, and heals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.conftest import Ssh, eventually
+from yurt.errors import NotFoundError, UserError
+from yurt.lab import Lab
+from yurt.lab.relay import Rules
+from yurt.lab.status import status_of
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(autouse=True)
+def whole_lab(lab: Lab) -> Iterator[None]:
+    """Whatever a test broke is whole again for the next one."""
+    yield
+    for target in ("alpha", "beta", "beta:login2"):
+        lab.faults.heal(target)
+    lab.faults.unlink()
+
+
+def test_cut_and_heal(lab: Lab, ssh: Ssh) -> None:
+    lab.faults.cut("alpha")
+    assert ssh.ask("alpha", "true").code == 255
+    assert ssh.ask("beta", "true").code == 0, "the other cluster is not touched"
+    lab.faults.heal("alpha")
+    assert ssh("alpha", "hostname") == "login"
+    assert ssh("alpha", "ip route show default").startswith("default via ")
+
+
+def test_cut_link_stays_silent_and_an_open_session_survives_it(lab: Lab, ssh: Ssh) -> None:
+    argv = ["ssh", "-F", ssh.config, "-o", "BatchMode=yes", "alpha", "echo one; sleep 3; echo two"]
+    session = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert session.stdout is not None
+    assert session.stdout.readline() == "one\n"
+    lab.faults.cut("alpha")
+    time.sleep(4)
+    assert session.poll() is None
+    lab.faults.heal("alpha")
+    assert session.communicate(timeout=60)[0] == "two\n" and session.returncode == 0
+
+
+def test_cut_of_one_login_host_leaves_the_other(lab: Lab, ssh: Ssh) -> None:
+    lab.faults.cut("beta:login2")
+    assert ssh.ask("beta-login2", "true").code == 255
+    assert ssh.ask("beta", "true").code == 0
+
+
+def test_killed_node_loses_its_job_and_comes_back(lab: Lab, ssh: Ssh) -> None:
+    job = ssh.submit("beta", "sleep 300", "-w n2 -o /dev/null")
+    # Slurm takes a younger job for one that is still being started.
+    eventually(lambda: ssh("beta", f"squeue -h -j {job} -o %M").splitlines()[-1] >= "0:22")
+    lab.faults.kill_node("beta:n2")
+    lab.faults.kill_node("beta:n2")
+    assert "n2" not in lab.cluster("beta").pids() and "n1" in lab.cluster("beta").pids()
+    lab.faults.start_node("beta:n2")
+    eventually(lambda: "NODE_FAIL" in ssh("beta", f"scontrol show job {job}"), seconds=20)
+    assert ssh("beta", "cd $SCRATCH && srun -w n2 hostname").splitlines()[-1] == "n2"
+
+
+def test_start_of_one_node_leaves_another_off(lab: Lab) -> None:
+    for node in ("alpha:n1", "alpha:n2"):
+        lab.faults.kill_node(node)
+    lab.faults.start_node("alpha:n1")
+    assert "n1" in lab.cluster("alpha").pids() and "n2" not in lab.cluster("alpha").pids()
+    lab.faults.start_node("alpha:n2")
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_controller_gone_and_back(lab: Lab, ssh: Ssh, way: str) -> None:
+    {"stop": lab.faults.stop_ctld, "kill": lab.faults.kill_ctld}[way]("beta")
+    assert ssh.ask("beta", "timeout 2 sinfo").code == 124
+    broken = next(host for host in status_of(lab).clusters[1].hosts if host.name == "ctl")
+    assert broken.missing == ["slurmctld"]
+    lab.faults.start_ctld("beta")
+    assert ssh("beta", "sinfo -h -o %T").splitlines()[-1] == "idle"
+
+
+def test_accounting_daemon_gone_and_back(lab: Lab, ssh: Ssh) -> None:
+    lab.faults.stop_dbd("alpha")
+    assert "Connection refused" in ssh.ask("alpha", "sacct").err
+    lab.faults.start_dbd("alpha")
+    assert ssh.ask("alpha", "sacct -n").code == 0
+
+
+@pytest.mark.parametrize(
+    ("disk", "path"),
+    [("scratch", "/lustre/scratch/alice"), ("home", "/home/alice"), ("project", "/lustre/project/alice"), ("n1", "")],
+)
+def test_full_disk(lab: Lab, ssh: Ssh, disk: str, path: str) -> None:
+    write = (
+        f"head -c 100000 /dev/zero > {path}/more" if path else "srun -w n1 sh -c 'head -c 9999 /dev/zero > /scratch/m'"
+    )
+    lab.faults.full(f"alpha:{disk}")
+    lab.faults.full(f"alpha:{disk}")
+    answer = ssh.ask("alpha", write)
+    lab.faults.free(f"alpha:{disk}")
+    assert answer.code != 0 and "No space left on device" in answer.err
+    assert ssh.ask("alpha", write).code == 0
+
+
+def test_delay_is_felt(lab: Lab, ssh: Ssh) -> None:
+    def seconds() -> float:
+        started = time.monotonic()
+        ssh("alpha", "true")
+        return time.monotonic() - started
+
+    plain = min(seconds() for _ in range(3))
+    lab.faults.delay("alpha", Rules(delay_ms=150))
+    assert seconds() > plain + 6 * 0.15, "ssh goes to and fro more than three times"
+    lab.faults.heal("alpha")
+    assert seconds() < plain + 6 * 0.15
+
+
+def test_connection_is_cut_at_the_byte_asked_for(lab: Lab, ssh: Ssh) -> None:
+    log = lab.faults.rules_file("alpha").with_suffix(".log")
+    log.unlink(missing_ok=True)
+    for cut_at, direction in ((0, "up"), (1, "up"), (1500, "up"), (777, "down")):
+        lab.faults.delay("alpha", Rules(cut_at=cut_at, direction=direction, connections=1))
+        assert ssh.ask("alpha", "true").code == 255
+        assert ssh.ask("alpha", "true").code == 0, "only one connection was to be cut"
+        eventually(lambda: any(json.loads(line)["cut"] for line in log.read_text().splitlines()))
+        cut = next(row for row in map(json.loads, log.read_text().splitlines()) if row["cut"])
+        assert cut[direction] == cut_at
+        log.unlink()
+
+
+def test_stalled_connection_says_nothing(lab: Lab, ssh: Ssh) -> None:
+    lab.faults.delay("beta", Rules(cut_at=1200, ending="stall"))
+    with pytest.raises(subprocess.TimeoutExpired):
+        ssh.ask("beta", "true", timeout=4)
+
+
+def test_link_between_the_clusters(lab: Lab, ssh: Ssh) -> None:
+    there, back = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
+    assert ssh.ask("alpha", there).code == 255
+    lab.faults.link()
+    assert ssh("alpha", there).splitlines()[-1] == "login1"
+    assert ssh("alpha", there.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
+    assert ssh("beta", back).splitlines()[-1] == "login"
+    assert ssh.ask("alpha", "srun -w n1 ssh -o BatchMode=yes -o ConnectTimeout=3 10.77.100.2 true").code != 0
+    lab.faults.unlink()
+    assert ssh.ask("beta", back).code == 255
+
+
+@pytest.mark.parametrize("target", ["gamma", "alpha:n9", "beta:ctl2"])
+def test_unknown_targets(lab: Lab, target: str) -> None:
+    with pytest.raises(NotFoundError):
+        lab.faults.kill_node(target)
+
+
+def test_faults_that_make_no_sense(lab: Lab) -> None:
+    with pytest.raises(UserError, match="no login host"):
+        lab.faults.cut("alpha:n1")
+    with pytest.raises(UserError, match="no accounting daemon"):
+        lab.faults.stop_dbd("beta")
+    with pytest.raises(NotFoundError, match="no disk"):
+        lab.faults.full("alpha:archive")

@@ -1,0 +1,192 @@
+"""Up, down, killed half-way, side by side: a lab leaves nothing behind and loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import YURT, Called, call
+from tests.lab.conftest import Ssh, eventually
+from yurt.lab import Lab, processes
+
+pytestmark = pytest.mark.lab
+
+
+class Other:
+    """A second lab in folders of its own, while the session's lab is up."""
+
+    def __init__(self, home: Path) -> None:
+        self.environment = {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "da ta, x:y")}
+        self.folder = home / "da ta, x:y" / "lab" / "default"
+        self.contexts = home / "config" / "contexts.yaml"
+
+    def __call__(self, *arguments: str) -> Called:
+        return call("lab", *arguments, environment=self.environment)
+
+    def ssh(self, host: str, command: str) -> subprocess.CompletedProcess[str]:
+        argv = ["ssh", "-F", str(self.folder / "client" / "ssh_config"), "-o", "BatchMode=yes", host, command]
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def other(lab: Lab, tmp_path: Path) -> Iterator[Other]:
+    found = Other(tmp_path)
+    yield found
+    assert found("down", "--wipe").code == 0
+
+
+def traces() -> dict[str, set[str]]:
+    """What a lab could leave behind on this machine."""
+    namespaces = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        for kind in ("net", "mnt", "pid", "uts", "ipc", "cgroup"):
+            try:
+                namespaces.add(os.readlink(process / "ns" / kind))
+            except OSError:
+                continue
+    loops = subprocess.run(["losetup", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True).stdout
+    return {
+        "hosts": set(processes.marked("yurt-lab/")),
+        "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "namespaces": namespaces,
+        "links": {link.name for link in Path("/sys/class/net").iterdir()},
+        "groups": {str(group) for group in Path("/sys/fs/cgroup").glob("*/yurt-lab-*/**/")},
+        "disks": set(loops.splitlines()),
+    }
+
+
+def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
+    before = traces()
+    started = other("up", "-v")
+    assert started.code == 0, started.err
+    assert "ready: alpha" in started.out and "% of a core" in started.out
+    during = traces()
+    assert all(during[kind] - before[kind] for kind in before if kind != "mounts"), "the test sees what a lab makes"
+    assert during["mounts"] == before["mounts"], "the user's mounts are not touched, not even meanwhile"
+    assert other("down").code == 0
+    after = traces()
+    assert {kind: after[kind] - before[kind] for kind in before} == {kind: set() for kind in before}
+    assert other.folder.exists()
+    assert other("down", "--wipe").code == 0
+    assert not other.folder.exists()
+    assert "alpha" not in other.contexts.read_text()
+
+
+def test_restart_keeps_disks_jobs_and_accounting(other: Other) -> None:
+    assert other("up", "alpha").code == 0
+    assert other.ssh("alpha", "echo kept > ~/note; srun true").returncode == 0
+    job = other.ssh("alpha", "sbatch --parsable --hold --wrap true").stdout.strip()
+    assert other("down").code == 0
+    assert other("up", "alpha").code == 0
+    assert other.ssh("alpha", "cat ~/note").stdout == "kept\n"
+    assert other.ssh("alpha", f"squeue -h -j {job} -o %T").stdout == "PENDING\n"
+    eventually(lambda: "COMPLETED" in other.ssh("alpha", "sacct -n").stdout)
+
+
+def test_up_again_changes_nothing(lab: Lab, ssh: Ssh) -> None:
+    before = lab.pids()
+    job = ssh.submit("alpha", "sleep 60", "-o /dev/null")
+    eventually(lambda: ssh.state("alpha", job) == "RUNNING")
+    lab.up()
+    assert lab.pids() == before
+    assert ssh.state("alpha", job) == "RUNNING"
+    ssh("alpha", f"scancel {job}")
+
+
+def test_one_cluster_alone(other: Other) -> None:
+    assert other("up", "beta").code == 0
+    names = {host["name"]: host["up"] for host in other("status", "--json").json["data"]["clusters"][0]["hosts"]}
+    assert not any(names.values()), "alpha was not asked for"
+    assert other.ssh("beta", "sinfo -h -o %T").stdout.splitlines()[-1] == "idle"
+    assert "beta:" in other.contexts.read_text() and "alpha:" not in other.contexts.read_text()
+
+
+@pytest.mark.parametrize("after", [0.15, 0.4, 0.7, 1.0, 1.6, 3.0])
+def test_killed_while_coming_up(other: Other, after: float) -> None:
+    """SIGKILL at some moment of the way up: the next `up` goes on, and `down` cleans up, from there."""
+    before = traces()
+    first = subprocess.Popen(
+        [YURT, "lab", "up", "beta"],
+        env={**os.environ, **other.environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(after)
+    first.kill()
+    first.wait()
+    if after in (0.4, 1.0):
+        assert other("down").code == 0
+        eventually(lambda: not traces()["hosts"] - before["hosts"], seconds=10)
+        assert traces()["groups"] == before["groups"] and traces()["links"] == before["links"]
+    again = other("up", "beta")
+    assert again.code == 0, again.err
+    assert other.ssh("beta", "cd $SCRATCH && srun hostname").returncode == 0
+
+
+def test_hosts_killed_from_outside_are_started_again(other: Other) -> None:
+    assert other("up", "beta").code == 0
+    marks = {mark.rpartition("/")[2]: pid for mark, pid in processes.marked(_mark(other)).items()}
+    for name in ("ctl", "n1"):
+        os.kill(marks[name], signal.SIGKILL)
+    assert other("up", "beta").code == 0
+    os.kill(marks["fabric"], signal.SIGKILL)
+    assert other("up", "beta").code == 0
+    assert other.ssh("beta", "cd $SCRATCH && srun -N2 hostname").returncode == 0
+
+
+def _mark(other: Other) -> str:
+    program = "from yurt.lab import Lab; print(Lab().instance.mark)"
+    environment = {**os.environ, **other.environment}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_two_at_once_do_not_start_it_twice(other: Other) -> None:
+    argv = [YURT, "lab", "up", "beta"]
+    environment = {**os.environ, **other.environment}
+    both = [subprocess.Popen(argv, env=environment, stdout=-1, stderr=-1, text=True) for _ in range(2)]
+    answers = [(each.communicate(timeout=120), each.returncode) for each in both]
+    assert sorted(code for _text, code in answers) == [0, 4]
+    assert any("another yurt" in text[1] for text, code in answers if code == 4)
+
+
+def test_contexts_of_the_user_stay(other: Other) -> None:
+    other.contexts.parent.mkdir()
+    other.contexts.write_text("# mine\ncontexts:\n  beta:  # not the lab's\n    type: slurm\n    slurm_url: me@big\n")
+    refused = other("up", "beta")
+    assert refused.code == 2 and "is not this lab's" in refused.err and "--instance" in refused.err
+    assert not other.folder.exists()
+    mine = other.contexts.read_text()
+    assert other("up", "beta", "--instance", "class2").code == 0
+    written = other.contexts.read_text()
+    assert written.startswith(mine) and "class2-beta:" in written
+    assert other("down", "--wipe", "--instance", "class2").code == 0
+    assert other.contexts.read_text() == mine
+
+
+def test_status_shows_what_is_broken(other: Other) -> None:
+    assert other("up", "beta").code == 0
+    assert other("fault", "kill-node", "beta:n2").code == 0
+    assert other("fault", "stop-ctld", "beta").code == 0
+    text = other("status").out
+    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("beta:")}
+    assert " off" in rows["beta:n2"] and "slurmctld is not running" in rows["beta:ctl"]
+    assert "off" not in rows["beta:n1"] and "slurmd" in rows["beta:n1"]
+
+
+def test_without_control_groups(other: Other) -> None:
+    """The fall-back: a node still lets in only who has a job, and memory is watched by Slurm itself."""
+    started = other("up", "alpha", "--limits", "none")
+    assert started.code == 0 and "no usable control groups" in started.err
+    assert "no active jobs" in other.ssh("alpha-n1", "true").stderr
+    assert other.ssh("alpha", "sbatch -w n1 -o /dev/null --wrap 'sleep 30'").returncode == 0
+    eventually(lambda: other.ssh("alpha-n1", "hostname").stdout == "n1\n", seconds=15)
+    greedy = other.ssh("alpha", "srun --mem=50 python3 -c 'import time; x = bytearray(300 << 20); time.sleep(30)'")
+    assert greedy.returncode != 0 and "exceeded memory limit" in greedy.stderr
