@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from yurt.cli import frame, progress, render
 from yurt.cli.frame import Group, verb
+from yurt.config.paths import as_typed
 
 if TYPE_CHECKING:
     from yurt.lab.status import HostStatus, LabStatus
@@ -63,8 +63,8 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
         times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(started.seconds.items()))
         print(f"ready: {times}, {render.size(started.memory)}")
         print(f"contexts: {', '.join(started.contexts)}")
-        print(f"next:  yurt lab shell alpha{_again(instance)}  (you are alice)")
-        print(f"or:    ssh -F {started.ssh_config} alpha")
+        print(f"next:  yurt lab shell {sorted(started.seconds)[0]}{_again(instance)}  (you are alice)")
+        print(f"or:    ssh -F {as_typed(started.ssh_config)} {sorted(started.seconds)[0]}")
         if frame.current().verbose:
             now = verbs.figures(instance)
             print(f"idle:  {now.idle_percent:.2f} % of a core, {render.size(now.memory)}")
@@ -109,7 +109,7 @@ def _print_status(found: LabStatus) -> None:
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
         f"memory limits {found.limits or 'not decided yet'}"
     )
-    print(f"ssh config: {found.ssh_config}")
+    print(f"ssh config: {as_typed(found.ssh_config)}")
 
 
 def _row(cluster: str, host: HostStatus) -> list[str]:
@@ -137,4 +137,6 @@ def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> in
     if frame.current().json:
         render.show("command", {"argv": argv}, lambda: None)
         return 0
+    import subprocess
+
     return subprocess.call(argv)

@@ -6,7 +6,7 @@ Under sudo the files belong to the person who typed it, not to root.
 from __future__ import annotations
 
 import os
-import tempfile
+import shlex
 from pathlib import Path
 
 
@@ -35,6 +35,15 @@ def _home(variable: str, kind: str) -> Path:
     return Path(platformdirs.user_config_dir("yurt") if kind == "config" else platformdirs.user_data_dir("yurt"))
 
 
+def as_typed(path: str | Path) -> str:
+    """A path as a person would type it in a shell: from ~ where it is at home, quoted where it must be."""
+    home = f"{Path.home()}/"
+    text = str(path)
+    if text.startswith(home):
+        return "~/" + shlex.quote(text[len(home) :])
+    return shlex.quote(text)
+
+
 def invoking_user() -> tuple[int, int] | None:
     """(uid, gid) of the person behind sudo, or None where there is none."""
     if os.geteuid() != 0 or not os.environ.get("SUDO_UID", "").isdigit():
@@ -60,6 +69,8 @@ def make_private(folder: Path) -> None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file atomically, mode 0600; a reader sees the old content or the new one."""
+    import tempfile
+
     make_private(path.parent)
     descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -1,7 +1,4 @@
-"""The Debian packages a lab is built from, and how to install them without starting a service.
-
-Standard library only: `make test` runs this before the virtual environment exists.
-"""
+"""The Debian packages a lab is built from, and how to install them without starting a service."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "iproute2": (),
     "nftables": ("nftables",),
     "e2fsprogs": (),
+    "procps": (),
     "python3": (),
     "git": (),
     "rsync": ("rsync",),

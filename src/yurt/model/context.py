@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 ContextType = Literal["local", "slurm", "kubernetes"]
 
@@ -13,17 +14,17 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     """Where and how to run. `name` is the key in the file and does not stand in the body."""
 
     name: str
-    type: ContextType
-    slurm_url: str | None = None
-    """user@host of the login node, or an alias ssh knows."""
-    ssh_options: tuple[str, ...] = ()
-    """Further arguments for ssh, such as -F with a config of its own."""
-    storage_dir: str | None = None
-    """Where yurt keeps runs on the far side; environment variables are resolved there."""
-    partition: str | None = None
-    account: str | None = None
-    lab: str | None = None
-    """The lab that made this context and may renew or remove it."""
+    type: Annotated[ContextType, Meta(description="What kind of place it is.")]
+    slurm_url: Annotated[str | None, Meta(description="user@host of the login node, or an alias ssh knows.")] = None
+    ssh_options: Annotated[
+        tuple[str, ...], Meta(description="Further arguments for ssh, such as -F with a config of its own.")
+    ] = ()
+    storage_dir: Annotated[
+        str | None, Meta(description="Where yurt keeps runs there; environment variables are resolved there.")
+    ] = None
+    partition: Annotated[str | None, Meta(description="The partition jobs go to unless a run names another.")] = None
+    account: Annotated[str | None, Meta(description="The account jobs are charged to.")] = None
+    lab: Annotated[str | None, Meta(description="The lab that made this context, and may renew or remove it.")] = None
 
 
 class ContextsFile(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -80,12 +81,13 @@ def shell_command(target: str, *, name: str = "", user: str = "", command: Seque
     _check_user(cluster, user)
     if host.role == "login" and user != "root":
         alias = cluster.spec.name if host == cluster.spec.login else f"{cluster.spec.name}-{host.name}"
+        far = [shlex.join(command)] if command else []
         tty = [] if command else ["-t"]
-        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias, *command]
+        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias, *far]
     inside = ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "TERM=xterm-256color", "LANG=C.UTF-8"]
     if command:
         return [*inside, "runuser", "-u", user, "--", *command]
-    return [*inside, "script", "-q", "-c", f"runuser -l {user}", "/dev/null"]
+    return [*inside, "script", "-q", "-e", "-c", f"runuser -l {user}", "/dev/null"]
 
 
 def _check_user(cluster: Cluster, user: str) -> None:

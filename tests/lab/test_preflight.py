@@ -1,0 +1,152 @@
+"""A machine that cannot hold a lab: one sentence, the remedy, and nothing started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import YURT
+from yurt.errors import UserError
+from yurt.lab import cgroups, packages, preflight, processes
+from yurt.lab.instance import Instance
+
+
+class Machine:
+    """Calls `yurt lab up` on this machine as it looks through a prefix command or an environment."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def up(self, *arguments: str, prefix: list[str] | None = None, **environment: str) -> tuple[int, str]:
+        homes = {"YURT_CONFIG_HOME": str(self.home / "config"), "YURT_DATA_HOME": str(self.home / "data")}
+        done = subprocess.run(
+            [*(prefix or []), YURT, "lab", "up", *arguments],
+            env={**os.environ, **homes, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done.returncode, done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    before = processes.marked("yurt-lab/")
+    yield Machine(tmp_path)
+    assert processes.marked("yurt-lab/") == before
+    assert not (tmp_path / "config" / "contexts.yaml").exists()
+
+
+def test_not_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(UserError) as caught:
+        preflight.check_machine()
+    assert caught.value.code == "lab-not-linux" and caught.value.exit_code == 2
+
+
+@pytest.mark.lab
+def test_not_root(machine: Machine) -> None:
+    code, said = machine.up(prefix=["unshare", "--user"])
+    assert (code, said) == (2, "yurt: the lab needs root\n  try: run it as root: sudo yurt lab up\n")
+
+
+@pytest.mark.lab
+def test_no_namespaces(machine: Machine) -> None:
+    code, said = machine.up(prefix=["setpriv", "--bounding-set", "-sys_admin"])
+    assert code == 5 and "does not allow new namespaces" in said and "--privileged" in said
+
+
+@pytest.mark.lab
+def test_packages_missing(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "status").touch()
+    code, said = machine.up(DPKG_ADMINDIR=str(tmp_path))
+    assert code == 2 and "slurmctld" in said and "munge" in said and "yurt lab up --install" in said
+
+
+@pytest.mark.lab
+def test_packages_cannot_be_installed(machine: Machine, tmp_path: Path) -> None:
+    """apt-get that knows no package: its own words reach the user."""
+    (tmp_path / "status").touch()
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    config = tmp_path / "apt.conf"
+    config.write_text(
+        f'Dir::State::status "{tmp_path}/status"; Dir::State::lists "{lists}"; Dir::Etc::sourceparts "/nowhere";\n'
+        f'Dir::Etc::sourcelist "/nowhere"; Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";\n'
+    )
+    code, said = machine.up("--install", DPKG_ADMINDIR=str(tmp_path), APT_CONFIG=str(config))
+    assert code == 5 and "could not be installed: E: Unable to locate package" in said
+
+
+@pytest.mark.lab
+def test_addresses_in_use(machine: Machine) -> None:
+    take = 'ip link set lo up && ip addr add 10.78.0.1/16 dev lo && exec "$@"'
+    code, said = machine.up(prefix=["unshare", "--net", "sh", "-c", take, "sh"])
+    assert code == 2 and "no address of 10.78.0.0/16 is free" in said and "--subnet 10.99.0.0/16" in said
+
+
+@pytest.mark.lab
+def test_too_little_disk(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    small = f'mount -t tmpfs -o size=10m tmpfs {tmp_path}/data && exec "$@"'
+    code, said = machine.up(prefix=["unshare", "--mount", "sh", "-c", small, "sh"])
+    assert code == 5 and "needs 600 MB of disk" in said and "YURT_DATA_HOME" in said
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("subnet", ["10.99.0.0/25", "8.8.0.0/16", "ten", "10.0.0.1/16"])
+def test_bad_subnet(machine: Machine, subnet: str) -> None:
+    code, said = machine.up("--subnet", subnet)
+    assert code == 2 and said.startswith("yurt: --subnet: ") and "for example" in said
+
+
+@pytest.mark.lab
+def test_packages_that_are_installed_start_no_service() -> None:
+    """Debian's own start script, asked while packages are held back, refuses."""
+    for service in ("ssh", "munge"):
+        with packages.services_held_back() as prefix:
+            argv = [*prefix, "/usr/sbin/invoke-rc.d", service, "start"]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert "denied execution of start" in done.stdout + done.stderr
+    assert "yurt" not in (packages.POLICY.read_text() if packages.POLICY.exists() else "")
+
+
+@pytest.mark.lab
+def test_a_policy_left_by_a_killed_install_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    policy = tmp_path / "policy-rc.d"
+    monkeypatch.setattr(packages, "POLICY", policy)
+    with packages.services_held_back():
+        left = policy.read_text()
+    assert not policy.exists()
+    policy.write_text(left)
+    with packages.services_held_back() as prefix:
+        assert prefix == []
+    assert not policy.exists()
+
+
+def test_packages_known_and_unknown() -> None:
+    assert packages.missing(["dpkg", "no-such-package-of-debian"]) == ["no-such-package-of-debian"]
+
+
+def test_control_groups_of_other_machines() -> None:
+    """Debian with systemd mounts some controllers together; a v2-only machine has none of these."""
+    together = "".join(
+        f"cgroup /sys/fs/cgroup/{names} cgroup rw,nosuid,{names} 0 0\n"
+        for names in ("cpu,cpuacct", "memory", "freezer", "cpuset", "devices", "net_cls,net_prio")
+    )
+    found = {tree.options: str(tree.folder) for tree in cgroups.hierarchies(together)}
+    assert found["cpu,cpuacct"] == "/sys/fs/cgroup/cpu,cpuacct" and len(found) == 5
+    assert cgroups.hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n") == []
+
+
+def test_no_two_labs_share_a_name(tmp_path: Path) -> None:
+    one, two = Instance("default", tmp_path / "a"), Instance("default", tmp_path / "b")
+    assert one.tag != two.tag and one.mark != two.mark and one.group != two.group and one.link(0) != two.link(0)
+    assert len(one.link(9)) <= 15

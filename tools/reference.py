@@ -1,0 +1,116 @@
+"""Writes docs/reference from the code. `--check` only tells whether it is up to date."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from yurt.cli import main
+from yurt.errors import CODES
+from yurt.lab import Started
+from yurt.lab.status import LabStatus
+from yurt.model.context import Context
+from yurt.verbs.lab import FaultSet
+
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+
+KINDS: dict[str, tuple[str, Any]] = {
+    "lab-started": ("yurt lab up", Started),
+    "lab-stopped": ("yurt lab down", None),
+    "lab-status": ("yurt lab status", LabStatus),
+    "lab-fault": ("yurt lab fault …", FaultSet),
+    "command": ("yurt lab shell", None),
+    "completion": ("yurt completion", None),
+}
+
+HEAD = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
+
+EXIT_CODES = """\
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the run asked about failed |
+| 2 | wrong usage or configuration |
+| 3 | not found |
+| 4 | the site could not be reached or asked; safe to repeat |
+| 5 | the site, or this machine, refused |
+| 70 | a bug in yurt |
+| 130 | interrupted |
+"""
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    def walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield words, command
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                if below is not None:
+                    yield from walk(f"{words} {name}", below)
+
+    yield from walk("yurt", main.root)
+
+
+def cli_page() -> str:
+    parts = [f"{HEAD}# Commands\n"]
+    for words, command in commands():
+        text = command.get_help(click.Context(command, info_name=words, terminal_width=96, max_content_width=96))
+        parts.append(f"## {words}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def errors_page() -> str:
+    rows = "".join(f"| `{code}` | {line} |\n" for code, line in CODES.items())
+    return f"{HEAD}# Errors and exit codes\n\n{EXIT_CODES}\n| error code | meaning |\n|---|---|\n{rows}"
+
+
+def json_page() -> str:
+    parts = [
+        f"{HEAD}# JSON\n\nEvery verb takes `--json` and prints one envelope on standard output:\n\n"
+        '```json\n{"yurt": 1, "kind": "…", "data": …, "warnings": ["…"]}\n```\n\nor, if it failed,\n\n'
+        '```json\n{"yurt": 1, "error": {"code": "…", "fault": "user|site|transient|bug", '
+        '"message": "…", "hint": "…"}}\n```\n\n'
+        "The number after `yurt` changes only if a reader of the old envelope would break.\n"
+    ]
+    for kind, (words, shape) in KINDS.items():
+        parts.append(f"## {kind}\n\nPrinted by `{words}`.\n")
+        if shape is not None:
+            schema = json.dumps(msgspec.json.schema(shape), indent=1, ensure_ascii=False)
+            parts.append(f"```json\n{schema}\n```\n")
+    return "\n".join(parts)
+
+
+def contexts_page() -> str:
+    properties = msgspec.json.schema(Context)["$defs"]["Context"]["properties"]
+    rows = "".join(f"| `{key}` | {about['description']} |\n" for key, about in properties.items() if key != "name")
+    return (
+        f"{HEAD}# contexts.yaml\n\nIn `$YURT_CONFIG_HOME`, else the platform's configuration folder "
+        "(`~/.config/yurt` on Linux).\n\n```yaml\ncontexts:\n  alpha:\n    type: slurm\n    slurm_url: alice@alpha\n"
+        f"current_context: alpha\n```\n\n| key | meaning |\n|---|---|\n{rows}"
+    )
+
+
+PAGES = {"cli.md": cli_page, "errors.md": errors_page, "json.md": json_page, "contexts.md": contexts_page}
+
+
+def stale() -> list[str]:
+    """Pages that do not say what the code says."""
+    return [
+        name for name, page in PAGES.items() if not (FOLDER / name).exists() or (FOLDER / name).read_text() != page()
+    ]
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(f"stale, run make docs: {', '.join(stale())}" if stale() else 0)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for _name, _page in PAGES.items():
+        (FOLDER / _name).write_text(_page())
+    print(f"docs: wrote {', '.join(PAGES)} in docs/reference")
