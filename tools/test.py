@@ -26,7 +26,7 @@ def main() -> int:
         print("test: the lab's tests run as root, by sudo", flush=True)
         as_root = packages.as_root(["env", "PYTHONDONTWRITEBYTECODE=1", *PYTEST])
         return subprocess.call([*as_root, "-m", "lab", "-p", "no:cacheprovider", *sys.argv[1:]]) or plain
-    print("test: LEFT OUT: every test on real Slurm (marked 'lab'): they need root or sudo and the packages above")
+    print("test: LEFT OUT: every test on real Slurm (marked 'lab'): they need root, or sudo without a question")
     return plain
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 
 from tests.conftest import YURT, Called, call
 from tests.lab.conftest import Ssh, eventually
-from yurt.lab import Lab, processes
+from yurt.lab import Lab, cgroups, processes
 
 pytestmark = pytest.mark.lab
 
@@ -190,3 +193,45 @@ def test_without_control_groups(other: Other) -> None:
     eventually(lambda: other.ssh("alpha-n1", "hostname").stdout == "n1\n", seconds=15)
     greedy = other.ssh("alpha", "srun --mem=50 python3 -c 'import time; x = bytearray(300 << 20); time.sleep(30)'")
     assert greedy.returncode != 0 and "exceeded memory limit" in greedy.stderr
+
+
+def test_version_2_that_does_not_work_is_given_up(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that has version 2 only, and where Slurm cannot use it (here: it is not there)."""
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(cgroups, "detect", lambda: "v2")
+    monkeypatch.setattr(cgroups, "usable", lambda _limits, _group: True)
+    said: list[str] = []
+    second = Lab()
+    try:
+        assert second.up(["alpha"], watch=lambda event: said.append(event.text)).limits == "none"
+        assert any("version 2" in text for text in said)
+    finally:
+        second.down(wipe=True)
+
+
+def test_limits_this_machine_does_not_have(other: Other) -> None:
+    answer = other("up", "alpha", "--limits", "v2")
+    assert answer.code == 2 and "no usable control groups of version 2" in answer.err
+
+
+def test_under_sudo_the_lab_is_the_persons_who_typed_it(lab: Lab) -> None:
+    """`sudo yurt lab up`, then everything else without sudo: the files belong to the person."""
+    person = pwd.getpwnam("nobody")
+    home = Path(tempfile.mkdtemp(prefix="yurt-sudo-"))
+    os.chown(home, person.pw_uid, person.pw_gid)
+    other = Other(home)
+    other.environment |= {"SUDO_UID": str(person.pw_uid), "SUDO_GID": str(person.pw_gid)}
+    try:
+        assert other("up", "beta").code == 0
+        client = other.folder / "client"
+        for path in (other.contexts, other.contexts.parent, client, client / "alice", client / "ssh_config"):
+            assert path.stat().st_uid == person.pw_uid, path
+            assert path.stat().st_mode & 0o077 == 0, path
+        argv = ["setpriv", f"--reuid={person.pw_uid}", f"--regid={person.pw_gid}", "--clear-groups"]
+        argv += ["ssh", "-F", str(client / "ssh_config"), "-o", "BatchMode=yes", "beta", "hostname"]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.stdout.splitlines()[-1] == "login1", done.stderr
+    finally:
+        assert other("down", "--wipe").code == 0
+        shutil.rmtree(home)

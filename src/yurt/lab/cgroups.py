@@ -51,6 +51,17 @@ def detect() -> Limits:
     return "none"
 
 
+def usable(limits: Limits, group: str) -> bool:
+    """Whether groups of that kind can be made here: a container may show them and allow nothing."""
+    try:
+        join_files(limits, f"{group}/probe")
+    except OSError:
+        return False
+    finally:
+        remove(f"{group}/probe")
+    return True
+
+
 def join_files(limits: Limits, group: str) -> list[Path]:
     """Make the group (a path like LAB/alpha/n1) and name the files through which a process joins it."""
     if limits == "none":

@@ -102,7 +102,10 @@ class Cluster:
         self._wait(lambda: (self.folder / "fabric.ready").exists() and "fabric" in self.pids(), "fabric", 20)
 
     def _start_host(self, host: HostSpec, fabric: int, limits: cgroups.Limits) -> None:
-        joins = cgroups.join_files(limits, f"{self.instance.group}/{self.spec.name}/{host.name}")
+        try:
+            joins = cgroups.join_files(limits, f"{self.instance.group}/{self.spec.name}/{host.name}")
+        except OSError as error:
+            raise self._boot_error(host.name, f"got no control group ({error.strerror})") from None
         script = str(Path(__file__).with_name("boot") / "host.sh")
         argv = ["nsenter", "--mount", "-t", str(fabric)]
         argv += ["unshare", "--net", "--cgroup", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]

@@ -71,7 +71,7 @@ class Lab:
             memory = self._settle(wanted_subnet if subnet else None, limits)
             if link is not None:
                 memory.linked = link
-            seconds = self._start(chosen, memory, wanted_subnet, watch)
+            seconds = self._start_or_fall_back(chosen, memory, wanted_subnet, watch)
             self._wire(memory)
             self.instance.remember(memory)
             names = client.write_contexts(self.instance, specs)
@@ -98,8 +98,35 @@ class Lab:
             return memory
         client.make_keys(self.instance)
         cluster_files.make_keys(self.instance)
-        memory.limits = cgroups.detect() if limits == "auto" else limits
+        memory.limits = self._choose_limits(limits)
         return memory
+
+    def _choose_limits(self, asked: str) -> str:
+        found = cgroups.detect()
+        if not cgroups.usable(found, self.instance.group):
+            found = "none"
+        if asked not in ("auto", "none", found):
+            raise UserError(
+                f"this machine has no usable control groups of version {asked[1:]}",
+                code="usage",
+                hint="leave --limits out, and the lab takes what there is",
+            )
+        return found if asked == "auto" else asked
+
+    def _start_or_fall_back(
+        self, chosen: list[Cluster], memory: Memory, subnet: IPv4Network, watch: Watch
+    ) -> dict[str, float]:
+        """Start; if Slurm does not come up with version 2 of the control groups, start without any."""
+        try:
+            return self._start(chosen, memory, subnet, watch)
+        except RefusedError:
+            if memory.limits != "v2":
+                raise
+        watch(Event("no luck with control groups of version 2: once more, without"))
+        for cluster in chosen:
+            cluster.shut_down()
+        memory.limits = "none"
+        return self._start(chosen, memory, subnet, watch)
 
     def _start(self, chosen: list[Cluster], memory: Memory, subnet: IPv4Network, watch: Watch) -> dict[str, float]:
         total = 3 * len(chosen)
