@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,7 @@ def traces() -> dict[str, set[str]]:
         "hosts": set(processes.marked("yurt-lab/")),
         "mounts": set(Path("/proc/self/mountinfo").read_text().splitlines()),
         "namespaces": namespaces,
-        "links": {link.name for link in Path("/sys/class/net").iterdir()},
+        "links": {name for _index, name in socket.if_nameindex()},
         "groups": {str(group) for group in Path("/sys/fs/cgroup").glob("*/yurt-lab-*/**/")},
         "disks": set(loops.splitlines()),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def plug_in_outside(instance: Instance, block: IPv4Network, spec: ClusterSpec, h
 def wait_gone(link: str, *, wait: float = 10) -> None:
     """Wait until a link of a dead host has left this machine; remove it if it will not."""
     deadline = time.monotonic() + wait
-    while Path("/sys/class/net", link).exists():
+    while link in {name for _index, name in socket.if_nameindex()}:
         if time.monotonic() > deadline:
             succeeds(["ip", "link", "del", link])
             return
