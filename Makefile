@@ -24,6 +24,7 @@ lint: $(STAMP) ## ruff, mypy --strict, layers and purity
 bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
 	@$(BIN)/python tools/packages.py
 	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/connection.py
 	@$(BIN)/python benchmarks/lab.py
 
 docs: $(STAMP) ## write docs/reference and the README's picture anew from the code

@@ -9,7 +9,7 @@ import sys
 
 from yurt.lab import packages
 
-FOR_TESTS = ("valgrind",)
+FOR_TESTS = ("valgrind", "tcsh", "fish", "zsh")
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 

@@ -12,15 +12,32 @@ import click
 import msgspec
 
 from yurt.cli import main
+from yurt.config.contexts import Merged
 from yurt.errors import CODES
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.model.context import Context
+from yurt.model.context_keys import ALIASES, EXAMPLES
+from yurt.model.facts import Facts
+from yurt.verbs import context
+from yurt.verbs.context_add import Added
 from yurt.verbs.lab import FaultSet
+from yurt.verbs.login import LoggedIn
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 
 KINDS: dict[str, tuple[str, Any]] = {
+    "contexts": ("yurt context list", context.Contexts),
+    "context": ("yurt context show", context.Shown),
+    "context-resolved": ("yurt context show --resolved", context.Resolved),
+    "context-edited": ("yurt context edit", context.Edited),
+    "context-copied": ("yurt context copy", context.Copied),
+    "context-used": ("yurt context use", context.Used),
+    "contexts-removed": ("yurt context remove", context.Removed),
+    "contexts-imported": ("yurt context import", Merged),
+    "context-added": ("yurt context add", Added),
+    "facts": ("yurt context probe", Facts),
+    "login": ("yurt login", list[LoggedIn]),
     "lab-started": ("yurt lab up", Started),
     "lab-stopped": ("yurt lab down", None),
     "lab-status": ("yurt lab status", LabStatus),
@@ -88,13 +105,26 @@ def json_page() -> str:
 
 
 def contexts_page() -> str:
-    properties = msgspec.json.schema(Context)["$defs"]["Context"]["properties"]
-    rows = "".join(f"| `{key}` | {about['description']} |\n" for key, about in properties.items() if key != "name")
+    schema = msgspec.json.schema(Context)["$defs"]
+    about = {key: each["description"] for key, each in schema["Context"]["properties"].items()}
+    about |= {f"resources.{key}": each["description"] for key, each in schema["Resources"]["properties"].items()}
+    rows = "".join(f"| `{key}` | {line} | {_aliases(key)} | `{EXAMPLES[key]}` |\n" for key, line in about.items())
     return (
         f"{HEAD}# contexts.yaml\n\nIn `$YURT_CONFIG_HOME`, else the platform's configuration folder "
         "(`~/.config/yurt` on Linux).\n\n```yaml\ncontexts:\n  alpha:\n    type: slurm\n    slurm_url: alice@alpha\n"
-        f"current_context: alpha\n```\n\n| key | meaning |\n|---|---|\n{rows}"
+        "current_context: alpha\n```\n\n"
+        "A context is called by its key: letters, digits, `.`, `_` and `-`, with a letter or a digit first. `type` "
+        "must be there, and `slurm_url` where the type is slurm. `local` exists without standing in the file. A file "
+        "of mrunner's loads as it is; the other names are those mrunner used, and its `env` of variables is "
+        "`variables`. A list may be written as one string of words, a mapping as a list or a string of `key=value`. "
+        "Values are read as they are typed, so `12:00:00` and `0123` need no quotes; a bare time is minutes, a bare "
+        "amount of memory MB. `tpu` is refused: yurt runs on no TPUs.\n\n"
+        f"| key | meaning | other names | example |\n|---|---|---|---|\n{rows}"
     )
+
+
+def _aliases(key: str) -> str:
+    return ", ".join(f"`{other}`" for other, real in ALIASES.items() if real == key)
 
 
 PAGES = {"cli.md": cli_page, "errors.md": errors_page, "json.md": json_page, "contexts.md": contexts_page}

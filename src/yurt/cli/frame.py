@@ -33,6 +33,17 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
     return callback
 
 
+def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Contexts a shell may complete a word to; none where their file cannot be read."""
+    try:
+        from yurt.config import contexts
+
+        there = contexts.load(contexts.default_file()).contexts
+    except Exception:
+        return []
+    return [name for name in there if name.startswith(incomplete)]
+
+
 def global_options() -> list[click.Parameter]:
     """Options accepted both before and after the verb."""
 
@@ -40,7 +51,13 @@ def global_options() -> list[click.Parameter]:
         return click.Option(words, expose_value=False, callback=_remember(name), **more)
 
     return [
-        option("--context", name="context", metavar="NAME", help="Where to run, instead of the current context."),
+        option(
+            "--context",
+            name="context",
+            metavar="NAME",
+            shell_complete=context_names,
+            help="Where to run, instead of the current context.",
+        ),
         option("--json", name="json", is_flag=True, help="Print one JSON envelope."),
         option("-q", "--quiet", name="quiet", is_flag=True, help="Print only what was asked for."),
         option("-v", "--verbose", name="verbose", count=True, help="Say more; twice, still more."),

@@ -12,6 +12,8 @@ from yurt.cli.frame import Group
 from yurt.errors import UserError, YurtError
 
 VERBS = {
+    "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
+    "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "lab": ("yurt.cli.lab:lab", "Two real Slurm clusters on this machine: to try, to teach, to test."),
     "completion": ("yurt.cli.completion:completion", "Completion of commands in bash, zsh or fish."),
 }

@@ -12,9 +12,12 @@ from yurt.model.progress import Event, Watch, unwatched
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """A watcher for the operation inside the `with`."""
+def watching(*, asks: bool = False) -> Iterator[Watch]:
+    """A watcher for the operation inside the `with`; one that asks the person gets lines, not a bar."""
     now = frame.current()
+    if asks and not (now.json or now.quiet):
+        yield lambda event: print(event.text, file=sys.stderr, flush=True)
+        return
     if now.verbose and not now.json:
         yield _lines(time.monotonic())
     elif sys.stderr.isatty() and not (now.json or now.quiet):

@@ -1,0 +1,60 @@
+"""What an operation on a site costs through a warm master, beside ssh's own `ssh -S … true`, turn by turn."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+TURNS = 60
+BUDGET = 1.3
+
+
+def seconds(what: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    what()
+    return time.perf_counter() - started
+
+
+def quiet(argv: list[str]) -> None:
+    subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+
+
+def main() -> int:
+    if os.geteuid() != 0:
+        print("connection: left out, it needs the lab and the lab needs root")
+        return 0
+    with tempfile.TemporaryDirectory() as home:
+        os.environ |= {"YURT_CONFIG_HOME": f"{home}/c", "YURT_DATA_HOME": f"{home}/d", "YURT_RUNTIME_DIR": f"{home}/r"}
+        from yurt.hosts import SshHost
+        from yurt.lab import Lab
+
+        lab = Lab()
+        lab.up(["alpha"])
+        try:
+            host = SshHost("alpha", "alice@alpha", ["-F", str(lab.instance.client / "ssh_config")])
+            host.run("true")
+            bare = ["ssh", *host.master.ssh[1:], "-S", str(host.master.socket), host.destination, "true"]
+            plain = ["ssh", *host.master.ssh[1:], host.destination, "true"]
+            rows: dict[str, list[float]] = {"ssh -S … true": [], "yurt, no-op": []}
+            for _turn in range(TURNS):
+                rows["ssh -S … true"].append(seconds(lambda: quiet(bare)))
+                rows["yurt, no-op"].append(seconds(lambda: host.run("true")))
+            rows["ssh true, no master"] = [seconds(lambda: quiet(plain)) for _ in range(5)]
+            yardstick = statistics.median(rows["ssh -S … true"])
+            print(f"\n{'one operation on alpha':26} {'of ssh -S':>9} {'budget':>7}")
+            for name, times in rows.items():
+                budget = f"{BUDGET}" if name == "yurt, no-op" else ""
+                print(f"{name:26} {statistics.median(times) / yardstick:9.2f} {budget:>7}")
+        finally:
+            host.master.close()
+            lab.down(wipe=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Schedulers: what each can be asked, and how to read its answers."""

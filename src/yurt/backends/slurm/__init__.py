@@ -1,0 +1,1 @@
+"""Slurm: scripts and parsers, side by side and pure."""

@@ -1,0 +1,31 @@
+"""What only a compute node knows: the script that runs one tiny job there, and how its answer is read."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from yurt.backends.slurm.probe import sections
+from yurt.model.facts import NodeFacts
+
+REFUSED, PENDING = 5, 6
+"""Exit codes of the script: sbatch refused the job; it did not start in time."""
+
+
+def script() -> str:
+    return files("yurt.backends.slurm").joinpath("deep_probe.sh").read_text()
+
+
+def read(mark: str, text: str) -> NodeFacts:
+    parts = sections(mark, text)
+    rows = [line.split(" ", 1) for line in parts.get("node", [])]
+    single = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] not in ("tool", "disk")}
+    free, _, disk = next((row[1] for row in rows if row[0] == "disk"), "").partition(" ")
+    return NodeFacts(
+        node=single.get("node", ""),
+        internet=single.get("internet") == "yes",
+        ssh=parts.get("ssh", ["no"])[0] == "yes",
+        local_disk=disk,
+        local_free_mb=int(free) // 1024 if free.isdigit() else None,
+        tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool"),
+        tmpdir=single.get("tmpdir", ""),
+    )

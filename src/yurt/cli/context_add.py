@@ -1,0 +1,155 @@
+"""`yurt context add` and `yurt context probe`: a site described by asking it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yurt.cli import frame, progress, render
+from yurt.cli.frame import context_names, verb
+
+if TYPE_CHECKING:
+    from yurt.model.facts import Facts
+
+
+def _ask(question: str, names: Sequence[str]) -> str:
+    answer: str = click.prompt(
+        f"{question} ({', '.join(names)})", type=click.Choice(names), show_choices=False, err=True
+    )
+    return answer
+
+
+@verb(
+    examples=[
+        "yurt context add big --slurm-url alice@login.big.example",
+        "yurt context add big --slurm-url big-alias --account physics --partition gpu",
+        "yurt context add far --slurm-url alice@inner --ssh-option=-J --ssh-option=gate.example",
+    ]
+)
+@click.argument("name")
+@click.option("--slurm-url", required=True, metavar="USER@HOST", help="The login node, or an alias your ssh knows.")
+@click.option("--partition", metavar="NAME", help="Where jobs go (else the site's default).")
+@click.option("--account", metavar="NAME", help="Who pays (else your default there).")
+@click.option("--qos", metavar="NAME", help="Quality of service.")
+@click.option("--storage-dir", metavar="DIR", help="Where yurt keeps runs there (else $SCRATCH).")
+@click.option("--ssh-option", "ssh_options", multiple=True, metavar="WORD", help="A further word for ssh (repeatable).")
+@click.option("--ssh-command", metavar="COMMAND", help="The program to call instead of ssh.")
+@click.option("--probe/--no-probe", default=True, help="Ask the site first (the default), or write what is given.")
+@click.option("--use", is_flag=True, help="Make it the current context.")
+def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe: bool, use: bool, **keys: Any) -> None:
+    """Connect to a cluster, look at it, and write a complete context NAME for it."""
+    import shlex
+
+    from yurt.config import contexts
+    from yurt.model.context import Context
+    from yurt.verbs import context_add as verbs
+
+    contexts.check_name(name)
+    given = {key: value for key, value in keys.items() if value is not None}
+    program = tuple(shlex.split(ssh_command)) if ssh_command else ()
+    wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
+    person = sys.stdin.isatty() and sys.stderr.isatty() and not frame.current().json
+    with progress.watching(asks=person) as watch:
+        added = verbs.add(wanted, look=probe, use=use, ask=_ask if person else None, watch=watch)
+
+    def for_people() -> None:
+        if added.facts is not None:
+            print_facts(added.facts)
+            print()
+        print(f"context '{name}' added" + (", and it is the current one" if added.current else ""))
+        print(f"next:  yurt context show {name}")
+
+    render.show("context-added", added, for_people)
+
+
+@verb(examples=["yurt context probe", "yurt context probe alpha --deep"])
+@click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
+@click.option("--deep", is_flag=True, help="Run a job of a few seconds to learn what only a node knows.")
+@click.option("--internet", metavar="HOST:PORT", default="", help="What --deep tries to reach (example.com:443).")
+@click.option("--patience", metavar="SECONDS", type=click.IntRange(5, 3600), default=120, help="How long --deep waits.")
+def probe(name: str, deep: bool, internet: str, patience: int) -> None:
+    """Ask the site of context NAME (the current one) what it is like, and keep the answer for a week."""
+    from yurt.config import contexts
+    from yurt.verbs import site
+
+    context = contexts.named(name or contexts.current_name(frame.current().context))
+    with progress.watching() as watch:
+        if deep:
+            found = site.ask_node(context, internet=internet or site.INTERNET, patience=patience, watch=watch)
+        else:
+            found = site.ask(context, watch=watch)
+    render.show("facts", found, lambda: print_facts(found), asked=True)
+
+
+def print_facts(facts: Facts) -> None:
+    """A site in a dozen lines."""
+    where = f"{facts.user}@{facts.host}"
+    print(f"{where}: Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else f"{where}: no Slurm")
+    if facts.partitions:
+        rows = [_partition_row(each) for each in facts.partitions]
+        render.table(["partition", "limit", "default", "grace", "nodes", "cpus", "memory", "gpus"], rows)
+    lines = {
+        "accounting": "yes" if facts.accounting else "no",
+        "accounts": ", ".join(f"{each.name} ({', '.join(each.qos)})" for each in facts.accounts),
+        "qos": ", ".join(
+            each.name + (f" (at most {each.max_submit} jobs)" if each.max_submit else "") for each in facts.qos
+        ),
+        "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
+        "requeue": "yes" if facts.requeue else f"no: {facts.requeue_refusal}",
+        "from home": "may submit" if not facts.home_refusal else f"refused: {facts.home_refusal}",
+        "storage": ", ".join(f"{each.name} {each.path} ({_space(each.free_mb)} free)" for each in facts.tiers),
+        "modules": facts.modules or "none",
+        "tools": ", ".join(facts.tools),
+    }
+    if facts.node is not None:
+        node = facts.node
+        lines["a node"] = (
+            f"{node.node}: internet {'yes' if node.internet else 'no'}, ssh {'yes' if node.ssh else 'no'}, "
+            f"local disk {node.local_disk or 'none'} ({_space(node.local_free_mb)} free)"
+        )
+    for name, text in lines.items():
+        if text:
+            print(f"{name:11} {text}")
+    print(f"{'seen':11} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
+
+
+def _partition_row(each: Any) -> list[str]:
+    kinds = each.nodes
+    gpus = ", ".join(sorted({f"{kind.gpu_type or 'gpu'}:{kind.gpus}" for kind in kinds if kind.gpus}))
+    preempt = f"{each.preempt}, {each.grace_seconds} s" if each.preempt else ""
+    return [
+        each.name + ("*" if each.default else ""),
+        _time(each.max_minutes),
+        _time(each.default_minutes),
+        preempt,
+        str(sum(kind.count for kind in kinds)),
+        _range([kind.cpus for kind in kinds]),
+        _range([kind.memory_mb // 1000 for kind in kinds], " GB"),
+        gpus,
+    ]
+
+
+def _range(values: list[int], unit: str = "") -> str:
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    return f"{low}{unit}" if low == high else f"{low}-{high}{unit}"
+
+
+def _time(minutes: int | None) -> str:
+    if minutes is None:
+        return "none"
+    days, rest = divmod(minutes, 1440)
+    hours, left = divmod(rest, 60)
+    parts = [f"{days} d" if days else "", f"{hours} h" if hours else "", f"{left} min" if left else ""]
+    return " ".join(part for part in parts if part) or "0 min"
+
+
+def _space(megabytes: int | None) -> str:
+    if megabytes is None:
+        return "?"
+    return f"{megabytes / 1000:.1f} GB" if megabytes >= 1000 else f"{megabytes} MB"

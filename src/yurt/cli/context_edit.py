@@ -1,0 +1,84 @@
+"""`yurt context edit`: one context in the user's editor."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import context_names, verb
+from yurt.errors import UserError
+
+if TYPE_CHECKING:
+    from yurt.verbs.context import Edited
+
+
+@verb(examples=["yurt context edit", "yurt context edit big"])
+@click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
+def edit(name: str) -> None:
+    """Change a context (the current one, if none is named) in $VISUAL, $EDITOR or vi."""
+    import tempfile
+
+    from yurt.config.contexts import current_name
+    from yurt.verbs import context as verbs
+
+    name = name or current_name(frame.current().context)
+    was = verbs.text(name)
+    file = Path(tempfile.mkdtemp(prefix="yurt-")) / f"{name}.yaml"  # a folder only its owner can enter
+    file.touch(mode=0o600)
+    file.write_text(was)
+    try:
+        done = _edited(name, file, was)
+    except UserError as error:
+        if file.read_text() != was:
+            error.hint = f"yurt context edit {name}; your text is kept in {file}"
+            raise
+        _clean(file)
+        raise
+    _clean(file)
+    said = f"{name} changed" if done.changed else f"{name} is as it was; nothing was written"
+    render.show("context-edited", done, lambda: print(said))
+
+
+def _edited(name: str, file: Path, was: str) -> Edited:
+    """Let the user edit until the text is right, or they have had enough."""
+    from yurt.verbs import context as verbs
+
+    while True:
+        _open(file)
+        try:
+            return verbs.edit(name, file.read_text(), was=was)
+        except UserError as error:
+            if error.code != "config-invalid" or not _again(error):
+                raise
+
+
+def _again(error: UserError) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or frame.current().json:
+        return False
+    render.error(error, as_json=False)
+    return click.confirm("edit again?", default=True, err=True)
+
+
+def _open(file: Path) -> None:
+    import shlex
+    import subprocess
+
+    from yurt.config.faults import editor
+
+    try:
+        code = subprocess.call([*shlex.split(editor()), str(file)])
+        problem = f"ended with {code}" if code else ""
+    except (OSError, ValueError) as error:
+        problem = f"could not be started: {error}"
+    if problem:
+        raise UserError(f"the editor '{editor()}' {problem}", code="editor-failed", hint="export EDITOR=nano")
+
+
+def _clean(file: Path) -> None:
+    import shutil
+
+    shutil.rmtree(file.parent, ignore_errors=True)

@@ -1,0 +1,36 @@
+"""`yurt login [CONTEXT…]`: answer a site's questions once; every other verb uses the connection."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import context_names, verb
+
+
+@verb(examples=["yurt login", "yurt login alpha beta", "yurt login alpha --close"])
+@click.argument("contexts", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
+@click.option("--close", is_flag=True, help="End the connection instead.")
+def login(contexts: tuple[str, ...], close: bool) -> None:
+    """Open the connection to each CONTEXT (the current one, if none is named).
+
+    The only verb that may ask you something: a passphrase, a code, whether a host key is right.
+    The connection stays for twelve hours after its last use.
+    """
+    from yurt.config import contexts as config
+    from yurt.verbs import login as verbs
+
+    now = frame.current()
+    names = contexts or (config.current_name(now.context),)
+    wanted = [config.named(name) for name in names]
+    may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
+    done = [verbs.logout(each) if close else verbs.login(each, may_prompt=may_prompt) for each in wanted]
+
+    def for_people() -> None:
+        for each in done:
+            state = "closed" if close else "connected" if each.opened else "was connected already"
+            print(f"{each.context}: {state} ({each.destination})")
+
+    render.show("login", done, for_people)

@@ -1,0 +1,46 @@
+"""Probed facts of each context, kept beside contexts.yaml with the date they were seen."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from yurt.config import paths
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+
+WEEK = 7 * 24 * 3600.0
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Facts, and the address they were seen at: another address is another site."""
+
+    slurm_url: str | None
+    facts: Facts
+
+
+def file_of(name: str) -> Path:
+    return paths.config_home() / "facts" / f"{name}.json"
+
+
+def load(context: Context, *, now: float | None = None) -> Facts | None:
+    """What is known of a context; None if nothing, too old, or of another address."""
+    try:
+        kept = msgspec.json.decode(file_of(context.name).read_bytes(), type=Kept)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    if kept.slurm_url != context.slurm_url:
+        return None
+    age = (time.time() if now is None else now) - kept.facts.probed_at
+    return kept.facts if 0 <= age < WEEK else None
+
+
+def save(context: Context, facts: Facts) -> None:
+    paths.write_private(file_of(context.name), msgspec.json.encode(Kept(context.slurm_url, facts)))
+
+
+def forget(name: str) -> None:
+    """The site said otherwise, or the context is gone: ask anew next time."""
+    file_of(name).unlink(missing_ok=True)

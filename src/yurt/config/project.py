@@ -1,0 +1,131 @@
+"""The project a user works in: the folder with a yurt.yaml, or a pyproject.toml with [tool.yurt], and its settings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yurt.config import faults
+from yurt.config.contexts import own_lines
+from yurt.config.contexts_text import text_of
+from yurt.model.context_check import Fault, check_body
+
+KEYS = (
+    "name",
+    "partition",
+    "account",
+    "qos",
+    "time",
+    "ntasks",
+    "resources",
+    "modules_to_load",
+    "after_module_load_cmd",
+    "venv",
+    "conda",
+    "env",
+    "variables",
+    "container",
+    "exclude",
+    "paths_to_copy",
+    "sbatch_options",
+    "nodelist",
+    "exclude_nodes",
+    "tags",
+    "requirements_file",
+    "cmd_type",
+)
+"""What a project may set: its name, and settings that are keys of a context too."""
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A folder and what its file says."""
+
+    folder: Path
+    file: Path
+    name: str
+    settings: dict[str, Any]
+    lines: dict[str, int]
+
+
+def find(start: Path | None = None) -> Project | None:
+    """The project around a folder (the working folder), or None. UserError tells every fault of its file.
+
+    The home folder and what is above it hold no project, unless one starts there.
+    """
+    start = (start or Path.cwd()).absolute()
+    for folder in (start, *start.parents):
+        if folder != start and folder == Path.home():
+            return None
+        found = _in_yaml(folder / "yurt.yaml") or _in_toml(folder / "pyproject.toml")
+        if found is not None:
+            return found
+    return None
+
+
+def _in_yaml(file: Path) -> Project | None:
+    if not file.is_file():
+        return None
+    import yaml
+
+    from yurt.config import yaml_text
+
+    text = text_of(file)
+    try:
+        document, lines, twice = yaml_text.parse_with_lines(text)
+    except yaml.YAMLError as error:
+        line, problem = yaml_text.syntax_fault(text, error)
+        raise faults.error(file, [Fault((), problem)], {(): line}) from None
+    found = [Fault(path, f"stands twice, in lines {one} and {two}; keep one") for path, one, two in twice]
+    return _checked(file, document, (), lines, found)
+
+
+def _in_toml(file: Path) -> Project | None:
+    if not file.is_file() or "yurt" not in (text := text_of(file)):
+        return None
+    import tomllib
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        where = int(line[1]) if line else text.count("\n") + 1
+        raise faults.error(file, [Fault((), f"is not valid TOML: {error}")], {(): where}) from None
+    tool = document.get("tool")
+    if not isinstance(tool, dict) or "yurt" not in tool:
+        return None
+    return _checked(file, tool["yurt"], ("tool", "yurt"), _toml_lines(text), [])
+
+
+def _toml_lines(text: str) -> dict[tuple[str, ...], int]:
+    """The line of every table and every key written as usual; tomllib does not tell."""
+    found: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if head := re.match(r"\s*\[+\s*([\w.\"' -]+?)\s*\]", line):
+            table = _toml_path(head[1])
+            found.setdefault(table, number)
+        elif key := re.match(r"\s*([\w.\"'-]+(?:\s*\.\s*[\w\"'-]+)*)\s*=", line):
+            found.setdefault((*table, *_toml_path(key[1])), number)
+    return found
+
+
+def _toml_path(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
+
+
+def _checked(
+    file: Path, body: Any, prefix: tuple[str, ...], lines: dict[tuple[str, ...], int], found: list[Fault]
+) -> Project:
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise faults.error(file, [Fault(prefix, "must be a mapping of settings", "partition: main")], lines)
+    settings, wrong = check_body(body, KEYS, "a project", prefix)
+    if wrong or found:
+        raise faults.error(file, [*wrong, *found], lines)
+    name = settings.pop("name", file.parent.name)
+    own = {path[len(prefix) :]: line for path, line in lines.items() if path[: len(prefix)] == prefix}
+    return Project(file.parent, file, name, settings, own_lines(body, own))

@@ -1,0 +1,216 @@
+"""Changes to the text of a contexts file that touch nothing but what they are about. Pure.
+
+A context's text is its own lines and the comments indented under it; comments above it stay where they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from yurt.config import yaml_text
+
+STEP = "  "
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Where one context stands in the text, and what is in its lines."""
+
+    key: tuple[int, int]
+    start: int
+    end: int
+    body: int
+    """Where the lines of its body begin; -1 if the body is not made of whole lines."""
+
+
+def blocks(text: str) -> dict[str, Block]:
+    """Every context in a text whose `contexts` are in block style."""
+    found = _section(text, "contexts")
+    if found is None or not _is_block(found[1]):
+        return {}
+    pairs = found[1].value
+    ends = [key.start_mark.index for key, _value in pairs[1:]] + [found[1].end_mark.index]
+    return {key.value: _block(text, key, value, end) for (key, value), end in zip(pairs, ends, strict=True)}
+
+
+def _block(text: str, key: Any, value: Any, limit: int) -> Block:
+    start = text.rfind("\n", 0, key.start_mark.index) + 1
+    indent = key.start_mark.index - start
+    end = text.rfind("\n", 0, limit) + 1 if limit < len(text) else len(text)
+    while end > start and _stands_above(line := _last_line(text, end), indent):
+        end -= len(line)
+    body = -1
+    if _is_block(value) and value.start_mark.index > key.end_mark.index:
+        body = text.find("\n", key.end_mark.index) + 1
+    return Block((key.start_mark.index, key.end_mark.index), start, end, body)
+
+
+def _last_line(text: str, end: int) -> str:
+    return text[text.rfind("\n", 0, end - 1) + 1 : end]
+
+
+def _stands_above(line: str, indent: int) -> bool:
+    """Whether a line is empty or a comment that belongs to what follows it."""
+    bare = line.strip()
+    return not bare or (bare.startswith("#") and len(line) - len(line.lstrip()) <= indent)
+
+
+def _is_block(node: Any) -> bool:
+    return isinstance(getattr(node, "value", None), list) and not node.flow_style and node.id == "mapping"
+
+
+def _section(text: str, name: str) -> tuple[Any, Any] | None:
+    """The key and the value of a top-level key."""
+    root = yaml_text.compose(text)
+    pairs = root.value if root is not None and root.id == "mapping" else []
+    return next(((key, value) for key, value in pairs if key.value == name), None)
+
+
+def in_block_style(text: str) -> str:
+    """The text with `contexts` on lines of its own, so that one of them can be changed alone; else ValueError."""
+    root = yaml_text.compose(text)
+    section = _section(text, "contexts")
+    flow = section is not None and getattr(section[1], "flow_style", False) and section[1].value
+    if root is None or (_is_block(root) and not flow):
+        return text
+    import io
+
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    writer = YAML(typ="rt")
+    writer.width = 1 << 30
+    writer.preserve_quotes = True
+    try:
+        document = writer.load(text)
+    except YAMLError as error:
+        raise ValueError("written in a way that cannot be put on lines") from error
+    document.fa.set_block_style()
+    if flow:
+        document["contexts"].fa.set_block_style()
+    made = io.StringIO()
+    writer.dump(document, made)
+    return made.getvalue()
+
+
+def _own(there: dict[str, Block], name: str) -> Block:
+    if name not in there:
+        raise ValueError(f"{name} has no lines of its own")
+    return there[name]
+
+
+def body_of(text: str, name: str) -> str:
+    """The lines of a context's body, from its own left edge; empty if they are not lines of its own."""
+    block = blocks(text).get(name)
+    if block is None or block.body < 0:
+        return ""
+    step = _step(text, block)
+    lines = text[block.body : block.end].split("\n")
+    return "\n".join(line.removeprefix(step) if line.startswith(step) else line.lstrip(" ") for line in lines)
+
+
+def put(text: str, name: str, body: str) -> tuple[str, int]:
+    """Give a context this body, in place where it exists, else after the others; also tells where the body begins."""
+    text = _with_section(_ended(in_block_style(text)))
+    there = blocks(text)
+    block = there.get(name)
+    if block is not None and block.body >= 0:
+        start, end = block.body, block.end
+        head, step = "", _step(text, block)
+    else:
+        at, indent = _after_last(text, there)
+        start, end = (at, at) if block is None else (block.start, block.end)
+        head, step = f"{indent}{_key(name)}:\n", indent + STEP
+    return text[:start] + head + _indented(_ended(body), step) + text[end:], start + len(head)
+
+
+def _step(text: str, block: Block) -> str:
+    """The indent of the body's keys."""
+    lines = text[block.body : block.end].split("\n")
+    first = next(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return first[: len(first) - len(first.lstrip())]
+
+
+def _indented(text: str, by: str) -> str:
+    return re.sub(r"^(?=[^\n])", by, text, flags=re.MULTILINE)
+
+
+def copy(text: str, source: str, target: str) -> str:
+    """Add the lines of one context once more, under another name."""
+    text = _ended(in_block_style(text))
+    there = blocks(text)
+    block = _own(there, source)
+    lines = text[block.start : block.key[0]] + _key(target) + text[block.key[1] : block.end]
+    section = _section(text, "contexts")
+    assert section
+    body = next(value for key, value in section[1].value if key.value == source)
+    for key, value in body.value if block.body >= 0 else []:
+        if key.value in ("name", "context_name"):
+            tail = block.end - value.end_mark.index
+            lines = lines[: -tail - (value.end_mark.index - value.start_mark.index)] + _key(target) + lines[-tail:]
+    at, _indent = _after_last(text, there)
+    return text[:at] + lines + text[at:]
+
+
+def remove(text: str, name: str) -> str:
+    """Take the lines of a context out."""
+    text = _ended(in_block_style(text))
+    block = _own(blocks(text), name)
+    return text[: block.start] + text[block.end :]
+
+
+def set_current(text: str, name: str | None) -> str:
+    """Make current_context name a context, or take the key out."""
+    text = _ended(in_block_style(text))
+    section = _section(text, "current_context")
+    if section is None:
+        return text if name is None else _with_key(text, f"current_context: {_key(name)}\n")
+    key, value = section
+    if name is not None:
+        space = "" if value.start_mark.index > key.end_mark.index + 1 else " "
+        return text[: value.start_mark.index] + space + _key(name) + text[value.end_mark.index :]
+    start = text.rfind("\n", 0, key.start_mark.index) + 1
+    return text[:start] + text[text.find("\n", value.end_mark.index) + 1 :]
+
+
+def _key(name: str) -> str:
+    """A name as YAML of any version reads it as text."""
+    return yaml_text.dump({name: None}).rpartition(":")[0]
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _with_section(text: str) -> str:
+    """The text with a `contexts` key that can take one more."""
+    section = _section(text, "contexts")
+    if section is None:
+        return _with_key(text, "contexts:\n")
+    key, value = section
+    if _is_block(value):
+        return text
+    after: int = max(value.end_mark.index, key.end_mark.index + 1)
+    return text[: key.end_mark.index] + ":" + text[after:]
+
+
+def _with_key(text: str, line: str) -> str:
+    """One more top-level key at the end, with the indent of the others."""
+    root = yaml_text.compose(text)
+    if root is None:
+        return text + line
+    at: int = text.rfind("\n", 0, root.end_mark.index) + 1 if root.end_mark.index < len(text) else len(text)
+    indent: str = " " * root.start_mark.column
+    return text[:at] + indent + line + text[at:]
+
+
+def _after_last(text: str, there: dict[str, Block]) -> tuple[int, str]:
+    """Where a new context goes, and its indent."""
+    if there:
+        last = list(there.values())[-1]
+        return last.end, text[last.start : last.key[0]]
+    section = _section(text, "contexts")
+    assert section
+    return text.find("\n", section[0].end_mark.index) + 1, " " * section[0].start_mark.column + STEP

@@ -1,0 +1,113 @@
+"""YAML as a user writes it: every scalar is its own text, keys stand once, every key's line is known.
+
+The type of a value is decided by the key it belongs to, so `12:00:00`, `0123`, `1.10` and `no` stay what was typed;
+only an empty value, ~ and null are nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+Path = tuple[str, ...]
+Lines = dict[Path, int]
+
+_DEEPEST = 6  # no file of yurt's nests deeper, and an anchor may contain itself
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])
+
+
+class _Strict(_Loader):
+    def flatten_mapping(self, node: Any) -> None:
+        keys = [key.value for key, _value in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(keys)) < len(keys):
+            raise yaml.constructor.ConstructorError(None, None, "a key stands twice", node.start_mark)
+        super().flatten_mapping(node)
+
+
+class _Dumper(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, indentless and flow)  # items of a list stand further in than its key
+
+
+def _as_text(dumper: Any, text: str) -> Any:
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _as_text)
+
+
+def parse(text: str) -> Any:
+    """What the text says, quickly. yaml.YAMLError where it is no YAML or a key stands twice."""
+    return yaml.load(text, Loader=_Strict)
+
+
+def parse_with_lines(text: str) -> tuple[Any, Lines, list[tuple[Path, int, int]]]:
+    """What the text says, the line of every key, and keys that stand twice (path, first line, second line)."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        lines: Lines = {}
+        twice: list[tuple[Path, int, int]] = []
+        if node is None:
+            return None, lines, twice
+        _walk(node, (), lines, twice)
+        return loader.construct_document(node), lines, twice
+    finally:
+        loader.dispose()
+
+
+def _walk(node: Any, path: Path, lines: Lines, twice: list[tuple[Path, int, int]]) -> None:
+    if not isinstance(node, yaml.MappingNode) or len(path) == _DEEPEST:
+        return
+    own: dict[str, int] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        if key.tag == "tag:yaml.org,2002:merge":
+            for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                _walk(each, path, lines, [])
+            continue
+        line = key.start_mark.line + 1
+        if key.value in own:
+            twice.append(((*path, key.value), own[key.value], line))
+        own.setdefault(key.value, line)
+        lines[(*path, key.value)] = line
+        _walk(value, (*path, key.value), lines, twice)
+
+
+def compose(text: str) -> Any:
+    """The nodes of the text, with where each begins and ends."""
+    return yaml.compose(text, Loader=_Loader)
+
+
+def dump(value: Any) -> str:
+    """YAML in block style that `parse` reads back as it was."""
+    made: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True, width=1 << 30
+    )
+    return made
+
+
+def syntax_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
+    """The line of a syntax error, and what is wrong there."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        position = getattr(error, "position", 0)
+        line = text.encode()[:position].count(b"\n") + 1
+        return line, f"is not valid YAML: {getattr(error, 'reason', None) or 'it cannot be read'}"
+    written = text.split("\n")
+    line = min(mark.line, len(written) - 1)
+    if re.match(r" *\t", written[line]):
+        return line + 1, "is not valid YAML: a tab stands where only spaces may; indent with spaces"
+    about = [getattr(error, "context", None), getattr(error, "problem", None)]
+    return mark.line + 1, "is not valid YAML: " + ", ".join(part for part in about if part)

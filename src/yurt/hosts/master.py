@@ -1,0 +1,170 @@
+"""One ssh connection per context, shared by all of yurt's commands through OpenSSH's own multiplexing."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from yurt.errors import UnreachableError
+from yurt.hosts import sockets, ssh_errors
+
+SESSIONS = 8
+"""At most this many sessions at once on one master, over all yurt processes of a user."""
+
+LIFETIME = "12h"
+
+
+class Master:
+    """The master connection of one destination. Nothing is opened before `ensure` or `log_in`."""
+
+    def __init__(self, name: str, program: Sequence[str], options: Sequence[str], destination: str) -> None:
+        self.name = name
+        self.ssh = [*program, *options]
+        self.destination = destination
+        key = "\0".join([*self.ssh, destination]).encode()
+        self.socket = sockets.folder() / hashlib.sha256(key).hexdigest()[:12]
+
+    def alive(self) -> bool:
+        """Whether a master listens on the socket; a dead one's socket is removed."""
+        if not self.socket.exists():
+            return False
+        probe = socket.socket(socket.AF_UNIX)
+        try:
+            probe.settimeout(2)
+            probe.connect(str(self.socket))
+        except ConnectionRefusedError:
+            self.socket.unlink(missing_ok=True)
+            return False
+        except OSError:
+            return False
+        finally:
+            probe.close()
+        return True
+
+    def settings(self) -> dict[str, str]:
+        """What the user's ssh would do, by `ssh -G`; {} if it cannot say."""
+        argv = [*self.ssh, "-G", self.destination]
+        try:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+        return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+
+    def is_users_own(self, settings: dict[str, str]) -> bool:
+        """Whether the user's config shares connections itself: then yurt uses theirs."""
+        return settings.get("controlmaster", "false") not in ("no", "false") and settings.get(
+            "controlpath", "none"
+        ) not in ("none", "")
+
+    def ensure(self, deadline: float) -> None:
+        """Have a master, opening one if that needs no prompt. Raises what `yurt login` would mend."""
+        if self.alive():
+            return
+        with self._locked():
+            if self.alive():
+                return
+            left = max(1.0, deadline - time.monotonic())
+            code, words = self._open(["-o", "BatchMode=yes"], timeout=left, prompt=False)
+            if code != 0:
+                raise ssh_errors.classify(self.name, self.destination, words)
+
+    def log_in(self) -> bool:
+        """Open a master, letting ssh ask the person. True if one was opened, False if there was one."""
+        if self.alive():
+            return False
+        with self._locked():
+            if self.alive():
+                return False
+            code, words = self._open([], timeout=None, prompt=True)
+            if code != 0:
+                raise ssh_errors.classify(self.name, self.destination, words, asked=True)
+        return True
+
+    def close(self) -> None:
+        """End the master, and with it every session on it."""
+        argv = [*self.ssh, "-S", str(self.socket), "-O", "exit", self.destination]
+        subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10)
+
+    def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
+        options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
+        settings = self.settings()
+        if settings.get("serveraliveinterval", "0") == "0":
+            options += ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]
+        if settings.get("connecttimeout", "none") == "none":
+            options += ["-o", "ConnectTimeout=15"]
+        argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", str(self.socket), self.destination]
+        # Into a file: a master in the background keeps a pipe open, and its reader waiting, for ever.
+        with tempfile.TemporaryFile() as errors:
+            try:
+                done = subprocess.run(
+                    argv,
+                    stdin=None if prompt else subprocess.DEVNULL,
+                    stdout=None if prompt else subprocess.DEVNULL,
+                    stderr=None if prompt else errors,
+                    check=False,
+                    timeout=timeout,
+                )
+            except subprocess.TimeoutExpired:
+                return 255, "Connection timed out"
+            except FileNotFoundError:
+                return 255, f"{argv[0]}: program not found"
+            errors.seek(0)
+            return done.returncode, errors.read().decode(errors="replace")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two commands that both find no master must not open two."""
+        descriptor = os.open(f"{self.socket}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def slot(self, deadline: float) -> Iterator[None]:
+        """Hold one of the sessions this master may carry; waits for one to become free."""
+        while True:
+            for number in range(self.most()):
+                descriptor = os.open(f"{self.socket}.slot{number}", os.O_RDWR | os.O_CREAT, 0o600)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(descriptor)
+                    continue
+                try:
+                    yield
+                finally:
+                    os.close(descriptor)
+                return
+            if time.monotonic() > deadline:
+                raise UnreachableError(
+                    f"{self.name}: all {self.most()} sessions of the connection stayed busy",
+                    code="ssh-busy",
+                    hint="repeat the command when the others are done",
+                )
+            time.sleep(0.05)
+
+    def most(self) -> int:
+        """How many sessions sshd was seen to bear: 8 unless it refused."""
+        try:
+            return max(1, min(SESSIONS, int(Path(f"{self.socket}.most").read_text())))
+        except (FileNotFoundError, ValueError):
+            return SESSIONS
+
+    def bear_fewer(self) -> None:
+        """Remember that sshd refused a session: one fewer from now on, until the master is gone."""
+        fewer = max(1, self.most() - 1)
+        aside = Path(f"{self.socket}.most.{os.getpid()}")
+        aside.write_text(str(fewer))
+        aside.rename(f"{self.socket}.most")

@@ -1,0 +1,74 @@
+"""A host reached by the user's own OpenSSH, with the user's own configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from yurt.errors import UnreachableError, YurtError
+from yurt.hosts import ssh_errors
+from yurt.hosts.base import Host
+from yurt.hosts.master import Master
+
+REFUSED = b"Session open refused by peer"
+NO_MASTER = "yurt: no master"
+
+
+class SshHost(Host):
+    """A login host. Commands share one connection, which is opened when that needs no prompt."""
+
+    def __init__(self, name: str, destination: str, options: Sequence[str] = (), program: Sequence[str] = ()) -> None:
+        self.name = name
+        self.destination = destination
+        self.master = Master(name, program or ("ssh",), options, destination)
+        self._users_own = False
+
+    def argv(self, command: str) -> list[str]:
+        batch = ["-T", "-o", "BatchMode=yes"]
+        if self._users_own:
+            return [*self.master.ssh, *batch, self.destination, command]
+        # No other way than the master: a client that sshd refuses a session would else connect anew.
+        no_other = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
+        only = ["-o", "ControlMaster=no", "-o", no_other, "-S", str(self.master.socket)]
+        return [*self.master.ssh[:1], *only, *batch, *self.master.ssh[1:], self.destination, command]
+
+    @contextlib.contextmanager
+    def session(self, deadline: float) -> Iterator[None]:
+        if not self.master.alive():
+            self._users_own = self.master.is_users_own(self.master.settings())
+            if not self._users_own:
+                self.master.ensure(deadline)
+        with self.master.slot(deadline):
+            yield
+
+    def connected(self) -> bool:
+        """Whether yurt's connection is open now."""
+        return self.master.alive()
+
+    def log_in(self) -> bool:
+        """Open the connection, letting ssh ask the person; False if it was open."""
+        return self.master.log_in()
+
+    def retry(self, errors: bytes, attempt: int) -> bool:
+        """Too many sessions for sshd, or a master that died just now: once more through what there is."""
+        if REFUSED in errors:
+            self.master.bear_fewer()
+            time.sleep(0.1)
+            return True
+        if NO_MASTER.encode() in errors and attempt < 5:
+            time.sleep(0.05 * attempt)
+            return True
+        return False
+
+    def lost(self, returned: int, errors: bytes, *, begun: bool) -> YurtError:
+        words = errors.decode(errors="replace")
+        if begun:
+            return UnreachableError(
+                f"{self.name}: the connection was cut before the answer was complete",
+                code="answer-lost",
+                hint="repeat the command: it is safe to",
+            )
+        if returned == 255:
+            return ssh_errors.classify(self.name, self.destination, words)
+        return super().lost(returned, errors, begun=begun)

@@ -1,0 +1,180 @@
+"""What is right and what is wrong in a contexts file or a project's settings, once parsed. Pure.
+
+Every fault is found, not only the first; where it stands in a file is for the caller to add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from yurt.model.context import LOCAL, Context, ContextsFile
+from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, canonical_key, is_name, pairs, tidy
+
+FILE_EXAMPLES = {"contexts": "{big: {type: slurm, slurm_url: alice@big.example}}", "current_context": "big"}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that is wrong: the key it is about, and a sentence that goes on from that key's name."""
+
+    path: tuple[str, ...]
+    problem: str
+    example: str = ""
+
+    @property
+    def sentence(self) -> str:
+        text = f"{'.'.join(self.path) or 'the file'} {self.problem}"
+        if not self.example:
+            return text
+        return f"{text}{'' if text.endswith('?') else '.'} For example: {self.example}"
+
+
+def check_file(document: Any) -> tuple[ContextsFile, list[Fault]]:
+    """The contexts of a parsed contexts file, and every fault in it; of use only where there is none."""
+    if document is None:
+        return ContextsFile(), []
+    if not isinstance(document, dict):
+        example = f"contexts: {FILE_EXAMPLES['contexts']}"
+        return ContextsFile(), [Fault((), f"must be a mapping with the key contexts, not {said(document)}", example)]
+    faults = [
+        unknown((str(key),), list(FILE_EXAMPLES), FILE_EXAMPLES, "a contexts file")
+        for key in document
+        if key not in FILE_EXAMPLES
+    ]
+    bodies = document.get("contexts")
+    if bodies is not None and not isinstance(bodies, dict):
+        faults.append(_wrong(("contexts",), "must be a mapping of names to contexts", bodies, FILE_EXAMPLES))
+        bodies = None
+    found = {}
+    for name, body in (bodies or {}).items():
+        context, wrong = _check_context(name, body)
+        faults += wrong
+        if context is not None:
+            found[name] = context
+    current = document.get("current_context")
+    faults += _check_current(current, [*(bodies or {}), LOCAL.name])
+    return ContextsFile(found, current), faults
+
+
+def _check_current(current: Any, names: Sequence[Any]) -> list[Fault]:
+    path = ("current_context",)
+    if current is None or current in names:
+        return []
+    if not isinstance(current, str):
+        return [_wrong(path, "must be the name of a context", current, FILE_EXAMPLES)]
+    near = nearest(current, [name for name in names if isinstance(name, str)])
+    return [Fault(path, f"names '{current}', which is no context here" + (f"; did you mean '{near}'?" if near else ""))]
+
+
+def _check_context(name: Any, body: Any) -> tuple[Context | None, list[Fault]]:
+    path = ("contexts", str(name))
+    if not is_name(name):
+        rule = "is no name for a context: letters, digits, '.', '_' and '-', with a letter or a digit first"
+        return None, [Fault(path, rule, "big-gpu: {type: slurm, slurm_url: alice@big.example}")]
+    if not isinstance(body, dict):
+        return None, [Fault(path, f"must be a mapping of keys to values, not {said(body)}", "type: slurm")]
+    values, faults = check_body(body, KEYS, "a context", path)
+    if values.get("name", name) != name:
+        faults.append(
+            Fault((*path, "name"), f"is '{values['name']}' but the context is called '{name}'; remove the key")
+        )
+    wrong = {fault.path[-1] for fault in faults}
+    if "type" not in values and not wrong & {"type", "backend_type"}:
+        faults.append(Fault((*path, "type"), "is missing", "type: slurm"))
+    if values.get("type") == "slurm" and "slurm_url" not in {*values, *wrong}:
+        faults.append(Fault((*path, "slurm_url"), "is missing", f"slurm_url: {EXAMPLES['slurm_url']}"))
+    return None if faults else msgspec.convert({**values, "name": name}, Context), faults
+
+
+def check_body(
+    body: Mapping[Any, Any], known: Sequence[str], what: str, path: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], list[Fault]]:
+    """The keys of one context or project by yurt's own names, their values tidied, and every fault."""
+    examples = {key: EXAMPLES[key] for key in known}
+    examples |= {other: EXAMPLES[key] for other, key in ALIASES.items() if _top(key) in known}
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    for key, value in body.items():
+        here, real = (*path, str(key)), canonical_key(str(key), value)
+        if key == "tpu":
+            faults.append(_no_tpu(here))
+        elif _top(real) in KEYS and _top(real) not in known:
+            faults.append(Fault(here, f"is a key of a context, not of {what}; it belongs in contexts.yaml"))
+        elif _top(real) not in known:
+            faults.append(unknown(here, known, examples, what))
+        elif value is None:
+            continue
+        elif real == "resources":
+            _check_resources(value, here, values, faults)
+        else:
+            _take(real, value, here, values, faults)
+    return values, faults
+
+
+def _no_tpu(path: tuple[str, ...]) -> Fault:
+    return Fault(path, "is refused: yurt runs on no TPUs; remove the key")
+
+
+def _top(key: str) -> str:
+    return key.partition(".")[0]
+
+
+def _check_resources(value: Any, path: tuple[str, ...], values: dict[str, Any], faults: list[Fault]) -> None:
+    try:
+        found = pairs(value)
+    except ValueError:
+        faults.append(_wrong(path, "must be a mapping of cpu, gpu and mem to amounts", value, EXAMPLES))
+        return
+    for key, each in found.items():
+        if key == "tpu":
+            faults.append(_no_tpu((*path, key)))
+        elif key not in RESOURCES:
+            examples = {name: EXAMPLES[f"resources.{name}"] for name in RESOURCES}
+            faults.append(unknown((*path, key), RESOURCES, examples, "resources"))
+        elif each is not None:
+            _take(f"resources.{key}", each, (*path, key), values, faults)
+
+
+def _take(key: str, value: Any, path: tuple[str, ...], values: dict[str, Any], faults: list[Fault]) -> None:
+    """Put a value in its place, or add what is wrong with it."""
+    try:
+        tidied = tidy(key, value)
+    except ValueError as problem:
+        faults.append(_wrong(path, str(problem), value, {path[-1]: EXAMPLES[key]}))
+        return
+    group, _, inner = key.rpartition(".")
+    place = values.setdefault(group, {}) if group else values
+    if place.setdefault(inner, tidied) != tidied:
+        faults.append(Fault(path, f"says something else than another name of the same key, {key}; keep one of them"))
+
+
+def unknown(path: tuple[str, ...], known: Sequence[str], examples: Mapping[str, str], what: str) -> Fault:
+    """The fault of a key that is none: with the nearest that has an example, else with all that are known."""
+    near = nearest(path[-1], list(examples))
+    if not near:
+        return Fault(path, f"is not a key of {what}; its keys are {', '.join(known)}")
+    example = examples[near]
+    return Fault(path, f"is not a key of {what}; did you mean '{near}'?", f"{near}: {example}")
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """The known word most like this one, or nothing."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, n=1)), "")
+
+
+def _wrong(path: tuple[str, ...], problem: str, value: Any, examples: dict[str, str]) -> Fault:
+    return Fault(path, f"{problem}, not {said(value)}", f"{path[-1]}: {examples[path[-1]]}")
+
+
+def said(value: Any) -> str:
+    """A value as a sentence can name it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list | tuple):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = str(value)
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}…'"

@@ -1,0 +1,94 @@
+"""The suite every Host must pass. Subclass it in a test module and give it a fixture `host`."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from yurt.errors import NotFoundError, RefusedError, UnreachableError
+from yurt.hosts import Host
+
+AWKWARD = ["", "a b", "it's", '"', "$HOME `id` $(id)", "\\", "*", "-n", "ü€", "line\nline", "tab\t", "!!", "~", "\r"]
+
+
+class HostContract:
+    """What run, stream, put and get promise, wherever they happen."""
+
+    def test_answer_is_the_scripts_own(self, host: Host) -> None:
+        answer = host.run("echo out; echo err >&2; exit 7")
+        assert (answer.code, answer.out, answer.err) == (7, b"out\n", b"err\n")
+
+    def test_output_is_kept_to_the_byte(self, host: Host) -> None:
+        assert host.run("printf 'no newline'").out == b"no newline"
+        assert host.run("printf '\\n\\n\\0\\377\\n'").out == b"\n\n\0\xff\n"
+        assert host.run(":").out == b""
+
+    def test_arguments_arrive_as_given(self, host: Host) -> None:
+        answer = host.run('for word in "$@"; do printf "%s\\0" "$word"; done', *AWKWARD)
+        assert answer.out.decode().split("\0")[:-1] == AWKWARD
+
+    def test_input_is_the_scripts(self, host: Host) -> None:
+        content = bytes(range(256)) * 500
+        assert host.run("cat", stdin=content).out == content
+        assert host.run("read -r first; echo got $first", stdin=b"one\ntwo\n").out == b"got one\n"
+        assert host.run("echo unread", stdin=content * 4).out == b"unread\n"
+
+    def test_a_failing_step_is_an_answer(self, host: Host) -> None:
+        assert host.run("no-such-program-anywhere").code == 127
+        assert host.run("set -e; false; echo not reached").out == b""
+
+    def test_no_answer_in_time(self, host: Host) -> None:
+        with pytest.raises(UnreachableError) as caught:
+            host.run("sleep 60", timeout=3)
+        assert caught.value.code == "answer-late"
+
+    def test_put_and_get(self, host: Host, tmp_path: Path) -> None:
+        folder = f"/tmp/yurt-contract-{time.time_ns()}"
+        content = bytes(range(256)) * 2000
+        target = f"{folder}/new folder/it's a file"
+        try:
+            host.put(b"old", target)
+            host.put(content, target, mode=0o640)
+            host.get(target, tmp_path / "back")
+            assert (tmp_path / "back").read_bytes() == content
+            listing = host.run('ls -A "$1"; stat -c %a "$2"', f"{folder}/new folder", target)
+            assert listing.text.splitlines() == ["it's a file", "640"]
+            host.put(b"", target)
+            host.get(target, tmp_path / "back")
+            assert (tmp_path / "back").read_bytes() == b""
+        finally:
+            host.run('rm -rf "$1"', folder)
+
+    def test_get_of_nothing_leaves_nothing(self, host: Host, tmp_path: Path) -> None:
+        (tmp_path / "kept").write_text("old")
+        with pytest.raises(NotFoundError):
+            host.get("/no/such/file", tmp_path / "kept")
+        assert [path.name for path in tmp_path.iterdir()] == ["kept"] and (tmp_path / "kept").read_text() == "old"
+
+    def test_put_where_nobody_may_write(self, host: Host) -> None:
+        with pytest.raises(RefusedError):
+            host.put(b"x", "/proc/no/such/place")
+
+    def test_stream_comes_as_it_is_written(self, host: Host) -> None:
+        with host.stream('for i in 1 2 3; do echo "line $i"; sleep 0.5; done; echo err >&2; exit 4') as stream:
+            arrivals = [(time.monotonic(), chunk) for chunk in stream]
+        assert b"".join(chunk for _when, chunk in arrivals) == b"line 1\nline 2\nline 3\n"
+        assert arrivals[-1][0] - arrivals[0][0] > 0.7, "it came all at once"
+        assert stream.code == 4
+
+    def test_stream_left_early_ends_the_script(self, host: Host) -> None:
+        mark = f"/tmp/yurt-stream-{time.time_ns()}"
+        with host.stream('while echo tick; do date +%s%N > "$1"; sleep 0.2; done', mark) as stream:
+            assert next(iter(stream)).startswith(b"tick")
+        time.sleep(2)
+        first = host.run('cat "$1"', mark).out
+        time.sleep(1)
+        assert host.run('cat "$1"; rm -f "$1"', mark).out == first
+
+    def test_several_at_once(self, host: Host) -> None:
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda number: host.run('echo "$1"', str(number)).text, range(12)))
+        assert answers == [f"{number}\n" for number in range(12)]

@@ -1,0 +1,37 @@
+"""login: open the connection to a site, the only verb that lets ssh ask questions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from yurt.errors import UserError
+from yurt.hosts import SshHost, host_of
+from yurt.model.context import Context
+
+
+class LoggedIn(msgspec.Struct, frozen=True):
+    """`opened` is False where a connection was open already."""
+
+    context: str
+    destination: str
+    opened: bool
+
+
+def login(context: Context, *, may_prompt: bool) -> LoggedIn:
+    """Have an open connection to a context; with a person at a terminal, ssh may ask for what it needs."""
+    host = host_of(context)
+    if not isinstance(host, SshHost):
+        raise UserError(f"context '{context.name}' needs no login: it is this machine", code="usage")
+    if may_prompt:
+        return LoggedIn(context.name, host.destination, host.log_in())
+    opened = not host.connected()
+    host.run("true")
+    return LoggedIn(context.name, host.destination, opened)
+
+
+def logout(context: Context) -> LoggedIn:
+    """End the connection to a context; nothing happens where there is none."""
+    host = host_of(context)
+    if isinstance(host, SshHost) and host.connected():
+        host.master.close()
+    return LoggedIn(context.name, context.slurm_url or "", False)

@@ -1,0 +1,329 @@
+"""`yurt context …` as a user calls it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.conftest import YURT, Yurt
+
+MINE = """\
+# my clusters
+contexts:
+  big:  # the one in the basement
+    type: slurm
+    slurm_url: me@big.example
+    partition: "[gpu]"
+    # of the group
+    account: lab42
+
+  # to try things
+  small:
+    type: local
+current_context: big  # for now
+"""
+
+BODY = 'type: slurm\nslurm_url: me@big.example\npartition: "[gpu]"\n# of the group\naccount: lab42\n'
+
+Editor = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "config" / "contexts.yaml"
+    found.parent.mkdir()
+    found.write_text(MINE)
+    return found
+
+
+@pytest.fixture
+def editor(tmp_path: Path) -> Editor:
+    """An environment whose editor is a shell script that gets the file as $1."""
+
+    def made(script: str) -> dict[str, str]:
+        program = tmp_path / "my editor"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o700)
+        (tmp_path / "tmp").mkdir(exist_ok=True)
+        return {"VISUAL": f"'{program}'", "EDITOR": "false", "TMPDIR": str(tmp_path / "tmp")}
+
+    return made
+
+
+def untouched(file: Path) -> bool:
+    return file.read_text() == MINE and [*file.parent.iterdir()] == [file]
+
+
+def test_list(yurt: Yurt, file: Path) -> None:
+    answer = yurt("context", "list")
+    assert answer.code == 0
+    assert [line.split() for line in answer.out.splitlines()] == [
+        ["name", "type", "where", "partition", "account"],
+        ["local", "local"],
+        ["*", "big", "slurm", "me@big.example", "[gpu]", "lab42"],
+        ["small", "local"],
+    ]
+    found = yurt("context", "list", "--json").json
+    assert found["kind"] == "contexts" and found["data"]["current"] == "big"
+    assert found["data"]["contexts"][1] == {
+        "name": "big",
+        "type": "slurm",
+        "where": "me@big.example",
+        "partition": "[gpu]",
+        "account": "lab42",
+        "current": True,
+    }
+
+
+def test_list_marks_what_would_be_used(yurt: Yurt, file: Path) -> None:
+    def current(*arguments: str, **environment: str) -> list[str]:
+        found = yurt("context", "list", "--json", *arguments, environment=environment).json["data"]["contexts"]
+        return [each["name"] for each in found if each["current"]]
+
+    assert current() == ["big"]
+    assert current(YURT_CONTEXT="small") == ["small"]
+    assert current("--context", "local", YURT_CONTEXT="small") == ["local"]
+    lost = yurt("context", "list", environment={"YURT_CONTEXT": "gone"})
+    assert lost.code == 0 and lost.err == "yurt: warning: the current context 'gone' does not exist\n"
+
+
+def test_without_a_file_there_is_local(yurt: Yurt, tmp_path: Path) -> None:
+    assert [each["name"] for each in yurt("context", "list", "--json").json["data"]["contexts"]] == ["local"]
+    assert yurt("context", "show").out == "local:\n  type: local\n"
+    assert not (tmp_path / "config").exists()
+
+
+def test_show(yurt: Yurt, file: Path) -> None:
+    assert yurt("context", "show").out == (
+        "big:\n  type: slurm\n  slurm_url: me@big.example\n  partition: '[gpu]'\n  account: lab42\n"
+    )
+    assert yurt("context", "show", "small", "--json").json["data"] == {
+        "name": "small",
+        "current": False,
+        "keys": {"type": "local"},
+    }
+    assert yurt("--context", "small", "context", "show", "--json").json["data"]["current"] is True
+
+
+def test_show_resolved(yurt: Yurt, file: Path) -> None:
+    answer = yurt("context", "show", "--resolved", environment={"YURT_ACCOUNT": "mine"})
+    lines = {line.split()[0]: line.split()[1:] for line in answer.out.splitlines()}
+    assert lines["partition"] == ["[gpu]", "contexts.yaml:6"]
+    assert lines["account"] == ["mine", "$YURT_ACCOUNT"]
+    assert lines["tags"] == ["-", "default"] and lines["track"] == ["true", "default"]
+    found = yurt("context", "show", "big", "--resolved", "--json").json
+    assert found["kind"] == "context-resolved" and found["data"]["name"] == "big"
+    assert {"key": "account", "value": "lab42", "source": "contexts.yaml:8"} in found["data"]["settings"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "name", "said"),
+    [
+        (["show", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["show", "bgi", "--resolved"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["show", "--context", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["edit", "nowhere"], 3, "not-found", "there is no context 'nowhere'"),
+        (["use", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["copy", "bgi", "x"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["copy", "big", "small"], 2, "context-taken", "there is a context 'small' already"),
+        (["copy", "big", "a/b"], 2, "usage", "'a/b' is no name for a context"),
+        (["remove", "small", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (
+            ["remove", "small", "local"],
+            2,
+            "context-built-in",
+            "the context 'local' is part of yurt and cannot be removed",
+        ),
+        (["remove"], 2, "usage", "missing argument 'NAME...'"),
+        (["import", "/no/such/file"], 3, "not-found", "there is no file /no/such/file"),
+    ],
+)
+def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, name: str, said: str) -> None:
+    answer = yurt("context", *arguments)
+    assert (answer.code, answer.out) == (code, "") and answer.err.startswith(f"yurt: {said}\n")
+    assert "  try: " in answer.err
+    error = yurt("context", *arguments, "--json")
+    assert error.code == code and error.json["error"]["code"] == name and error.json["error"]["message"] == said
+    assert untouched(file)
+
+
+def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
+    assert yurt("context", "copy", "big", "big2").out == "big2 is a copy of big\n"
+    block = MINE[MINE.index("  big:") : MINE.index("\n  # to try")].replace("big:", "big2:")
+    assert file.read_text() == MINE.replace("    type: local\n", "    type: local\n" + block)
+    assert yurt("context", "use", "big2").out == "big2 is the current context\n"
+    assert "current_context: big2  # for now\n" in file.read_text()
+    shadowed = yurt("context", "use", "big2", environment={"YURT_CONTEXT": "small"})
+    assert shadowed.err == "yurt: warning: $YURT_CONTEXT is set to 'small' and goes before it\n"
+    assert yurt("context", "remove", "small").out == "small removed\n"
+    assert yurt("context", "remove", "big2", "big").out == "big2, big removed\nlocal is the current context now\n"
+    assert file.read_text() == "# my clusters\ncontexts:\n\n  # to try things\n"
+    assert yurt("context", "use", "local", "--json").json["data"] == {"name": "local", "shadowed_by": None}
+
+
+def test_local_in_the_file_can_be_removed(yurt: Yurt, file: Path) -> None:
+    file.write_text("contexts:\n  local: {type: local, venv: x}\n")
+    assert yurt("context", "remove", "local", "--json").json["data"] == {"names": ["local"], "current": None}
+    assert file.read_text() == "contexts:\n"
+
+
+def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "mrunner.yaml"
+    theirs.write_text(
+        "contexts:\n  pl: {backend_type: slurm, context_name: pl, slurm_url: me@pl, neptune: no}\n"
+        "  big: {type: local}\ncurrent_context: pl\n"
+    )
+    refused = yurt("context", "import", str(theirs), "--json")
+    assert refused.code == 2 and refused.json["error"]["code"] == "context-taken" and untouched(file)
+    done = yurt("context", "import", str(theirs), "--replace")
+    assert done.out == "added: pl\nreplaced: big\n"
+    assert yurt("context", "show", "pl").out == "pl:\n  type: slurm\n  slurm_url: me@pl\n  track: false\n"
+    assert "# the one in the basement" in file.read_text() and "current_context: big" in file.read_text()
+    again = yurt("context", "import", str(theirs), "--json").json
+    assert again["kind"] == "contexts-imported"
+    assert again["data"] == {"added": [], "replaced": [], "unchanged": ["pl", "big"], "current": None}
+    file.unlink()
+    assert yurt("context", "import", str(theirs)).out == "added: pl, big\npl is the current context\n"
+    theirs.write_text("contexts: {a: {type: local}, b: {type: cloud}}\n")
+    before = file.read_bytes()
+    wrong = yurt("context", "import", str(theirs))
+    assert wrong.code == 2 and wrong.err.startswith(f"yurt: {theirs}:1: contexts.b.type must be local, slurm or kub")
+    assert file.read_bytes() == before
+    theirs.write_text("")
+    assert yurt("context", "import", str(theirs)).out == f"there are no contexts in {theirs}\n"
+
+
+def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    script = f'cp "$1" \'{seen}\'; stat -c %a "$1" "$(dirname "$1")" >> \'{seen}\'; echo \'venv: v  # mine\' >> "$1"'
+    answer = yurt("context", "edit", "big", environment=editor(script))
+    assert (answer.code, answer.out) == (0, "big changed\n")
+    assert seen.read_text() == BODY + "600\n700\n"
+    assert file.read_text() == MINE.replace("    account: lab42\n", "    account: lab42\n    venv: v  # mine\n")
+    assert not [*(tmp_path / "tmp").iterdir()]
+    assert yurt("context", "edit", "--json", environment=editor("true")).json["data"] == {
+        "name": "big",
+        "changed": False,
+    }
+
+
+def test_edit_of_nothing_writes_nothing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
+    before = file.stat()
+    answer = yurt("context", "edit", environment=editor("true"))
+    assert (answer.code, answer.out) == (0, "big is as it was; nothing was written\n")
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns) and untouched(file)
+    assert not [*(tmp_path / "tmp").iterdir()]
+
+
+def test_edit_with_faults_changes_nothing_and_keeps_the_text(
+    yurt: Yurt, file: Path, editor: Editor, tmp_path: Path
+) -> None:
+    answer = yurt("context", "edit", environment=editor('printf "type: local\\nntasks: x\\n" > "$1"'))
+    assert answer.code == 2 and untouched(file)
+    [kept] = (tmp_path / "tmp").glob("*/big.yaml")
+    assert kept.read_text() == "type: local\nntasks: x\n" and kept.stat().st_mode & 0o777 == 0o600
+    assert answer.err == (
+        "yurt: big.yaml:2: contexts.big.ntasks must be a whole number above zero, not 'x'. For example: ntasks: 4\n"
+        f"  try: yurt context edit big; your text is kept in {kept}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"VISUAL": "", "EDITOR": "false"}, "the editor 'false' ended with 1"),
+        (
+            {"VISUAL": "/no/such/editor", "EDITOR": "true"},
+            "the editor '/no/such/editor' could not be started: [Errno 2]",
+        ),
+        ({"VISUAL": "it's", "EDITOR": ""}, "the editor 'it's' could not be started: No closing quotation"),
+        ({"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "the editor 'vi' could not be started"),
+    ],
+)
+def test_an_editor_that_fails(yurt: Yurt, file: Path, tmp_path: Path, environment: dict[str, str], said: str) -> None:
+    (tmp_path / "tmp").mkdir()
+    answer = yurt("context", "edit", environment={**environment, "TMPDIR": str(tmp_path / "tmp")})
+    assert answer.code == 2 and answer.err.startswith(f"yurt: {said}")
+    assert untouched(file) and not [*(tmp_path / "tmp").iterdir()]
+
+
+def test_an_editor_that_fails_after_writing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
+    answer = yurt("context", "edit", environment=editor('echo "venv: v" >> "$1"; exit 3'))
+    assert answer.code == 2 and "ended with 3" in answer.err and untouched(file)
+    [kept] = (tmp_path / "tmp").glob("*/big.yaml")
+    assert f"your text is kept in {kept}" in answer.err
+
+
+def test_edit_does_not_undo_what_another_did(yurt: Yurt, file: Path, editor: Editor) -> None:
+    script = f"sed -i s/lab42/lab43/ '{file}'; echo 'venv: v' >> \"$1\""
+    answer = yurt("context", "edit", "--json", environment=editor(script))
+    assert answer.code == 2 and answer.json["error"]["code"] == "context-changed"
+    assert file.read_text() == MINE.replace("lab42", "lab43")
+    script = f"sed -i s/basement/attic/ '{file}'; echo 'venv: v' >> \"$1\""
+    assert yurt("context", "edit", environment=editor(script)).code == 0
+    assert "attic" in file.read_text() and "    venv: v\n" in file.read_text()
+
+
+def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    script = f"echo x >> '{count}'; [ $(wc -l < '{count}') -lt 3 ] && echo 'a: b' >> \"$1\" || sed -i '/^a: b/d' \"$1\""
+    environment = {**os.environ, **editor(script), "YURT_CONFIG_HOME": str(file.parent), "NO_COLOR": "1"}
+    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=20)
+    child.expect("small.yaml:2: contexts.small.a is not a key")
+    child.expect(r"edit again\? \[Y/n\]")
+    child.sendline("")
+    child.expect("stands twice, in lines 2 and 3")
+    child.expect(r"\[Y/n\]")
+    child.sendline("y")
+    child.expect("small is as it was; nothing was written")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0 and untouched(file)
+    count.unlink()
+    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=20)
+    child.expect(r"\[Y/n\]")
+    child.sendline("n")
+    child.expect("your text is kept in")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2 and untouched(file)
+
+
+def test_bash_completes_names(file: Path) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(YURT).parent}:{os.environ['PATH']}",
+        "YURT_CONFIG_HOME": str(file.parent),
+    }
+    script = (
+        'eval "$(yurt completion bash)"; COMP_WORDS=(%s); COMP_CWORD=%d; _yurt_completion yurt; echo "${COMPREPLY[@]}"'
+    )
+
+    def complete(*words: str) -> list[str]:
+        text = script % (" ".join(f'"{word}"' for word in words), len(words) - 1)
+        argv = ["bash", "-c", text]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert complete("yurt", "context", "use", "") == ["local", "big", "small"]
+    assert complete("yurt", "context", "show", "b") == ["big"]
+    assert complete("yurt", "context", "edit", "s") == ["small"]
+    assert complete("yurt", "context", "copy", "b") == ["big"]
+    assert complete("yurt", "context", "remove", "small", "b") == ["big"]
+    assert complete("yurt", "--context", "s") == ["small"]
+    assert complete("yurt", "lab", "up", "--context", "s") == ["small"]
+    file.write_text("contexts: [")
+    assert complete("yurt", "context", "use", "") == []
+
+
+def test_a_folder_that_is_none(yurt: Yurt, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("not a folder")
+    answer = yurt("context", "use", "local", "--json")
+    assert answer.code == 2 and answer.json["error"]["code"] == "config-invalid"
+    assert answer.json["error"]["message"] == f"{tmp_path}/config/contexts.yaml cannot be read: Not a directory"

@@ -1,0 +1,50 @@
+"""Hosts to test on: this machine, both clusters by ssh, nodes of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.lab.conftest import eventually
+from yurt.hosts import SshHost
+from yurt.lab import Lab
+
+
+@pytest.fixture(autouse=True)
+def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Connections of a test are its own, and end with it."""
+    folder = Path(f"/tmp/yt-{abs(hash(str(tmp_path))) % 10**8}")
+    monkeypatch.setenv("YURT_RUNTIME_DIR", str(folder))
+    yield folder
+    if folder.exists():
+        end_masters(folder)
+
+
+def end_masters(folder: Path) -> None:
+    import shutil
+    import subprocess
+
+    for socket in folder.iterdir():
+        if socket.is_socket():
+            subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)
+    shutil.rmtree(folder)
+
+
+def site(lab: Lab, name: str, *more: str, user: str = "alice") -> SshHost:
+    return SshHost(name, f"{user}@{name}", ["-F", str(lab.instance.client / "ssh_config"), *more])
+
+
+@contextmanager
+def running_job(login: SshHost, node: str) -> Iterator[str]:
+    """The id of a job that runs on a node of a cluster for the time of the block."""
+    job = login.run(
+        f"cd /lustre/scratch/alice && sbatch --parsable -w {node} -o /dev/null --wrap 'sleep 600'"
+    ).text.strip()
+    eventually(lambda: login.run(f"squeue -h -j {job} -o %T").text.strip() == "RUNNING")
+    try:
+        yield job
+    finally:
+        login.run(f"scancel {job}")

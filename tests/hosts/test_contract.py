@@ -1,0 +1,53 @@
+"""Every host passes the same suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.hosts.conftest import running_job, site
+from yurt.hosts import Host, LocalHost
+from yurt.hosts.node import NodeHost
+from yurt.lab import Lab
+from yurt.testing.hosts import HostContract
+
+
+class TestThisMachine(HostContract):
+    @pytest.fixture
+    def host(self) -> Host:
+        return LocalHost()
+
+
+@pytest.mark.lab
+class TestAlphaBySsh(HostContract):
+    @pytest.fixture
+    def host(self, lab: Lab) -> Host:
+        return site(lab, "alpha")
+
+
+@pytest.mark.lab
+class TestBetaBySsh(HostContract):
+    """With a banner and noisy dotfiles."""
+
+    @pytest.fixture
+    def host(self, lab: Lab) -> Host:
+        return site(lab, "beta")
+
+
+@pytest.mark.lab
+class TestNodeBySrun(HostContract):
+    @pytest.fixture
+    def host(self, lab: Lab) -> Iterator[Host]:
+        login = site(lab, "beta")
+        with running_job(login, "n1") as job:
+            yield NodeHost(login, "n1", job)
+
+
+@pytest.mark.lab
+class TestNodeBySsh(HostContract):
+    @pytest.fixture
+    def host(self, lab: Lab) -> Iterator[Host]:
+        login = site(lab, "alpha")
+        with running_job(login, "n2") as job:
+            yield NodeHost(login, "n2", job, "ssh")

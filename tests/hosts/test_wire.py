@@ -1,0 +1,70 @@
+"""What travels: framed answers, scripts cut short, shells of all kinds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yurt.errors import UserError
+from yurt.hosts import wire
+
+
+@given(noise=st.binary(), answer=st.binary(), after=st.binary(), code=st.integers(0, 255))
+def test_answer_is_found_in_any_noise(noise: bytes, answer: bytes, after: bytes, code: int) -> None:
+    parcel = wire.pack("true")
+    output = noise + parcel.begin + answer + parcel.end + f"{code}\n".encode() + after
+    assert wire.unpack(parcel, output) == wire.Framed(answer, code)
+
+
+@given(answer=st.binary(), cut=st.integers(0, 60))
+def test_an_answer_without_its_end_is_known_to_be_cut(answer: bytes, cut: int) -> None:
+    parcel = wire.pack("true")
+    whole = parcel.begin + answer + parcel.end + b"0\n"
+    part = whole[: -min(cut, len(parcel.end) + 1) - 1]
+    framed = wire.unpack(parcel, part)
+    assert framed is None or framed.code is None or part.endswith(b" 0")
+
+
+@given(chunks=st.lists(st.binary(max_size=40)))
+def test_a_stream_never_hands_out_a_part_of_the_end_marker(chunks: list[bytes]) -> None:
+    parcel = wire.pack("true")
+    answer = b"".join(chunks) + parcel.end[:7]
+    held, out = b"", b""
+    for byte in answer + parcel.end + b"0\n":
+        held += bytes([byte])
+        sure = wire.certain(parcel, held)
+        out, held = out + held[:sure], held[sure:]
+    assert out == answer and held.startswith(parcel.end)
+
+
+def test_a_script_cut_short_does_nothing(tmp_path: Path) -> None:
+    """Cut at every byte on its way: either nothing of it runs, or all of it was there."""
+    ledger = tmp_path / "ledger"
+    parcel = wire.pack('echo one >> "$1"\nif true; then\necho two >> "$1"\nfi', [str(ledger)])
+    for length in range(len(parcel.stdin)):
+        ledger.unlink(missing_ok=True)
+        subprocess.run(["sh", "-c", parcel.command], input=parcel.stdin[:length], capture_output=True, check=False)
+        assert not ledger.exists() or ledger.read_text() == "one\ntwo\n", length
+    ledger.unlink()
+    subprocess.run(["sh", "-c", parcel.command], input=parcel.stdin, capture_output=True, check=True)
+    assert ledger.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "tcsh", "fish", "zsh"])
+def test_the_command_means_the_same_in_every_login_shell(shell: str) -> None:
+    if shutil.which(shell) is None and not os.environ.get("CI"):
+        pytest.skip(f"{shell} is not installed: apt-get install {shell}")
+    parcel = wire.pack('cat; echo "$1"', ["it's"])
+    done = subprocess.run([shell, "-c", parcel.command], input=parcel.stdin + b"in\n", capture_output=True, check=False)
+    assert wire.unpack(parcel, done.stdout) == wire.Framed(b"in\nit's\n", 0)
+
+
+def test_nul_is_refused() -> None:
+    with pytest.raises(UserError):
+        wire.pack("true", ["a\0b"])

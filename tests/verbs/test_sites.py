@@ -1,0 +1,336 @@
+"""context add, context probe, login: a site described by asking it, on both clusters, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.conftest import YURT, Called, call
+from yurt.config import facts as kept
+from yurt.errors import UserError
+from yurt.lab import Lab
+from yurt.lab.relay import Rules
+from yurt.model.context import Context
+from yurt.model.facts import Account, Facts, Partition
+from yurt.verbs.context_add import complete
+
+pytestmark = pytest.mark.lab
+
+
+class Laptop:
+    """A user's machine with an empty configuration, from which the lab's clusters can be reached."""
+
+    def __init__(self, home: Path, lab: Lab) -> None:
+        self.home = home
+        self.lab = lab
+        self.runtime = Path(f"/tmp/yl-{abs(hash(str(home))) % 10**8}")
+        self.environment = {
+            "YURT_CONFIG_HOME": str(home / "config"),
+            "YURT_DATA_HOME": str(home / "data"),
+            "YURT_RUNTIME_DIR": str(self.runtime),
+        }
+        self.ssh = ["--ssh-option=-F", f"--ssh-option={lab.instance.client / 'ssh_config'}"]
+
+    def __call__(self, *arguments: str, **more: Any) -> Called:
+        return call(*arguments, environment=self.environment, **more)
+
+    def add(self, cluster: str, *more: str, name: str = "") -> Called:
+        return self("context", "add", name or cluster, "--slurm-url", f"alice@{cluster}", *self.ssh, *more)
+
+    @property
+    def contexts(self) -> Path:
+        return self.home / "config" / "contexts.yaml"
+
+    def close(self) -> None:
+        if self.runtime.exists():
+            for master in self.runtime.iterdir():
+                if master.is_socket():
+                    subprocess.run(["ssh", "-S", str(master), "-O", "exit", "x"], capture_output=True, check=False)
+            shutil.rmtree(self.runtime)
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, lab: Lab) -> Iterator[Laptop]:
+    found = Laptop(tmp_path, lab)
+    yield found
+    found.close()
+
+
+def test_add_alpha_finds_everything(laptop: Laptop) -> None:
+    added = laptop.add("alpha", "--json")
+    assert added.code == 0, added.err
+    data = added.json["data"]
+    written = data["context"]
+    assert (written["partition"], written["account"], written["storage_dir"]) == ("main", "lab", "$SCRATCH")
+    facts = data["facts"]
+    assert facts["slurm_version"].startswith("22.05") and facts["accounting"] and facts["requeue"]
+    assert facts["max_array"] == 10001 and facts["min_job_age"] == 60 and facts["enforces_limits"]
+    limits = {
+        each["name"]: (each["max_minutes"], each["grace_seconds"], each["preempt"]) for each in facts["partitions"]
+    }
+    assert limits == {
+        "main": (1440, 0, ""),
+        "short": (2, 0, ""),
+        "scavenge": (1440, 0, "requeue"),
+        "spot": (1440, 20, "requeue"),
+    }
+    assert facts["accounts"][0]["qos"] == ["few", "normal"] and facts["accounts"][0]["default"]
+    assert {each["name"]: each["max_submit"] for each in facts["qos"]} == {"normal": None, "few": 4}
+    assert facts["modules"] == "environment-modules" and facts["home_refusal"] == ""
+    assert {each["name"]: each["path"] for each in facts["tiers"]} == {
+        "home": "/home/alice",
+        "project": "/lustre/project/alice",
+        "scratch": "/lustre/scratch/alice",
+    }
+    assert {"python3", "git", "rsync", "unison", "zstd", "lz4", "sshd"} <= set(facts["tools"])
+    assert "a100" in {kind["gpu_type"] for each in facts["partitions"] for kind in each["nodes"]}
+    assert data["current"], "the first context is the current one"
+    show = laptop("context", "show", "--json").json["data"]
+    assert show
+
+
+def test_add_beta_finds_its_rules(laptop: Laptop) -> None:
+    facts = laptop.add("beta", "--json").json["data"]["facts"]
+    assert not facts["accounting"] and facts["accounts"] == [] and not facts["enforces_limits"]
+    assert not facts["requeue"] and "requeue is not allowed" in facts["requeue_refusal"]
+    assert "may not be submitted from /home" in facts["home_refusal"]
+    assert facts["max_array"] == 101 and facts["min_job_age"] == 10
+
+
+def test_one_round_trip(laptop: Laptop, tmp_path: Path) -> None:
+    """ssh is executed once for the connection's settings, once to connect, once to ask."""
+    log = tmp_path / "calls"
+    wrapper = tmp_path / "bin" / "ssh"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f'#!/bin/sh\necho "$*" >> {log}\nexec {shutil.which("ssh")} "$@"\n')
+    wrapper.chmod(0o755)
+    laptop.environment["PATH"] = f"{wrapper.parent}:{os.environ['PATH']}"
+    assert laptop.add("alpha").code == 0
+    first = log.read_text().splitlines()
+    assert len([line for line in first if " -G " not in f" {line} " and " -M " not in f" {line} "]) == 1, first
+    log.unlink()
+    assert laptop("context", "probe", "alpha").code == 0
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_what_the_user_names_stays_and_must_exist(laptop: Laptop) -> None:
+    added = laptop.add("alpha", "--partition", "short", "--storage-dir", "~/runs", "--json").json["data"]["context"]
+    assert (added["partition"], added["storage_dir"]) == ("short", "~/runs")
+    before = laptop.contexts.read_bytes()
+    refused = laptop.add("alpha", "--partition", "shrot", name="two")
+    assert refused.code == 2 and "no partition 'shrot'; it has main, short" in refused.err
+    taken = laptop.add("alpha")
+    assert taken.code == 2 and "there is a context 'alpha' already" in taken.err
+    bad = laptop.add("alpha", name="no name")
+    assert bad.code == 2 and laptop.contexts.read_bytes() == before
+
+
+def test_unreachable_site_writes_nothing(laptop: Laptop) -> None:
+    answer = laptop("context", "add", "x", "--slurm-url", "alice@127.0.0.1", "--ssh-option=-p", "--ssh-option=1")
+    assert answer.code == 4 and "takes no connections now" in answer.err
+    assert not laptop.contexts.exists()
+
+
+def test_link_cut_in_the_middle_of_a_probe(laptop: Laptop, lab: Lab) -> None:
+    assert laptop.add("alpha").code == 0
+    laptop.close()
+    before = kept_file(laptop).read_bytes()
+    for cut_at in (1000, 2600, 4200, 5000):
+        lab.faults.delay("alpha", Rules(cut_at=cut_at, direction="up"))
+        answer = laptop("context", "probe", "alpha")
+        assert answer.code == 4 and "Traceback" not in answer.err, answer
+        laptop.close()
+    lab.faults.delay("alpha", Rules(cut_at=7000, direction="down", connections=1))
+    assert "cut before the answer was complete" in laptop("context", "probe", "alpha").err
+    assert kept_file(laptop).read_bytes() == before
+    lab.faults.heal("alpha")
+    assert laptop("context", "probe", "alpha").code == 0
+    assert kept_file(laptop).read_bytes() != before
+
+
+def kept_file(laptop: Laptop) -> Path:
+    return laptop.home / "config" / "facts" / "alpha.json"
+
+
+def test_facts_are_private_dated_and_of_one_address(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert laptop.add("alpha").code == 0
+    assert kept_file(laptop).stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
+    context = Context(name="alpha", type="slurm", slurm_url="alice@alpha")
+    found = kept.load(context)
+    assert found is not None and abs(found.probed_at - time.time()) < 60
+    assert kept.load(context, now=time.time() + 8 * 24 * 3600) is None, "older than a week"
+    assert kept.load(Context(name="alpha", type="slurm", slurm_url="alice@other")) is None
+    kept_file(laptop).write_text("{broken")
+    assert kept.load(context) is None
+    assert laptop("context", "remove", "alpha").code == 0
+    assert not kept_file(laptop).exists()
+
+
+@pytest.mark.parametrize(("cluster", "internet", "ssh"), [("alpha", True, True), ("beta", False, False)])
+def test_deep_probe(laptop: Laptop, lab: Lab, cluster: str, internet: bool, ssh: bool) -> None:
+    block = lab.instance.recall().block
+    machine = ".".join(block.split(".")[:3]) + ".1"
+    with socket.create_server((machine, 0)) as server:
+        port = server.getsockname()[1]
+        threading.Thread(target=lambda: [server.accept() for _ in range(9)], daemon=True).start()
+        assert laptop.add(cluster).code == 0
+        answer = laptop("context", "probe", cluster, "--deep", "--internet", f"{machine}:{port}", "--json")
+    assert answer.code == 0, answer
+    node = answer.json["data"]["node"]
+    assert (node["internet"], node["ssh"]) == (internet, ssh)
+    assert node["node"].startswith("n") and node["local_disk"].startswith("/scratch") and "python3" in node["tools"]
+    again = laptop("context", "probe", cluster, "--json").json["data"]
+    assert again["node"] == node, "a plain probe keeps what the deep one saw"
+    left = lab_ls(laptop, cluster)
+    assert ".yurt-probe" not in left
+
+
+def lab_ls(laptop: Laptop, cluster: str) -> str:
+    argv = [
+        "ssh",
+        "-F",
+        str(laptop.lab.instance.client / "ssh_config"),
+        cluster,
+        "ls -A /lustre/scratch/alice; squeue -h",
+    ]
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+
+
+def test_deep_probe_says_why_it_cannot(laptop: Laptop, lab: Lab) -> None:
+    assert laptop.add("beta", "--storage-dir", "~").code == 0
+    refused = laptop("context", "probe", "beta", "--deep")
+    assert refused.code == 5 and "the probe's job was refused" in refused.err
+    bad = laptop("context", "probe", "beta", "--deep", "--internet", "nowhere")
+    assert bad.code == 2 and "HOST:PORT" in bad.err
+    assert laptop.add("beta", "--storage-dir", "$NOWHERE/x", name="nowhere").code == 0
+    unknown = laptop("context", "probe", "nowhere", "--deep")
+    assert unknown.code == 2 and "names $NOWHERE, which is not set there" in unknown.err
+
+
+def test_probe_for_people(laptop: Laptop) -> None:
+    assert laptop.add("alpha").code == 0
+    text = laptop("context", "probe", "alpha").out
+    assert "Slurm 22.05" in text and "main*" in text and "a100:2" in text and "requeue, 20 s" in text
+    assert laptop("context", "probe", "nope").code == 3
+
+
+def carol(laptop: Laptop, *more: str) -> Called:
+    return laptop("context", "add", "mfa", "--slurm-url", "carol@alpha", *laptop.ssh, *more)
+
+
+def test_a_site_that_asks_for_a_code(laptop: Laptop, lab: Lab) -> None:
+    """Only `login` asks; then every verb works; when the connection is gone, verbs say what to do."""
+    refused = carol(laptop)
+    assert refused.code == 4 and "only you can type" in refused.err and "yurt login mfa" in refused.err
+    assert not laptop.contexts.exists()
+    assert carol(laptop, "--no-probe").code == 0
+    before = laptop("context", "probe", "mfa")
+    assert before.code == 4 and "run yurt login mfa" in before.err
+    code = (lab.instance.client / "carol.code").read_text().strip()
+    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20)
+    child.expect("assword:")
+    child.sendline(code)
+    child.expect("mfa: connected")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert laptop("context", "probe", "mfa").code == 0
+    assert "was connected already" in laptop("login", "mfa").out
+    assert laptop("login", "mfa", "--close").code == 0
+    assert laptop("context", "probe", "mfa").code == 4
+
+
+def test_wrong_code(laptop: Laptop) -> None:
+    assert carol(laptop, "--no-probe").code == 0
+    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    for _attempt in range(3):
+        child.expect("assword:")
+        child.sendline("wrong")
+    child.expect("could not log in")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 5
+
+
+def test_new_host_key_is_shown_with_its_fingerprint(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    more = ["--ssh-option=-o", f"--ssh-option=UserKnownHostsFile={known}"]
+    more += ["--ssh-option=-o", "--ssh-option=StrictHostKeyChecking=ask"]
+    assert laptop.add("alpha", "--no-probe", *more).code == 0
+    refused = laptop("context", "probe", "alpha")
+    assert refused.code == 4 and "host key of alice@alpha is not known yet" in refused.err
+    key = (lab.instance.folder / "alpha" / "keys" / "login.pub").read_text()
+    print_it = ["ssh-keygen", "-l", "-f", "-"]
+    fingerprint = subprocess.run(print_it, input=key, capture_output=True, text=True, check=True).stdout.split()[1]
+    child = pexpect.spawn(
+        YURT, ["login", "alpha"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20
+    )
+    child.expect_exact(fingerprint)
+    child.expect("yes/no")
+    child.sendline("yes")
+    child.expect("alpha: connected")
+    child.expect(pexpect.EOF)
+    assert laptop("context", "probe", "alpha").code == 0
+
+
+def test_login_without_a_terminal_never_asks(laptop: Laptop) -> None:
+    assert carol(laptop, "--no-probe").code == 0
+    assert laptop("login", "mfa").code == 4
+    assert laptop.add("alpha", "--no-probe").code == 0
+    done = laptop("login", "alpha", "--json")
+    assert done.code == 0 and done.json["data"] == [{"context": "alpha", "destination": "alice@alpha", "opened": True}]
+    assert laptop("login", "local").code == 2
+    assert laptop("login", "nope").code == 3
+
+
+def test_add_on_a_terminal_logs_in_and_asks_nothing_it_can_find(laptop: Laptop, lab: Lab) -> None:
+    code = (lab.instance.client / "carol.code").read_text().strip()
+    argv = ["context", "add", "mfa", "--slurm-url", "carol@alpha", *laptop.ssh]
+    child = pexpect.spawn(YURT, argv, env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    child.expect("assword:")
+    child.sendline(code)
+    child.expect("context 'mfa' added")
+    child.expect(pexpect.EOF)
+    assert "partition: main" in laptop.contexts.read_text()
+
+
+FACTS = Facts(
+    probed_at=0,
+    user="u",
+    host="h",
+    partitions=[Partition(name="cpu"), Partition(name="gpu"), Partition(name="old", up=False)],
+    accounts=[Account(name="a"), Account(name="b")],
+)
+
+
+def test_only_what_cannot_be_found_out_is_asked() -> None:
+    asked: list[tuple[str, list[str]]] = []
+
+    def ask(question: str, names: Any) -> str:
+        asked.append((question, list(names)))
+        return str(names[-1])
+
+    made = complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS, ask)
+    assert (made.partition, made.account, made.storage_dir) == ("gpu", "b", "~")
+    assert [names for _question, names in asked] == [["cpu", "gpu"], ["a", "b"]]
+    with pytest.raises(UserError, match="no default partition; it has cpu, gpu"):
+        complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS)
+
+
+def test_contexts_the_lab_wrote_work_at_once(lab: Lab) -> None:
+    for name in ("alpha", "beta"):
+        answer = call("context", "probe", name, "--json")
+        assert answer.code == 0 and json.loads(answer.out)["data"]["cluster"] == name
+        assert call("login", name, "--close").code == 0
