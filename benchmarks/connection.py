@@ -38,8 +38,8 @@ def main() -> int:
         try:
             host = SshHost("alpha", "alice@alpha", ["-F", str(lab.instance.client / "ssh_config")])
             host.run("true")
-            bare = ["ssh", *host.master.ssh[1:], "-S", str(host.master.socket), host.destination, "true"]
-            plain = ["ssh", *host.master.ssh[1:], host.destination, "true"]
+            bare = ["ssh", *host.master.options, "-S", str(host.master.socket), host.destination, "true"]
+            plain = ["ssh", *host.master.options, host.destination, "true"]
             rows: dict[str, list[float]] = {"ssh -S … true": [], "yurt, no-op": []}
             for _turn in range(TURNS):
                 rows["ssh -S … true"].append(seconds(lambda: quiet(bare)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,6 +154,20 @@ def test_bash_completes_verbs_and_choices(tmp_path: Path) -> None:
     assert complete("yurt", "lab", "s") == ["status", "shell"]
     assert "--instance" in complete("yurt", "lab", "up", "--in")
     assert complete("yurt", "lab", "up", "a") == ["alpha"]
+
+
+def test_fish_and_zsh_complete_verbs(yurt: Yurt) -> None:
+    environment = {**os.environ, "PATH": f"{Path(YURT).parent}:{os.environ['PATH']}"}
+
+    def output(argv: list[str]) -> str:
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout
+
+    if shutil.which("fish") or os.environ.get("CI"):
+        assert output(["fish", "-c", 'yurt completion fish | source; complete -C "yurt la"']).startswith("lab")
+    if shutil.which("zsh") or os.environ.get("CI"):
+        assert output(["zsh", "-fc", 'eval "$(yurt completion zsh)" 2> /dev/null; whence -w _yurt_completion']).strip()
+    words = {"_YURT_COMPLETE": "zsh_complete", "COMP_WORDS": "yurt la", "COMP_CWORD": "1"}
+    assert "lab" in yurt(environment=words).out.split()
 
 
 def test_json_error_is_one_line(yurt: Yurt) -> None:

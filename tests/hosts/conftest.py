@@ -30,7 +30,7 @@ def end_masters(folder: Path) -> None:
     for socket in folder.iterdir():
         if socket.is_socket():
             subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def site(lab: Lab, name: str, *more: str, user: str = "alice") -> SshHost:

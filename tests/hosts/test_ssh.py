@@ -130,7 +130,7 @@ def test_one_master_for_all(lab: Lab) -> None:
     """Many threads and processes that find no connection open just one."""
     host = site(lab, "alpha")
     program = "import sys; from yurt.hosts import SshHost; SshHost('alpha', 'alice@alpha', sys.argv[1:]).run('true')"
-    argv = [sys.executable, "-c", program, *host.master.ssh[1:]]
+    argv = [sys.executable, "-c", program, *host.master.options]
     others = [subprocess.Popen(argv) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: host.run("true"), range(8)))
@@ -208,6 +208,33 @@ def test_users_own_shared_connection_is_used(lab: Lab, tmp_path: Path) -> None:
         assert as_root(lab, "alpha", "pgrep -c -u alice sshd") == connections
     finally:
         subprocess.run(["ssh", "-S", str(own), "-O", "exit", "x"], capture_output=True, check=False)
+
+
+def test_through_a_jump_host(lab: Lab) -> None:
+    """beta's login host as seen from alpha's only: reached with -J, as `ssh_options` of a context has it."""
+    lab.faults.link()
+    try:
+        config = str(lab.instance.client / "ssh_config")
+        host = SshHost("far", "alice@10.77.100.2", ["-F", config, "-J", "alpha", "-o", "HostKeyAlias=beta"])
+        assert host.run("hostname").out == b"login1\n"
+        assert host.run("hostname").out == b"login1\n"
+        assert len(masters(host)) == 1
+    finally:
+        lab.faults.unlink()
+
+
+def test_another_program_instead_of_ssh(lab: Lab, tmp_path: Path) -> None:
+    """`ssh_command`: a site's own wrapper, with words of its own."""
+    log = tmp_path / "log"
+    wrapper = tmp_path / "site ssh"
+    wrapper.write_text(f'#!/bin/sh\necho "$1" >> {log}\nshift\nexec ssh "$@"\n')
+    wrapper.chmod(0o755)
+    options = ["-F", str(lab.instance.client / "ssh_config")]
+    host = SshHost("alpha", "alice@alpha", options, [str(wrapper), "--site-word"])
+    assert host.run("echo ok").out == b"ok\n"
+    assert set(log.read_text().splitlines()) == {"--site-word"}
+    gone = SshHost("alpha", "alice@alpha", options, [str(tmp_path / "no-such-program")])
+    assert failure(gone).code == "program-missing"
 
 
 def test_site_that_asks_for_a_code(lab: Lab) -> None:

@@ -57,7 +57,7 @@ class Laptop:
             for master in self.runtime.iterdir():
                 if master.is_socket():
                     subprocess.run(["ssh", "-S", str(master), "-O", "exit", "x"], capture_output=True, check=False)
-            shutil.rmtree(self.runtime)
+            shutil.rmtree(self.runtime, ignore_errors=True)
 
 
 @pytest.fixture

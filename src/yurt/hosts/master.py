@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,8 @@ class Master:
 
     def __init__(self, name: str, program: Sequence[str], options: Sequence[str], destination: str) -> None:
         self.name = name
-        self.ssh = [*program, *options]
+        self.program, self.options = list(program), _jumps_as_settings(options)
+        self.ssh = [*self.program, *self.options]
         self.destination = destination
         key = "\0".join([*self.ssh, destination]).encode()
         self.socket = sockets.folder() / hashlib.sha256(key).hexdigest()[:12]
@@ -165,6 +167,20 @@ class Master:
     def bear_fewer(self) -> None:
         """Remember that sshd refused a session: one fewer from now on, until the master is gone."""
         fewer = max(1, self.most() - 1)
-        aside = Path(f"{self.socket}.most.{os.getpid()}")
+        aside = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
         aside.write_text(str(fewer))
         aside.rename(f"{self.socket}.most")
+
+
+def _jumps_as_settings(options: Sequence[str]) -> list[str]:
+    """ssh options with `-J gate` as `-o ProxyJump=gate`: the same, but ssh lets a ProxyCommand stand beside it."""
+    found: list[str] = []
+    words = iter(options)
+    for word in words:
+        if word == "-J":
+            found += ["-o", f"ProxyJump={next(words, '')}"]
+        elif word.startswith("-J"):
+            found += ["-o", f"ProxyJump={word[2:]}"]
+        else:
+            found.append(word)
+    return found

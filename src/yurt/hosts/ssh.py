@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
-from yurt.errors import UnreachableError, YurtError
+from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import ssh_errors
 from yurt.hosts.base import Host
 from yurt.hosts.master import Master
@@ -19,6 +19,8 @@ class SshHost(Host):
     """A login host. Commands share one connection, which is opened when that needs no prompt."""
 
     def __init__(self, name: str, destination: str, options: Sequence[str] = (), program: Sequence[str] = ()) -> None:
+        if destination.startswith("-"):  # ssh would take it for an option
+            raise UserError(f"slurm_url of context '{name}' starts with a dash", code="config-invalid")
         self.name = name
         self.destination = destination
         self.master = Master(name, program or ("ssh",), options, destination)
@@ -31,7 +33,7 @@ class SshHost(Host):
         # No other way than the master: a client that sshd refuses a session would else connect anew.
         no_other = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
         only = ["-o", "ControlMaster=no", "-o", no_other, "-S", str(self.master.socket)]
-        return [*self.master.ssh[:1], *only, *batch, *self.master.ssh[1:], self.destination, command]
+        return [*self.master.program, *only, *batch, *self.master.options, self.destination, command]
 
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:

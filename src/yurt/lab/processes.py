@@ -34,12 +34,26 @@ def marked(prefix: str) -> dict[str, int]:
         if not entry.name.isdigit():
             continue
         try:
-            arguments = (entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-            if arguments[-1].startswith(wanted) and _is_first_of_its_namespace(entry):
-                found[arguments[-1].decode()] = int(entry.name)
+            last = _last_argument(entry)
+            if last.startswith(wanted) and _is_first_of_its_namespace(entry):
+                found[last.decode()] = int(entry.name)
         except OSError:
             continue
     return found
+
+
+def _last_argument(entry: Path) -> bytes:
+    """The last word of a process's command line.
+
+    It is empty for a moment while a process becomes another program, as each host's first process
+    does once: taken for dead then, a host would be started twice.
+    """
+    for _look in range(50):
+        words = (entry / "cmdline").read_bytes().rstrip(b"\0")
+        if words or not _is_first_of_its_namespace(entry) or not _alive(int(entry.name)):
+            return words.split(b"\0")[-1]
+        time.sleep(0.002)
+    return b""
 
 
 def _is_first_of_its_namespace(entry: Path) -> bool:
@@ -116,7 +130,7 @@ def with_last_argument(argument: str) -> list[int]:
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             try:
-                if (entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")[-1] == wanted:
+                if _last_argument(entry) == wanted:
                     found.append(int(entry.name))
             except OSError:
                 continue
