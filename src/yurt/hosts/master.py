@@ -120,6 +120,8 @@ class Master:
                 return 255, "Connection timed out"
             except FileNotFoundError:
                 return 255, f"{argv[0]}: program not found"
+            if done.returncode == 0:
+                Path(f"{self.socket}.most").unlink(missing_ok=True)
             errors.seek(0)
             return done.returncode, errors.read().decode(errors="replace")
 
