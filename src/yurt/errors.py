@@ -24,6 +24,8 @@ CODES: dict[str, str] = {
     "runtime-unsafe": "The folder for connections is not private.",
     "site-refused": "The far side would not do it, for the reason it gave.",
     "site-busy": "The site gave no node in the time that was waited.",
+    "git-failed": "git failed, with the words it gave.",
+    "snapshot-too-large": "A file, or all files together, are too large to travel as code.",
     "disk-full": "A disk is full.",
     "quota-full": "The user's quota is used up.",
     "ssh-login-needed": "The site wants a password or code, which only `yurt login` may ask for.",

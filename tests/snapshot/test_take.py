@@ -1,0 +1,260 @@
+"""A snapshot is what is on disk, to the byte, from any kind of folder; the user's git never notices."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from yurt.errors import RefusedError, UserError
+from yurt.snapshot import Snapshot, git, take
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    found = tmp_path / "pro ject"
+    found.mkdir()
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store.git"
+
+
+def sh(folder: Path, script: str) -> str:
+    quiet = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    quiet |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env={**os.environ, **quiet}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def content(snapshot: Snapshot) -> dict[bytes, tuple[str, bytes]]:
+    """Path -> (mode, bytes) of what a snapshot holds, read back by git."""
+    listing = git.call(["ls-tree", "-r", "-z", "--full-tree", snapshot.tree], folder=snapshot.store, own=snapshot.store)
+    found = {}
+    for row in listing.split(b"\0")[:-1]:
+        about, path = row.split(b"\t", 1)
+        mode, _kind, blob = about.decode().split()
+        found[path] = (mode, git.call(["cat-file", "blob", blob], folder=snapshot.store, own=snapshot.store))
+    return found
+
+
+def on_disk(root: Path, names: set[bytes]) -> dict[bytes, tuple[str, bytes]]:
+    found = {}
+    for name in names:
+        path = os.path.join(os.fsencode(root), name)
+        if os.path.islink(path):
+            found[name] = ("120000", os.readlink(path))
+        else:
+            mode = "100755" if os.stat(path).st_mode & stat.S_IXUSR else "100644"
+            found[name] = (mode, Path(os.fsdecode(path)).read_bytes())
+    return found
+
+
+AWKWARD = [
+    b"plain",
+    b"with space",
+    b"quo'te\"s",
+    b"new\nline",
+    b"non-utf8-\xff\xfe",
+    b"\xc3\xbc.py",
+    b"-dash",
+    b"a/b/c",
+    b"*",
+]
+
+
+def test_plain_folder_with_awkward_names(project: Path, store: Path) -> None:
+    for name in AWKWARD:
+        path = Path(os.fsdecode(os.path.join(os.fsencode(project), name)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"content of " + name)
+    (project / "run.sh").write_text("#!/bin/sh\n")
+    (project / "run.sh").chmod(0o755)
+    (project / "link").symlink_to("a/b")
+    (project / "dangling").symlink_to("/no/where")
+    (project / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")
+    expected = on_disk(project, {*AWKWARD, b"run.sh", b"link", b"dangling", b"crlf.txt"})
+    assert content(take(project, store)) == expected
+
+
+def test_repository_with_changes_of_every_kind(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "git init -q; echo tracked > tracked; echo old > changed; echo x > deleted; echo s > staged-then-changed",
+    )
+    sh(
+        project,
+        "printf 'ignored\\nlogs/\\n*.secret\\n' > .gitignore; git add -A; git commit -qm one; git rm -q --cached changed",
+    )
+    sh(
+        project,
+        "echo new > changed; rm deleted; echo now > staged-then-changed; git add staged-then-changed; echo later > staged-then-changed",
+    )
+    sh(
+        project,
+        "echo u > untracked; echo i > ignored; mkdir logs; echo l > logs/l; echo s > a.secret; git add -f a.secret",
+    )
+    found = content(take(project, store))
+    assert set(found) == {b".gitignore", b"tracked", b"changed", b"staged-then-changed", b"untracked", b"a.secret"}
+    assert found[b"changed"][1] == b"new\n" and found[b"staged-then-changed"][1] == b"later\n"
+
+
+def test_attributes_and_settings_change_nothing(project: Path, store: Path) -> None:
+    """Line endings, filters, keywords and encodings a repository asks for are not applied."""
+    sh(project, "git init -q; git config core.autocrlf true; git config filter.up.clean 'tr a-z A-Z'")
+    (project / ".gitattributes").write_text("*.txt text eol=crlf filter=up ident\n*.u16 working-tree-encoding=UTF-16\n")
+    (project / "a.txt").write_bytes(b"$Id$ lower\r\nnext\n")
+    (project / "b.u16").write_bytes("x\r\n".encode("utf-16"))
+    sh(project, "git add -A 2> /dev/null || true")
+    found = content(take(project, store))
+    assert found[b"a.txt"][1] == b"$Id$ lower\r\nnext\n" and found[b"b.u16"][1] == "x\r\n".encode("utf-16")
+
+
+def test_submodules_and_nested_repositories(project: Path, store: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    sh(library, "git init -q; echo lib > lib.py; echo skip > .gitignore; git add -A; git commit -qm lib")
+    sh(
+        project,
+        f"git init -q; git -c protocol.file.allow=always submodule -q add '{library}' deps/lib; git commit -qm sub",
+    )
+    sh(project, "echo changed > deps/lib/lib.py; echo new > deps/lib/new.py; echo x > deps/lib/skip")
+    sh(project, "mkdir -p nested/empty-repo; cd nested; git init -q; echo n > n.py; git add n.py; git commit -qm n")
+    sh(project, "cd nested/empty-repo; git init -q; echo deep > deep.py")
+    found = content(take(project, store))
+    assert {name for name in found if name != b".gitmodules"} == {
+        b"deps/lib/.gitignore",
+        b"deps/lib/lib.py",
+        b"deps/lib/new.py",
+        b"nested/n.py",
+        b"nested/empty-repo/deep.py",
+    }
+    assert found[b"deps/lib/lib.py"][1] == b"changed\n"
+
+
+def test_subfolder_of_a_repository(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "git init -q; mkdir -p sub/x; echo o > outside; echo i > sub/x/inside; git add -A; git commit -qm one; echo n > sub/new",
+    )
+    assert set(content(take(project / "sub", store))) == {b"x/inside", b"new"}
+
+
+def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "git init -q; mkdir -p data out; echo d > data/big; echo o > out/o; echo k > keep.py; echo t > tracked.bin; git add -A",
+    )
+    sh(
+        project,
+        "git commit -qm one; echo out/ >> .gitignore; echo extra > out/extra; printf 'data/\\n*.bin\\n!keep*\\n' > .yurtignore",
+    )
+    assert set(content(take(project, store))) == {b".gitignore", b".yurtignore", b"keep.py", b"out/o"}
+    with_extra = content(take(project, store, include=["out/ext*"], exclude=["*.py"]))
+    assert set(with_extra) == {b".gitignore", b".yurtignore", b"out/o", b"out/extra"}
+
+
+def test_users_repository_is_never_written(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "git init -q; echo a > a; git add a; git commit -qm a; echo b > a; git stash -q; echo c > c; git add c; echo d > d",
+    )
+
+    def state() -> dict[str, tuple[int, bytes]]:
+        files = (path for path in (project / ".git").rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    os.utime(project / "a")  # git would like to refresh its index now
+    before = state()
+    take(project, store)
+    assert state() == before
+
+
+def test_environment_of_the_user_does_not_mislead(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "a").write_text("a")
+    monkeypatch.setenv("GIT_DIR", "/no/where")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/no/where")
+    assert set(content(take(project, store))) == {b"a"}
+
+
+def test_same_files_same_tree_and_changes_show(project: Path, store: Path, tmp_path: Path) -> None:
+    (project / "a").write_text("a")
+    (project / "d").mkdir()
+    (project / "d" / "b").write_text("b")
+    first = take(project, store)
+    assert take(project, store) == first
+    assert take(project, tmp_path / "another.git").tree == first.tree
+    (project / "a").chmod(0o755)
+    second = take(project, store)
+    assert second.tree != first.tree
+    (project / "a").chmod(0o644)
+    (project / "d" / "b").unlink()
+    (project / "d").rmdir()
+    (project / "d").write_text("a file where a folder was")
+    assert set(content(take(project, store))) == {b"a", b"d"}
+
+
+def test_a_change_of_the_same_size_within_the_same_tick_is_seen(project: Path, store: Path) -> None:
+    file = project / "a"
+    for number in range(30):
+        file.write_text(f"{number:04}")
+        assert content(take(project, store))[b"a"][1] == f"{number:04}".encode()
+
+
+def test_too_large(project: Path, store: Path) -> None:
+    (project / "small").write_text("x")
+    with (project / "weights.pt").open("wb") as file:
+        file.truncate(51 << 20)
+    with pytest.raises(UserError, match=r"'weights.pt' has 51 MB; code files may have 50 MB") as caught:
+        take(project, store)
+    assert "--exclude 'weights.pt'" in caught.value.hint
+    assert set(content(take(project, store, exclude=["weights.pt"]))) == {b"small"}
+    assert take(project, store, largest_file=1 << 30).files == 2
+    with pytest.raises(UserError, match=r"the largest is 'weights.pt'"):
+        take(project, store, largest_file=1 << 30, largest_tree=10 << 20)
+
+
+def test_many_at_once_and_after_a_kill(project: Path, store: Path) -> None:
+    for number in range(50):
+        (project / str(number)).write_text(str(number))
+    with ThreadPoolExecutor(8) as pool:
+        trees = {found.tree for found in pool.map(lambda _: take(project, store), range(16))}
+    assert len(trees) == 1
+    (store / "index.lock").write_text("a git that was killed")
+    assert take(project, store).tree in trees
+    assert stat.S_IMODE(store.stat().st_mode) == 0o700
+
+
+def test_empty_folder_and_no_folder(project: Path, store: Path) -> None:
+    assert take(project, store).files == 0
+    with pytest.raises((RefusedError, OSError)):
+        take(project / "nope", store)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    files=st.dictionaries(
+        st.binary(min_size=1, max_size=12).filter(lambda name: b"/" not in name and b"\0" not in name),
+        st.binary(max_size=200),
+        max_size=8,
+    )
+)
+def test_any_name_and_any_content(tmp_path_factory: pytest.TempPathFactory, files: dict[bytes, bytes]) -> None:
+    root = tmp_path_factory.mktemp("any")
+    kept = {name: data for name, data in files.items() if name not in (b".", b"..") and name.lower() != b".git"}
+    kept = {name: data for name, data in kept.items() if name not in (b".gitignore", b".yurtignore")}
+    for name, data in kept.items():
+        Path(os.fsdecode(os.path.join(os.fsencode(root), name))).write_bytes(data)
+    found = content(take(root, tmp_path_factory.mktemp("store") / "s.git"))
+    assert {name: data for name, (_mode, data) in found.items()} == kept
