@@ -71,6 +71,10 @@ AWKWARD = [
     b"-dash",
     b"a/b/c",
     b"*",
+    b"back\\slash",
+    b"GIT~1",
+    b"con",
+    b"x:y",
 ]
 
 

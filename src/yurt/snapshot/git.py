@@ -40,3 +40,9 @@ def in_repository(folder: Path) -> bool:
     argv = ["git", *QUIET, "rev-parse", "--is-inside-work-tree"]
     done = subprocess.run(argv, cwd=folder, env=environment(), capture_output=True, check=False)
     return done.stdout.strip() == b"true"
+
+
+def succeeds(arguments: Sequence[str], *, own: Path) -> bool:
+    """Whether git in a git folder of yurt's says yes."""
+    argv = ["git", *QUIET, f"--git-dir={own}", *arguments]
+    return subprocess.run(argv, env=environment(), capture_output=True, check=False).returncode == 0

@@ -27,6 +27,8 @@ CONFIG = """\
 \tfileMode = true
 \tsymlinks = true
 \tignoreCase = false
+\tprotectNTFS = false
+\tprotectHFS = false
 \tattributesFile = /dev/null
 \texcludesFile = /dev/null
 [gc]
