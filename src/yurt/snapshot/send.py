@@ -73,7 +73,9 @@ def known(snapshot: Snapshot, tree: str) -> bool:
 def pack(snapshot: Snapshot, base: str = "") -> bytes:
     """The objects of a snapshot as one pack, without those of `base`."""
     wanted = snapshot.tree + "\n" + (f"^{base}\n" if base else "")
-    arguments = ["pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset"]
+    arguments = ["pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset", "--compression=1"]
+    if not base:  # nothing to be like: looking for likenesses would cost more than it saves
+        arguments.append("--window=0")
     return git.call(arguments, folder=snapshot.store, own=snapshot.store, stdin=wanted.encode())
 
 

@@ -31,6 +31,7 @@ CONFIG = """\
 \tprotectHFS = false
 \tattributesFile = /dev/null
 \texcludesFile = /dev/null
+\tcompression = 1
 [gc]
 \tauto = 0
 """
