@@ -23,6 +23,8 @@ CODES: dict[str, str] = {
     "program-missing": "A program that yurt calls is not on this machine.",
     "runtime-unsafe": "The folder for connections is not private.",
     "site-refused": "The far side would not do it, for the reason it gave.",
+    "slurm-silent": "Slurm is installed on the site and its controller does not answer.",
+    "output-failed": "What yurt had to say could not be written.",
     "site-busy": "The site gave no node in the time that was waited.",
     "git-failed": "git failed, with the words it gave.",
     "snapshot-too-large": "A file, or all files together, are too large to travel as code.",

@@ -86,7 +86,7 @@ def test_any_answer_is_read(text: str) -> None:
         f"m {name}\n{text}" for name in ("config", "partitions", "nodes", "qos", "tiers", "associations")
     )
     assert isinstance(probe.read("m", wrapped, now=0), Facts)
-    assert deep_probe.read("m", f"m node\n{text}").internet in (True, False)
+    assert deep_probe.read("m", f"m node\n{text}", now=0).internet in (True, False)
 
 
 def test_expansion_is_by_name_only() -> None:

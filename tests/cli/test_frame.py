@@ -58,6 +58,13 @@ def test_version_and_help(yurt: Yurt) -> None:
     assert "Commands:" in yurt("--help").out == yurt("-h").out
 
 
+def test_without_a_verb_the_help_is_shown(yurt: Yurt) -> None:
+    for words in ([], ["lab"], ["context"], ["lab", "fault"]):
+        answer = yurt(*words)
+        assert answer.code == 2 and answer.out == "" and "\nCommands:\n" in answer.err
+        assert yurt(*words, "--json").json["error"]["code"] == "usage"
+
+
 def test_json_stands_before_or_after_the_verb(yurt: Yurt) -> None:
     after, before = yurt("completion", "fish", "--json"), yurt("--json", "completion", "fish")
     assert after.code == before.code == 0
@@ -114,8 +121,21 @@ def test_colour_only_on_a_terminal(yurt: Yurt, tmp_path: Path) -> None:
     assert "\033[" not in str(pexpect.run(f"{YURT} bogus", env={**environment, "NO_COLOR": "1"}, encoding="utf8"))
 
 
-def test_closed_pipe_and_interrupt() -> None:
-    assert subprocess.run(f"{YURT} completion bash | true", shell=True, capture_output=True, check=True).stderr == b""
+def test_output_that_cannot_be_written() -> None:
+    def outcome(script: str) -> tuple[str, str]:
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        return done.stdout.strip(), done.stderr
+
+    for verb in ("completion bash", "context list", "context list --json"):
+        assert outcome(f"{YURT} {verb} | true; echo ${{PIPESTATUS[0]}}") == ("141", ""), verb
+    code, said = outcome(f"{YURT} completion bash > /dev/full; echo $?")
+    assert code == "5" and said == "yurt: the output could not be written: No space left on device\n"
+    code, said = outcome(f"{YURT} completion bash --json > /dev/full; echo $?")
+    assert code == "5" and "Traceback" not in said
+    for more in ("", "--json", "--help"):
+        assert outcome(f"{YURT} context list {more} >&-; echo $?") == ("0", "")
+        code, said = outcome(f"env -u PYTHONUNBUFFERED {YURT} context list {more} > /dev/full; echo $?")
+        assert code == "5" and (said.count("\n") == 1 or more == "--json"), said
 
 
 def test_every_error_names_a_listed_code() -> None:

@@ -59,5 +59,6 @@ def test_why_a_file_was_not_written(words: str, code: str) -> None:
 
 
 def test_address_that_ssh_would_take_for_an_option() -> None:
-    with pytest.raises(UserError, match="starts with a dash"):
-        SshHost("x", "-oProxyCommand=true")
+    for address in ("-oProxyCommand=true", "a b", "a\0b", "a\nb"):
+        with pytest.raises(UserError, match="is no address"):
+            SshHost("x", address)

@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pexpect
 import pytest
 
 from tests.conftest import YURT, Called, call
+from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import UserError
 from yurt.lab import Lab
@@ -167,7 +167,7 @@ def test_facts_are_private_dated_and_of_one_address(laptop: Laptop, monkeypatch:
     assert laptop.add("alpha").code == 0
     assert kept_file(laptop).stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
-    context = Context(name="alpha", type="slurm", slurm_url="alice@alpha")
+    context = contexts.named("alpha")
     found = kept.load(context)
     assert found is not None and abs(found.probed_at - time.time()) < 60
     assert kept.load(context, now=time.time() + 8 * 24 * 3600) is None, "older than a week"
@@ -184,7 +184,6 @@ def test_deep_probe(laptop: Laptop, lab: Lab, cluster: str, internet: bool, ssh:
     machine = ".".join(block.split(".")[:3]) + ".1"
     with socket.create_server((machine, 0)) as server:
         port = server.getsockname()[1]
-        threading.Thread(target=lambda: [server.accept() for _ in range(9)], daemon=True).start()
         assert laptop.add(cluster).code == 0
         answer = laptop("context", "probe", cluster, "--deep", "--internet", f"{machine}:{port}", "--json")
     assert answer.code == 0, answer
@@ -290,7 +289,10 @@ def test_login_without_a_terminal_never_asks(laptop: Laptop) -> None:
     assert laptop("login", "mfa").code == 4
     assert laptop.add("alpha", "--no-probe").code == 0
     done = laptop("login", "alpha", "--json")
-    assert done.code == 0 and done.json["data"] == [{"context": "alpha", "destination": "alice@alpha", "opened": True}]
+    row = {"context": "alpha", "destination": "alice@alpha", "connected": True, "changed": True}
+    assert done.code == 0 and done.json["data"] == [row]
+    assert "alpha: closed" in laptop("login", "alpha", "--close").out
+    assert "alpha: was not connected" in laptop("login", "alpha", "--close").out
     assert laptop("login", "local").code == 2
     assert laptop("login", "nope").code == 3
 
@@ -334,3 +336,87 @@ def test_contexts_the_lab_wrote_work_at_once(lab: Lab) -> None:
         answer = call("context", "probe", name, "--json")
         assert answer.code == 0 and json.loads(answer.out)["data"]["cluster"] == name
         assert call("login", name, "--close").code == 0
+
+
+def test_a_controller_that_is_down_erases_nothing(laptop: Laptop, lab: Lab) -> None:
+    assert laptop.add("beta").code == 0
+    file = laptop.home / "config" / "facts" / "beta.json"
+    before = file.read_bytes()
+    lab.faults.stop_ctld("beta")
+    try:
+        answer = laptop("context", "probe", "beta")
+        assert answer.code == 4 and "Slurm does not answer there" in answer.err
+        assert file.read_bytes() == before
+    finally:
+        lab.faults.start_ctld("beta")
+
+
+def test_accounting_that_is_down(laptop: Laptop, lab: Lab) -> None:
+    assert laptop.add("alpha").code == 0
+    lab.faults.stop_dbd("alpha")
+    try:
+        probed = laptop("context", "probe", "alpha", "--json").json["data"]
+        assert probed["accounting_silent"] and probed["accounts"][0]["name"] == "lab", "what was known is kept"
+        refused = laptop.add("alpha", name="two")
+        assert refused.code == 4 and "accounting does not answer" in refused.err
+        assert "two" not in laptop.contexts.read_text()
+    finally:
+        lab.faults.start_dbd("alpha")
+
+
+def test_a_login_at_its_prompt_does_not_hang_others(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert carol(laptop, "--no-probe").code == 0
+    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20)
+    child.expect("assword:")
+    other = laptop("context", "probe", "mfa", timeout=40)
+    child.close(force=True)
+    assert other.code == 4 and "a login is under way" in other.err and "run yurt login mfa" in other.err
+
+
+def test_key_with_a_passphrase(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    key = tmp_path / "locked"
+    shutil.copy(lab.instance.client / "alice", key)
+    key.chmod(0o600)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-f", str(key), "-P", "", "-N", "open sesame"], check=True)
+    more = ["--ssh-option=-o", f"--ssh-option=IdentityFile={key}", "--ssh-option=-o", "--ssh-option=IdentityAgent=none"]
+    config = tmp_path / "config-without-key"
+    text = (lab.instance.client / "ssh_config").read_text().splitlines()
+    config.write_text("\n".join(line for line in text if "IdentityFile" not in line))
+    laptop.ssh = ["--ssh-option=-F", f"--ssh-option={config}"]
+    refused = laptop.add("alpha", *more)
+    assert refused.code == 4 and "your key has a passphrase" in refused.err
+    argv = ["context", "add", "alpha", "--slurm-url", "alice@alpha", *laptop.ssh, *more]
+    child = pexpect.spawn(YURT, argv, env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    child.expect("passphrase")
+    child.sendline("open sesame")
+    child.expect("context 'alpha' added")
+    child.expect(pexpect.EOF)
+
+
+def test_login_uses_the_users_own_shared_connection(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    own = Path(f"/tmp/own-{os.getpid()}-l")
+    config = tmp_path / "own-config"
+    theirs = f"Host alpha\n  ControlMaster auto\n  ControlPath {own}\n  ControlPersist 60\n"
+    config.write_text(theirs + (lab.instance.client / "ssh_config").read_text())
+    laptop.ssh = ["--ssh-option=-F", f"--ssh-option={config}"]
+    assert laptop.add("alpha", "--no-probe").code == 0
+    try:
+        for expected in ("alpha: connected", "alpha: was connected already"):
+            child = pexpect.spawn(YURT, ["login", "alpha"], env={**os.environ, **laptop.environment}, encoding="utf8")
+            child.expect(expected)
+            child.expect(pexpect.EOF)
+            assert own.is_socket()
+        assert not any(each.is_socket() for each in laptop.runtime.iterdir())
+    finally:
+        subprocess.run(["ssh", "-S", str(own), "-O", "exit", "x"], capture_output=True, check=False)
+
+
+def test_wrong_words_for_add(laptop: Laptop) -> None:
+    for words, said in (
+        (["--ssh-command", "'unclosed"], "--ssh-command: No closing quotation"),
+        (["--slurm-url", ""], "--slurm-url is empty"),
+        (["--slurm-url", "a b"], "is no address"),
+    ):
+        answer = laptop.add("alpha", *words)
+        assert answer.code == 2 and said.lower() in answer.err.lower(), answer
+    assert not laptop.contexts.exists()

@@ -50,7 +50,12 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
 
     contexts.check_name(name)
     given = {key: value for key, value in keys.items() if value is not None}
-    program = tuple(shlex.split(ssh_command)) if ssh_command else ()
+    try:
+        program = tuple(shlex.split(ssh_command or ""))
+    except ValueError as error:
+        raise click.UsageError(f"--ssh-command: {error}") from None
+    if not given["slurm_url"].strip():
+        raise click.UsageError("--slurm-url is empty")
     wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
     person = sys.stdin.isatty() and sys.stderr.isatty() and not frame.current().json
     with progress.watching(asks=person) as watch:
@@ -68,8 +73,13 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
 
 @verb(examples=["yurt context probe", "yurt context probe alpha --deep"])
 @click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
-@click.option("--deep", is_flag=True, help="Run a job of a few seconds to learn what only a node knows.")
-@click.option("--internet", metavar="HOST:PORT", default="", help="What --deep tries to reach (example.com:443).")
+@click.option("--deep", is_flag=True, help="Run a job of a few seconds, to learn what only a node knows.")
+@click.option(
+    "--internet",
+    metavar="HOST:PORT",
+    default="",
+    help="What the node tries to reach with --deep (else example.com:443).",
+)
 @click.option("--patience", metavar="SECONDS", type=click.IntRange(5, 3600), default=120, help="How long --deep waits.")
 def probe(name: str, deep: bool, internet: str, patience: int) -> None:
     """Ask the site of context NAME (the current one) what it is like, and keep the answer for a week."""
@@ -92,15 +102,18 @@ def print_facts(facts: Facts) -> None:
     if facts.partitions:
         rows = [_partition_row(each) for each in facts.partitions]
         render.table(["partition", "limit", "default", "grace", "nodes", "cpus", "memory", "gpus"], rows)
+    slurm = bool(facts.slurm_version)
     lines = {
-        "accounting": "yes" if facts.accounting else "no",
+        "accounting": ("yes, but it does not answer" if facts.accounting_silent else "yes")
+        if facts.accounting
+        else "no",
         "accounts": ", ".join(f"{each.name} ({', '.join(each.qos)})" for each in facts.accounts),
         "qos": ", ".join(
             each.name + (f" (at most {each.max_submit} jobs)" if each.max_submit else "") for each in facts.qos
         ),
         "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
-        "requeue": "yes" if facts.requeue else f"no: {facts.requeue_refusal}",
-        "from home": "may submit" if not facts.home_refusal else f"refused: {facts.home_refusal}",
+        "requeue": ("yes" if facts.requeue else f"no: {facts.requeue_refusal}") if slurm else "",
+        "from home": ("may submit" if not facts.home_refusal else f"refused: {facts.home_refusal}") if slurm else "",
         "storage": ", ".join(f"{each.name} {each.path} ({_space(each.free_mb)} free)" for each in facts.tiers),
         "modules": facts.modules or "none",
         "tools": ", ".join(facts.tools),

@@ -33,7 +33,7 @@ def edit(name: str) -> None:
     try:
         done = _edited(name, file, was)
     except UserError as error:
-        if file.read_text() != was:
+        if file.exists() and file.read_bytes() != was.encode():
             error.hint = f"yurt context edit {name}; your text is kept in {file}"
             raise
         _clean(file)
@@ -50,7 +50,7 @@ def _edited(name: str, file: Path, was: str) -> Edited:
     while True:
         _open(file)
         try:
-            return verbs.edit(name, file.read_text(), was=was)
+            return verbs.edit(name, _read(file), was=was)
         except UserError as error:
             if error.code != "config-invalid" or not _again(error):
                 raise
@@ -76,6 +76,14 @@ def _open(file: Path) -> None:
         problem = f"could not be started: {error}"
     if problem:
         raise UserError(f"the editor '{editor()}' {problem}", code="editor-failed", hint="export EDITOR=nano")
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = "took the file away" if isinstance(error, OSError) else "left text that is not UTF-8"
+        raise UserError(f"the editor {problem}", code="editor-failed", hint="nothing was changed; try again") from None
 
 
 def _clean(file: Path) -> None:

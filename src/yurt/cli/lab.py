@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,8 +51,12 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
     """Bring CLUSTERS up (both, if none is named) and write contexts for them."""
     from yurt.verbs import lab as verbs
 
-    with progress.watching() as watch:
-        started = verbs.up(clusters, name=instance, watch=watch, **options)
+    try:
+        with progress.watching() as watch:
+            started = verbs.up(clusters, name=instance, watch=watch, **options)
+    except KeyboardInterrupt:
+        print("\ninterrupted; `yurt lab up` goes on from here, `yurt lab down` stops what is up", file=sys.stderr)
+        raise
     if started.limits == "v2":
         frame.current().warnings.append("memory limits use cgroup v2, which has not been verified")
     if started.limits == "none" and "alpha" in started.seconds:
@@ -103,7 +108,9 @@ def status(instance: str) -> None:
 
 def _print_status(found: LabStatus) -> None:
     rows = [_row(cluster.name, host) for cluster in found.clusters for host in cluster.hosts]
-    render.table(["host", "address", "outside", "slurm", "daemons", "memory"], rows, numbers=["memory"])
+    render.table(
+        ["host", "address", "outside", "slurm", "daemons", "memory"], rows, numbers=["memory"], folds=["daemons"]
+    )
     print()
     print(
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "

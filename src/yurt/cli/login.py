@@ -30,7 +30,8 @@ def login(contexts: tuple[str, ...], close: bool) -> None:
 
     def for_people() -> None:
         for each in done:
-            state = "closed" if close else "connected" if each.opened else "was connected already"
+            words = ("was not connected", "closed") if close else ("was connected already", "connected")
+            state = words[each.changed]
             print(f"{each.context}: {state} ({each.destination})")
 
     render.show("login", done, for_people)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,7 +12,7 @@ import click
 
 from yurt import __version__
 from yurt.cli.frame import Group
-from yurt.errors import UserError, YurtError
+from yurt.errors import RefusedError, UserError, YurtError
 
 VERBS = {
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
@@ -38,12 +41,16 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one call of yurt. Every error ends here, as a message and an exit code."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
-        code = root.main(arguments, prog_name="yurt", standalone_mode=False)
+        code = _call(arguments)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as left:  # --help and --version
+        return left.exit_code
     except BrokenPipeError:  # the reader of our output went away, which is its right
-        sys.stderr.close()
+        _write_no_more()
         return 141
     except Exception as error:
         return _fail(error, arguments)
@@ -52,17 +59,39 @@ def run(arguments: list[str]) -> int:
         return 130
 
 
+def _call(arguments: list[str]) -> object:
+    """What the verb returns. Not through click's own `main`, which has exit codes of its own for some errors."""
+    if "_YURT_COMPLETE" in os.environ:
+        root.main(arguments, prog_name="yurt")
+    with root.make_context("yurt", [*arguments]) as context:  # click empties the list it is given
+        return root.invoke(context)
+
+
+def _write_no_more() -> None:
+    """What is still in the buffer of standard output cannot be written, and Python must not try at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(error: Exception, arguments: list[str]) -> int:
     from yurt.cli import render
 
     as_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     if isinstance(error, click.Abort):
         return 130
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None and not as_json:
+        print(error.ctx.get_help(), file=sys.stderr)
+        return 2
     if isinstance(error, click.ClickException):
         error = _usage(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF) and not error.filename:
+        _write_no_more()
+        error = RefusedError(f"the output could not be written: {error.strerror}", code="output-failed")
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
-    render.error(error, as_json=as_json)
+    with contextlib.suppress(OSError):  # not even the error can be said
+        render.error(error, as_json=as_json)
+        sys.stdout.flush()
     return error.exit_code
 
 

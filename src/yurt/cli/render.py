@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -76,20 +76,27 @@ def _print_json(envelope: dict[str, Any]) -> None:
 
 def console() -> Console:
     """Where text for people goes. On a terminal as wide as it is; in a pipe nothing is cut short."""
-    from rich.console import Console
+    from rich import console
+
+    class Console(console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would leave with an exit code of its own
 
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(highlight=False, no_color=True, width=10_000, force_terminal=False)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = ()) -> None:
-    """Print a table sized to the terminal."""
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = (), folds: Sequence[str] = ()
+) -> None:
+    """Print a table sized to the terminal; where it is narrow, only the columns in `folds` go over several lines."""
     from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if column in numbers else "left"
+        made.add_column(column, justify=side, overflow="fold", no_wrap=bool(folds) and column not in folds)
     for row in rows:
         made.add_row(*row)
     console().print(made)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.config import paths
+from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 
@@ -17,7 +18,7 @@ WEEK = 7 * 24 * 3600.0
 class Kept(msgspec.Struct, frozen=True):
     """Facts, and the address they were seen at: another address is another site."""
 
-    slurm_url: str | None
+    address: list[str]
     facts: Facts
 
 
@@ -31,14 +32,29 @@ def load(context: Context, *, now: float | None = None) -> Facts | None:
         kept = msgspec.json.decode(file_of(context.name).read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError):
         return None
-    if kept.slurm_url != context.slurm_url:
+    if kept.address != _address(context):
         return None
     age = (time.time() if now is None else now) - kept.facts.probed_at
     return kept.facts if 0 <= age < WEEK else None
 
 
 def save(context: Context, facts: Facts) -> None:
-    paths.write_private(file_of(context.name), msgspec.json.encode(Kept(context.slurm_url, facts)))
+    """Keep facts for a week. UserError where the configuration folder cannot be written."""
+    try:
+        _write(context, facts)
+    except OSError as error:
+        raise UserError(
+            f"{file_of(context.name)} cannot be written: {error.strerror}", code="config-unwritable"
+        ) from None
+
+
+def _write(context: Context, facts: Facts) -> None:
+    paths.write_private(file_of(context.name), msgspec.json.encode(Kept(_address(context), facts)))
+
+
+def _address(context: Context) -> list[str]:
+    """All that decides which machine answers."""
+    return [context.slurm_url or "", *context.ssh_command, "", *context.ssh_options]
 
 
 def forget(name: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -26,11 +28,13 @@ CHUNK = 1 << 16
 
 PUT = """\
 target=$1 mode=$2 size=$3
-case $target in */*) mkdir -p -- "${target%/*}/" || exit 1 ;; esac
+case $target in */*) folder=${target%/*}/ ;; *) folder=./ ;; esac
+mkdir -p -- "$folder" || exit 1
+if [ -d "$target" ]; then echo "it is a folder" >&2 && exit 1; fi
 umask 077
-aside=$target.yurt-$$
+aside=$folder.yurt-put-$(uname -n)-$$
 trap 'rm -f -- "$aside"' EXIT
-cat > "$aside" && [ "$(wc -c < "$aside")" -eq "$size" ] && chmod "$mode" "$aside" && mv -f -- "$aside" "$target"
+cat > "$aside" && [ "$(wc -c < "$aside")" -eq "$size" ] && chmod "$mode" -- "$aside" && mv -f -- "$aside" "$target"
 """
 
 GET = """\
@@ -58,8 +62,18 @@ class Answer(msgspec.Struct, frozen=True):
 class Stream:
     """A script's output as it comes. After the last chunk `code` and `err` are known."""
 
-    def __init__(self, host: Host, parcel: wire.Parcel, process: subprocess.Popen[bytes], err: IO[bytes]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        parcel: wire.Parcel,
+        process: subprocess.Popen[bytes],
+        err: IO[bytes],
+        *,
+        start: float,
+        silence: float | None,
+    ) -> None:
         self._host, self._parcel, self._process, self._err = host, parcel, process, err
+        self._start, self._silence = start, silence
         self.code: int | None = None
 
     @property
@@ -70,7 +84,7 @@ class Stream:
     def __iter__(self) -> Iterator[bytes]:
         assert self._process.stdout is not None
         held, begun = b"", False
-        while chunk := os.read(self._process.stdout.fileno(), CHUNK):
+        while chunk := self._next(self._process.stdout.fileno(), begun):
             held += chunk
             if not begun:
                 _noise, found, rest = held.partition(self._parcel.begin)
@@ -88,6 +102,17 @@ class Stream:
         self.code = last.code
         if last.out:
             yield last.out
+
+    def _next(self, descriptor: int, begun: bool) -> bytes:
+        """The next bytes; UnreachableError where none come in time."""
+        left = self._silence if begun else max(0.0, self._start - time.monotonic())
+        if not select.select([descriptor], [], [], left)[0]:
+            raise UnreachableError(
+                f"{self._host.name}: " + ("it fell silent" if begun else "the script did not begin in time"),
+                code="answer-late",
+                hint="repeat the command: it is safe to",
+            )
+        return os.read(descriptor, CHUNK)
 
     def close(self) -> None:
         """End the script if it still runs, and this side of it."""
@@ -170,15 +195,19 @@ class Host(ABC):
             ) from None
 
     @contextlib.contextmanager
-    def stream(self, script: str, *arguments: str, timeout: float = TIMEOUT) -> Iterator[Stream]:
+    def stream(
+        self, script: str, *arguments: str, timeout: float = TIMEOUT, silence: float | None = None
+    ) -> Iterator[Stream]:
         """Run a script and hand out its output as it comes; it ends when the block is left.
 
-        `timeout` bounds the start only. A link that dies raises UnreachableError out of the iteration.
+        `timeout` bounds the start, `silence` the wait for each further byte. What passes them, and a
+        link that dies, raises UnreachableError out of the iteration.
         """
         parcel = wire.pack(script, arguments, outlive=False)
-        with self.session(time.monotonic() + timeout), tempfile.TemporaryFile() as err:
+        deadline = time.monotonic() + timeout
+        with self.session(deadline), tempfile.TemporaryFile() as err:
             process = self._start(parcel, err)
-            stream = Stream(self, parcel, process, err)
+            stream = Stream(self, parcel, process, err, start=deadline, silence=silence)
             try:
                 assert process.stdin is not None
                 with contextlib.suppress(BrokenPipeError):
@@ -198,7 +227,10 @@ class Host(ABC):
         """Fetch a file, whole or not at all: `target` is replaced only when all of it is here."""
         descriptor, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
-            with os.fdopen(descriptor, "wb") as file, self.stream(GET, source, timeout=timeout) as stream:
+            with (
+                os.fdopen(descriptor, "wb") as file,
+                self.stream(GET, source, timeout=timeout, silence=timeout) as stream,
+            ):
                 size, received, head = -1, 0, b""
                 for chunk in stream:
                     if size < 0:
@@ -224,7 +256,8 @@ class Host(ABC):
 def _abandon(process: subprocess.Popen[bytes]) -> None:
     """End a program and let go of its pipes. Not read to their end: ssh lent them to its master."""
     if process.poll() is None:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -14,13 +14,16 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from yurt.errors import UnreachableError
+from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import sockets, ssh_errors
 
 SESSIONS = 8
 """At most this many sessions at once on one master, over all yurt processes of a user."""
 
 LIFETIME = "12h"
+
+PATIENCE = 20.0
+"""Seconds to wait for another yurt that is opening the connection."""
 
 
 class Master:
@@ -35,16 +38,13 @@ class Master:
         self.socket = sockets.folder() / hashlib.sha256(key).hexdigest()[:12]
 
     def alive(self) -> bool:
-        """Whether a master listens on the socket; a dead one's socket is removed."""
+        """Whether a master listens on the socket."""
         if not self.socket.exists():
             return False
         probe = socket.socket(socket.AF_UNIX)
         try:
             probe.settimeout(2)
             probe.connect(str(self.socket))
-        except ConnectionRefusedError:
-            self.socket.unlink(missing_ok=True)
-            return False
         except OSError:
             return False
         finally:
@@ -72,30 +72,62 @@ class Master:
         """Have a master, opening one if that needs no prompt. Raises what `yurt login` would mend."""
         if self.alive():
             return
-        with self._locked():
+        with self._locked(min(deadline, time.monotonic() + PATIENCE)):
             if self.alive():
                 return
+            self.socket.unlink(missing_ok=True)
             left = max(1.0, deadline - time.monotonic())
             code, words = self._open(["-o", "BatchMode=yes"], timeout=left, prompt=False)
             if code != 0:
-                raise ssh_errors.classify(self.name, self.destination, words)
+                raise self._failure(words)
 
     def log_in(self) -> bool:
-        """Open a master, letting ssh ask the person. True if one was opened, False if there was one."""
+        """Open a master, letting ssh ask the person. True if one was opened, False if there was one.
+
+        Where the user's own config shares connections, that is the one that is opened.
+        """
         if self.alive():
             return False
-        with self._locked():
-            if self.alive():
+        if self.is_users_own(self.settings()):
+            if self._quietly([*self.ssh, "-O", "check", self.destination]) == 0:
                 return False
-            code, words = self._open([], timeout=None, prompt=True)
-            if code != 0:
-                raise ssh_errors.classify(self.name, self.destination, words, asked=True)
+            code, words = subprocess.call([*self.ssh, self.destination, "true"]), ""
+        else:
+            with self._locked(time.monotonic() + PATIENCE):
+                if self.alive():
+                    return False
+                self.socket.unlink(missing_ok=True)
+                code, words = self._open([], timeout=None, prompt=True)
+        if code != 0:
+            raise ssh_errors.classify(self.name, self.destination, words, asked=True)
         return True
+
+    def _failure(self, words: str) -> YurtError:
+        """What ssh's words mean; a key it could not use without its passphrase is a matter for `yurt login`."""
+        error = ssh_errors.classify(self.name, self.destination, words)
+        if error.code == "ssh-denied" and any(_wants_passphrase(key) for key in self._identities()):
+            return ssh_errors.login_needed(self.name, "your key has a passphrase, which only you can type")
+        return error
+
+    def _identities(self) -> list[Path]:
+        argv = [*self.ssh, "-G", self.destination]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10)
+        rows = (line.partition(" ") for line in done.stdout.splitlines())
+        user = self.settings().get("user", "")
+        found = [value.replace("%r", user).replace("%%", "%") for key, _, value in rows if key == "identityfile"]
+        return [Path(value).expanduser() for value in found]
 
     def close(self) -> None:
         """End the master, and with it every session on it."""
-        argv = [*self.ssh, "-S", str(self.socket), "-O", "exit", self.destination]
-        subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10)
+        self._quietly([*self.ssh, "-S", self.control_path, "-O", "exit", self.destination])
+
+    @property
+    def control_path(self) -> str:
+        """The socket as ssh takes it: a percent sign would be expanded."""
+        return str(self.socket).replace("%", "%%")
+
+    def _quietly(self, argv: list[str]) -> int:
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10).returncode
 
     def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
@@ -104,7 +136,7 @@ class Master:
             options += ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]
         if settings.get("connecttimeout", "none") == "none":
             options += ["-o", "ConnectTimeout=15"]
-        argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", str(self.socket), self.destination]
+        argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
         # Into a file: a master in the background keeps a pipe open, and its reader waiting, for ever.
         with tempfile.TemporaryFile() as errors:
             try:
@@ -126,11 +158,20 @@ class Master:
             return done.returncode, errors.read().decode(errors="replace")
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Two commands that both find no master must not open two."""
+    def _locked(self, deadline: float) -> Iterator[None]:
+        """Two commands that both find no master must not open two; a person at a prompt is not waited for."""
         descriptor = os.open(f"{self.socket}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise ssh_errors.login_needed(
+                            self.name, "a login is under way, and waits for its person"
+                        ) from None
+                    time.sleep(0.05)
             yield
         finally:
             os.close(descriptor)
@@ -186,3 +227,12 @@ def _jumps_as_settings(options: Sequence[str]) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+def _wants_passphrase(key: Path) -> bool:
+    """Whether a private key is there and cannot be read without a passphrase."""
+    if not key.is_file():
+        return False
+    argv = ["ssh-keygen", "-y", "-P", "", "-f", str(key)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return done.returncode != 0 and "passphrase" in done.stderr

@@ -19,7 +19,14 @@ def folder() -> Path:
     candidates = [Path(named)] if named else [Path(session) / "yurt"] if session and Path(session).is_dir() else []
     fallback = Path(f"/tmp/yurt-{os.getuid()}")
     chosen = next((each for each in candidates if len(str(each)) < LONGEST - 16), fallback)
-    chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise RefusedError(
+            f"no folder for connections can be made at {chosen}: {error.strerror}",
+            code="runtime-unsafe",
+            hint=f"name another: export YURT_RUNTIME_DIR={Path.home()}/.yurt-run",
+        ) from None
     found = chosen.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise RefusedError(

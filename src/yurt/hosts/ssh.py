@@ -19,8 +19,12 @@ class SshHost(Host):
     """A login host. Commands share one connection, which is opened when that needs no prompt."""
 
     def __init__(self, name: str, destination: str, options: Sequence[str] = (), program: Sequence[str] = ()) -> None:
-        if destination.startswith("-"):  # ssh would take it for an option
-            raise UserError(f"slurm_url of context '{name}' starts with a dash", code="config-invalid")
+        if destination.startswith("-") or not destination.isprintable() or " " in destination:
+            raise UserError(  # ssh would take it for an option, or for something else than one word
+                f"slurm_url of context '{name}' is no address: {destination!r}",
+                code="config-invalid",
+                hint="for example: alice@login.big.example",
+            )
         self.name = name
         self.destination = destination
         self.master = Master(name, program or ("ssh",), options, destination)
@@ -32,7 +36,7 @@ class SshHost(Host):
             return [*self.master.ssh, *batch, self.destination, command]
         # No other way than the master: a client that sshd refuses a session would else connect anew.
         no_other = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
-        only = ["-o", "ControlMaster=no", "-o", no_other, "-S", str(self.master.socket)]
+        only = ["-o", "ControlMaster=no", "-o", no_other, "-S", self.master.control_path]
         return [*self.master.program, *only, *batch, *self.master.options, self.destination, command]
 
     @contextlib.contextmanager

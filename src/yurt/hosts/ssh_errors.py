@@ -27,15 +27,16 @@ def classify(name: str, destination: str, words: str, *, asked: bool = False) ->
     return UnreachableError(f"{name}: ssh to {destination} failed: {last}", code="ssh-failed", hint=log_in)
 
 
+def login_needed(name: str, why: str) -> UnreachableError:
+    """The error that only `yurt login` can mend."""
+    return UnreachableError(f"{name}: {why}", code="ssh-login-needed", hint=f"run yurt login {name}")
+
+
 def _denied(name: str, destination: str, words: str, log_in: str, *, asked: bool) -> YurtError:
     """Refused keys are final; a missing answer to a prompt is what `yurt login` is for."""
     ways = re.findall(r"Permission denied \(([^)]*)\)", words)
     if not asked and any(way in ways[-1] for way in PROMPTS if ways):
-        return UnreachableError(
-            f"{name}: {destination} wants an answer that only you can type (a password or code)",
-            code="ssh-login-needed",
-            hint=log_in,
-        )
+        return login_needed(name, f"{destination} wants an answer that only you can type (a password or code)")
     return RefusedError(
         f"{name}: {destination} refused your key" + (f" (it takes {ways[-1]})" if ways else ""),
         code="ssh-denied",

@@ -6,6 +6,7 @@ Without either, jobs are not held to their memory by the kernel.
 
 from __future__ import annotations
 
+import errno
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,6 +60,9 @@ def usable(limits: Limits, group: str) -> bool:
         return False
     finally:
         remove(f"{group}/probe")
+        for root in _roots():
+            with suppress(OSError):  # not empty: the lab is up
+                (root / group).rmdir()
     return True
 
 
@@ -83,6 +87,8 @@ def join_files(limits: Limits, group: str) -> list[Path]:
 
 
 def _make_v2(root: Path, group: str) -> None:
+    if not (root / "cgroup.controllers").exists():
+        raise FileNotFoundError(errno.ENOENT, "no control groups of version 2 here")
     folder = root
     for part in group.split("/"):
         (folder / "cgroup.subtree_control").write_text("+memory +cpu +cpuset")
@@ -90,10 +96,13 @@ def _make_v2(root: Path, group: str) -> None:
         folder.mkdir(exist_ok=True)
 
 
+def _roots() -> list[Path]:
+    return [tree.folder for tree in hierarchies()] or [Path("/sys/fs/cgroup")]
+
+
 def remove(group: str, *, wait: float = 10) -> None:
     """Remove the group and all below it, everywhere; processes just killed are waited for."""
-    roots = [tree.folder for tree in hierarchies()] or [Path("/sys/fs/cgroup")]
-    for root in roots:
+    for root in _roots():
         deadline = time.monotonic() + wait
         while (root / group).exists():
             for folder in [*sorted((root / group).rglob("*/"), reverse=True), root / group]:

@@ -9,7 +9,7 @@ import shlex
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from yurt.config import contexts, paths
+from yurt.config import contexts, facts, paths
 from yurt.errors import UserError
 from yurt.lab import cluster_files, keys
 from yurt.lab.instance import Instance
@@ -93,7 +93,10 @@ def remove_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
     """Take this lab's contexts out of contexts.yaml; a user's own of the same name stays."""
     there = contexts.load(_file()).contexts
     names = [instance.context_name(spec.name) for spec in specs]
-    contexts.remove(_file(), [name for name in names if name in there and there[name].lab == instance.name])
+    mine = [name for name in names if name in there and there[name].lab == instance.name]
+    contexts.remove(_file(), mine)
+    for name in mine:
+        facts.forget(name)
 
 
 def _context(instance: Instance, spec: ClusterSpec) -> Context:

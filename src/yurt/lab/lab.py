@@ -195,8 +195,8 @@ class Lab:
         Disks and job history stay for the next `up`, unless `wipe`.
         """
         chosen = [self.cluster(name) for name in dict.fromkeys(clusters or CLUSTERS)]
-        preflight.check_machine()
-        if not self.instance.folder.exists():
+        preflight.check_machine("down")
+        if not self.instance.folder.exists() and not self.pids():
             return
         with self.instance.locked(), ThreadPoolExecutor(len(chosen)) as pool:
             watch(Event("stopping " + ", ".join(cluster.spec.name for cluster in chosen)))

@@ -39,7 +39,7 @@ def check(instance: Instance, *, install: bool, watch: Watch) -> None:
     check_disk(instance.folder)
 
 
-def check_machine() -> None:
+def check_machine(verb: str = "up") -> None:
     if not sys.platform.startswith("linux"):
         raise UserError(
             f"the lab needs Linux, and this is {sys.platform}",
@@ -47,7 +47,7 @@ def check_machine() -> None:
             hint="run it in a Linux virtual machine, or use a cluster of your own: yurt context add",
         )
     if os.geteuid() != 0:
-        raise UserError("the lab needs root", code="lab-needs-root", hint="run it as root: sudo yurt lab up")
+        raise UserError("the lab needs root", code="lab-needs-root", hint=f"run it as root: sudo yurt lab {verb}")
 
 
 def check_packages(*, install: bool, watch: Watch) -> None:

@@ -64,14 +64,16 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What only a compute node knows (`context probe --deep`)."""
 
     node: str
+    probed_at: float
     internet: bool
     ssh: bool
     """Whether one's own node can be entered by ssh from the login host."""
     local_disk: str = ""
+    """Where a disk of the node's own is mounted."""
     local_free_mb: int | None = None
     tools: dict[str, str] = {}
-    tmpdir: str = ""
-    """$SLURM_TMPDIR, where the site makes one."""
+    tmpdir: bool = False
+    """Whether the site gives each job a $SLURM_TMPDIR."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     slurm_version: str = ""
     cluster: str = ""
     accounting: bool = False
+    accounting_silent: bool = False
+    """Whether sacctmgr failed: accounts and QOS are then those of an earlier look, or none."""
     partitions: list[Partition] = []
     accounts: list[Account] = []
     qos: list[Qos] = []

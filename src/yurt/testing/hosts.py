@@ -72,6 +72,19 @@ class HostContract:
         with pytest.raises(RefusedError):
             host.put(b"x", "/proc/no/such/place")
 
+    def test_put_onto_a_folder_is_refused(self, host: Host) -> None:
+        folder = f"/tmp/yurt-folder-{time.time_ns()}"
+        host.run('mkdir -p "$1"', folder)
+        with pytest.raises(RefusedError, match="it is a folder"):
+            host.put(b"x", folder)
+        assert host.run('ls -A "$1"; rmdir "$1"', folder).out == b""
+
+    def test_a_stream_that_falls_silent(self, host: Host) -> None:
+        with host.stream("echo one; sleep 60", silence=2) as stream, pytest.raises(UnreachableError) as caught:
+            for chunk in stream:
+                assert chunk == b"one\n"
+        assert caught.value.code == "answer-late"
+
     def test_stream_comes_as_it_is_written(self, host: Host) -> None:
         with host.stream('for i in 1 2 3; do echo "line $i"; sleep 0.5; done; echo err >&2; exit 4') as stream:
             arrivals = [(time.monotonic(), chunk) for chunk in stream]

@@ -8,9 +8,9 @@ import msgspec
 
 from yurt.config import contexts
 from yurt.config import facts as kept
-from yurt.errors import UnreachableError, UserError
-from yurt.hosts import SshHost, host_of
-from yurt.model.context import Context
+from yurt.errors import RefusedError, UnreachableError, UserError
+from yurt.hosts import Host, SshHost, host_of
+from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import site
@@ -18,7 +18,7 @@ from yurt.verbs import site
 Ask = Callable[[str, Sequence[str]], str]
 """Puts a question with its possible answers to the person; there only if there is a person."""
 
-NEED_PERSON = ("ssh-login-needed", "ssh-key-unknown")
+NEED_PERSON = ("ssh-login-needed", "ssh-key-unknown", "ssh-denied")
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def add(
         )
     facts = _facts(wanted, ask, watch) if look and wanted.type == "slurm" else None
     context = complete(wanted, facts, ask) if facts is not None else wanted
-    contexts.put(file, [context])
+    contexts.merge(file, ContextsFile({context.name: context}))
     current = use or (known.current_context is None and context.type != "local")
     if current:
         contexts.use(file, context.name)
@@ -60,19 +60,33 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
     host = host_of(wanted)
     watch(Event(f"connecting to {wanted.slurm_url}"))
     try:
-        return site.look(host)
-    except UnreachableError as error:
+        return _complete_look(host)
+    except (UnreachableError, RefusedError) as error:
         if error.code not in NEED_PERSON:
+            error.hint = (
+                f"see that this works first: ssh {wanted.slurm_url}" if "yurt login" in error.hint else error.hint
+            )
             raise
         if ask is None or not isinstance(host, SshHost):
-            raise UnreachableError(
-                error.message,
-                code=error.code,
-                hint=f"repeat in a terminal, or add it with --no-probe, then yurt login {wanted.name} and "
-                f"yurt context probe {wanted.name}",
-            ) from None
+            error.hint = (
+                f"repeat in a terminal, or add it with --no-probe, then yurt login {wanted.name} and "
+                f"yurt context probe {wanted.name}"
+            )
+            raise
     host.log_in()
-    return site.look(host)
+    return _complete_look(host)
+
+
+def _complete_look(host: Host) -> Facts:
+    """Facts with the accounts in them: a context without its account would be refused by the site later."""
+    found = site.look(host)
+    if found.accounting_silent:
+        raise UnreachableError(
+            f"{host.name}: the site's accounting does not answer, so your accounts there are not known",
+            code="slurm-silent",
+            hint="repeat it later, or name the account and add --no-probe",
+        )
+    return found
 
 
 def complete(wanted: Context, facts: Facts, ask: Ask | None = None) -> Context:

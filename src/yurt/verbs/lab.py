@@ -68,7 +68,7 @@ def status(name: str = "") -> LabStatus:
 
 def shell_command(target: str, *, name: str = "", user: str = "", command: Sequence[str] = ()) -> list[str]:
     """The command line that opens a shell on a host: by ssh on a login host, from below elsewhere."""
-    check_machine()
+    check_machine("shell")
     lab = Lab(name)
     cluster_name, _, host_name = target.partition(":")
     cluster = lab.cluster(cluster_name)
@@ -100,13 +100,13 @@ def _check_user(cluster: Cluster, user: str) -> None:
 
 def fault(kind: str, target: str = "", *, name: str = "") -> FaultSet:
     """Put one fault in place, or heal one; on return the real component shows it."""
-    check_machine()
+    check_machine("fault")
     KINDS[kind].apply(Lab(name).faults, target)
     return FaultSet(kind, target)
 
 
 def delay(target: str, rules: dict[str, Any], *, name: str = "") -> FaultSet:
     """Put the relay in front of a login host, or change its rules (the fields of relay.Rules)."""
-    check_machine()
+    check_machine("fault")
     Lab(name).faults.delay(target, Rules(**rules))
     return FaultSet("delay", target)

@@ -10,11 +10,12 @@ from yurt.model.context import Context
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
-    """`opened` is False where a connection was open already."""
+    """How the connection to a context stands now, and whether this call made it so."""
 
     context: str
     destination: str
-    opened: bool
+    connected: bool
+    changed: bool
 
 
 def login(context: Context, *, may_prompt: bool) -> LoggedIn:
@@ -23,15 +24,16 @@ def login(context: Context, *, may_prompt: bool) -> LoggedIn:
     if not isinstance(host, SshHost):
         raise UserError(f"context '{context.name}' needs no login: it is this machine", code="usage")
     if may_prompt:
-        return LoggedIn(context.name, host.destination, host.log_in())
-    opened = not host.connected()
+        return LoggedIn(context.name, host.destination, True, host.log_in())
+    before = host.connected()
     host.run("true")
-    return LoggedIn(context.name, host.destination, opened)
+    return LoggedIn(context.name, host.destination, True, not before)
 
 
 def logout(context: Context) -> LoggedIn:
     """End the connection to a context; nothing happens where there is none."""
     host = host_of(context)
-    if isinstance(host, SshHost) and host.connected():
+    open_now = isinstance(host, SshHost) and host.connected()
+    if isinstance(host, SshHost) and open_now:
         host.master.close()
-    return LoggedIn(context.name, context.slurm_url or "", False)
+    return LoggedIn(context.name, context.slurm_url or "", False, open_now)

@@ -7,8 +7,9 @@ from typing import Any
 
 from yurt.backends.slurm import deep_probe, probe
 from yurt.config import facts as kept
-from yurt.errors import RefusedError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.hosts import Host, host_of
+from yurt.hosts.base import refusal
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
@@ -26,18 +27,27 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
     _check_type(context)
     watch(Event(f"asking {context.name}"))
-    found = look(host_of(context))
+    found = look(host_of(context), slurm=context.type == "slurm")
     earlier = kept.load(context)
-    if earlier is not None and earlier.node is not None:
+    if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
         found = _with(found, node=earlier.node)
+    if earlier is not None and found.accounting_silent:
+        found = _with(found, accounts=earlier.accounts, qos=earlier.qos)
     kept.save(context, found)
     return found
 
 
-def look(host: Host) -> Facts:
-    """Probe a host; nothing is kept."""
+def look(host: Host, *, slurm: bool = True) -> Facts:
+    """Probe a host; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
     mark = probe.new_mark()
     answer = host.run(probe.script(), mark, timeout=120)
+    if answer.code == probe.SILENT and slurm:
+        words = answer.errors.splitlines()[-1:] or ["it said nothing"]
+        raise UnreachableError(
+            f"{host.name}: Slurm does not answer there: {words[0]}",
+            code="slurm-silent",
+            hint="the controller may be down for a moment; repeat the command",
+        )
     return probe.read(mark, answer.text, now=time.time())
 
 
@@ -53,6 +63,7 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
     folder = storage_folder(context, found)
     options = [f"--partition={context.partition}"] if context.partition else []
     options += [f"--account={context.account}"] if context.account else []
+    options += [f"--qos={context.qos}"] if context.qos else []
     mark = probe.new_mark()
     arguments = [mark, folder, target, port, str(patience), *options]
     answer = host_of(context).run(deep_probe.script(), *arguments, timeout=patience + 60)
@@ -63,9 +74,8 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
             hint=f"try later, or name a partition that is free: yurt context edit {context.name}",
         )
     if answer.code:
-        words = answer.errors.splitlines()[-1:] or ["no reason given"]
-        raise RefusedError(f"{context.name}: the probe's job was refused: {words[0]}", code="site-refused")
-    found = _with(found, node=deep_probe.read(mark, answer.text))
+        raise refusal(context.name, "the probe's job was refused", answer.errors)
+    found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
     kept.save(context, found)
     return found
 

@@ -15,17 +15,18 @@ def script() -> str:
     return files("yurt.backends.slurm").joinpath("deep_probe.sh").read_text()
 
 
-def read(mark: str, text: str) -> NodeFacts:
+def read(mark: str, text: str, *, now: float) -> NodeFacts:
     parts = sections(mark, text)
     rows = [line.split(" ", 1) for line in parts.get("node", [])]
     single = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] not in ("tool", "disk")}
     free, _, disk = next((row[1] for row in rows if row[0] == "disk"), "").partition(" ")
     return NodeFacts(
         node=single.get("node", ""),
+        probed_at=now,
         internet=single.get("internet") == "yes",
         ssh=parts.get("ssh", ["no"])[0] == "yes",
         local_disk=disk,
         local_free_mb=int(free) // 1024 if free.isdigit() else None,
         tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool"),
-        tmpdir=single.get("tmpdir", ""),
+        tmpdir=single.get("tmpdir") == "yes",
     )

@@ -24,10 +24,10 @@ reach() {
 {
   echo "node ${SLURMD_NODENAME:-$(hostname)}"
   if reach "$1" "$2"; then echo "internet yes"; else echo "internet no"; fi
-  echo "tmpdir ${SLURM_TMPDIR:-}"
+  if [ -n "${SLURM_TMPDIR:-}" ]; then echo "tmpdir yes"; fi
   for disk in "${SLURM_TMPDIR:-}" "${TMPDIR:-}" /scratch /local /tmp; do
     [ -n "$disk" ] && [ -d "$disk" ] && [ -w "$disk" ] || continue
-    echo "disk $(df -Pk "$disk" | awk 'END { print $4 }') $disk"
+    echo "disk $(df -Pk "$disk" | awk 'END { print $4, $6 }')"
     break
   done
   for tool in python3 conda uv git rsync unison zstd lz4 sshd nvidia-smi apptainer singularity; do

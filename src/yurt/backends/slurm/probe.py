@@ -10,6 +10,9 @@ from importlib.resources import files
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}
+SILENT = 7
+"""Exit code of the script where Slurm is installed and its controller does not answer."""
+
 NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "NOT_SET", "")
 
 
@@ -38,6 +41,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
     parts = sections(mark, text)
     user, host, shell = (*parts.get("who", []), "", "", "")[:3]
     config = read_config(parts.get("config", []))
+    accounting = config.get("AccountingStorageType", "").endswith("slurmdbd")
     kinds = read_nodes(parts.get("nodes", []))
     default_account = next(iter(parts.get("default-account", [])), "")
     refusal = _refusal(parts.get("submit", []))
@@ -49,7 +53,8 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         shell=shell,
         slurm_version=config.get("SLURM_VERSION", ""),
         cluster=config.get("ClusterName", ""),
-        accounting=config.get("AccountingStorageType", "").endswith("slurmdbd"),
+        accounting=accounting,
+        accounting_silent=accounting and parts.get("accounting", []) == ["silent"],
         partitions=[read_partition(line, kinds) for line in parts.get("partitions", []) if "PartitionName=" in line],
         accounts=read_accounts(parts.get("associations", []), default_account),
         qos=[read_qos(line) for line in parts.get("qos", [])],

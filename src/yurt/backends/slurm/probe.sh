@@ -36,16 +36,18 @@ done
 
 command -v scontrol > /dev/null 2>&1 || exit 0
 section config
-limited scontrol show config
+limited scontrol show config || exit 7
 section partitions
 limited scontrol -o show partition
 section nodes
 limited sinfo -h -e -o '%R|%D|%c|%m|%G|%f'
 me=$(id -un)
 section associations
-limited sacctmgr -nP show assoc where user="$me" format=account,partition,qos,defaultqos,maxsubmit 2> /dev/null
+limited sacctmgr -nP show assoc where user="$me" format=account,partition,qos,defaultqos,maxsubmit 2> /dev/null || accounting=silent
 section qos
 limited sacctmgr -nP show qos format=name,maxsubmitpu,maxjobspu,maxwall 2> /dev/null
+section accounting
+echo "${accounting:-answered}"
 section default-account
 limited sacctmgr -nP show user "$me" format=defaultaccount 2> /dev/null
 
