@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 import msgspec
 
 from yurt.cli import main
+from yurt.cli.frame import every_command
 from yurt.config.contexts import Merged
 from yurt.errors import CODES
 from yurt.lab import Started
@@ -62,22 +62,9 @@ EXIT_CODES = """\
 """
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    def walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-        yield words, command
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                below = command.get_command(context, name)
-                if below is not None:
-                    yield from walk(f"{words} {name}", below)
-
-    yield from walk("yurt", main.root)
-
-
 def cli_page() -> str:
     parts = [f"{HEAD}# Commands\n"]
-    for words, command in commands():
+    for words, command in every_command(main.root):
         text = command.get_help(click.Context(command, info_name=words, terminal_width=96, max_content_width=96))
         parts.append(f"## {words}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)

@@ -15,26 +15,11 @@ import pytest
 
 from tests.conftest import YURT, Yurt
 from yurt.cli import main
-from yurt.cli.frame import Group, Verb
+from yurt.cli.frame import Group, Verb, every_command
 from yurt.errors import CODES, UserError, YurtError
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    """Every command there is, with the words that call it."""
-
-    def walk(words: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-        yield words, command
-        if isinstance(command, click.Group):
-            context = click.Context(command)
-            for name in command.list_commands(context):
-                below = command.get_command(context, name)
-                assert below is not None
-                yield from walk(f"{words} {name}", below)
-
-    yield from walk("yurt", main.root)
-
-
-@pytest.mark.parametrize(("words", "command"), [pytest.param(*pair, id=pair[0]) for pair in commands()])
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*pair, id=pair[0]) for pair in every_command(main.root)])
 def test_each_command_has_help_examples_and_the_global_options(words: str, command: click.Command) -> None:
     assert isinstance(command, Verb | Group)
     assert command.help and command.examples
@@ -46,7 +31,7 @@ def test_each_command_has_help_examples_and_the_global_options(words: str, comma
 
 
 def test_lines_of_lazy_commands_are_those_of_their_help() -> None:
-    for words, command in commands():
+    for words, command in every_command(main.root):
         if isinstance(command, Group):
             for name, (_where, line) in command.lazy.items():
                 below = command.get_command(click.Context(command), name)

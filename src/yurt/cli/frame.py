@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -129,6 +129,17 @@ class Group(_WithExamples, click.Group):
         near = get_close_matches(word, self.list_commands(ctx), n=1)
         text = f"there is no command '{word}' in '{ctx.command_path}'"
         return click.UsageError(text + (f"; did you mean '{near[0]}'?" if near else ""), ctx=error.ctx or ctx)
+
+
+def every_command(root: click.Command, words: str = "yurt") -> Iterator[tuple[str, click.Command]]:
+    """Every command there is, with the words that call it."""
+    yield words, root
+    if isinstance(root, click.Group):
+        context = click.Context(root)
+        for name in root.list_commands(context):
+            below = root.get_command(context, name)
+            if below is not None:
+                yield from every_command(below, f"{words} {name}")
 
 
 def verb(
