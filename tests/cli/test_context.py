@@ -259,6 +259,15 @@ def test_an_editor_that_fails_after_writing(yurt: Yurt, file: Path, editor: Edit
     assert f"your text is kept in {kept}" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [('rm "$1"', "the editor took the file away"), ('printf "\\377" > "$1"', "the editor left text that is not UTF-8")],
+)
+def test_an_editor_that_leaves_nothing_to_read(yurt: Yurt, file: Path, editor: Editor, script: str, said: str) -> None:
+    answer = yurt("context", "edit", environment=editor(script))
+    assert answer.code == 2 and answer.err.startswith(f"yurt: {said}") and untouched(file)
+
+
 def test_edit_does_not_undo_what_another_did(yurt: Yurt, file: Path, editor: Editor) -> None:
     script = f"sed -i s/lab42/lab43/ '{file}'; echo 'venv: v' >> \"$1\""
     answer = yurt("context", "edit", "--json", environment=editor(script))

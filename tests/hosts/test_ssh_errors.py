@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yurt.errors import UserError
+from yurt.errors import RefusedError, UserError
 from yurt.hosts import SshHost
 from yurt.hosts.base import refusal
 from yurt.hosts.ssh_errors import classify
@@ -62,3 +62,11 @@ def test_address_that_ssh_would_take_for_an_option() -> None:
     for address in ("-oProxyCommand=true", "a b", "a\0b", "a\nb"):
         with pytest.raises(UserError, match="is no address"):
             SshHost("x", address)
+
+
+@pytest.mark.parametrize("folder", ["/proc/nope", "/dev/null"])
+def test_folder_for_connections_that_cannot_be_made(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YURT_RUNTIME_DIR", folder)
+    with pytest.raises(RefusedError) as caught:
+        SshHost("x", "alice@x")
+    assert caught.value.code == "runtime-unsafe" and "YURT_RUNTIME_DIR" in caught.value.hint

@@ -175,6 +175,24 @@ def test_contexts_of_the_user_stay(other: Other) -> None:
     assert other.contexts.read_text() == mine
 
 
+def test_down_finds_hosts_whose_state_folder_is_gone(other: Other, tmp_path: Path) -> None:
+    assert other("up", "beta").code == 0
+    mark = _mark(other)
+    other.folder.rename(tmp_path / "moved")
+    assert other("down").code == 0
+    assert processes.marked(mark) == {}
+
+
+def test_wipe_forgets_what_was_known_of_the_sites(other: Other) -> None:
+    assert other("up", "beta").code == 0
+    assert call("context", "probe", "beta", environment=other.environment).code == 0
+    facts = other.contexts.parent / "facts" / "beta.json"
+    assert facts.exists()
+    call("login", "beta", "--close", environment=other.environment)
+    assert other("down", "--wipe").code == 0
+    assert not facts.exists()
+
+
 def test_status_shows_what_is_broken(other: Other) -> None:
     assert other("up", "beta").code == 0
     assert other("fault", "kill-node", "beta:n2").code == 0

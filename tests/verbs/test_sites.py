@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pexpect
 import pytest
 
@@ -22,7 +23,7 @@ from yurt.errors import UserError
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.model.context import Context
-from yurt.model.facts import Account, Facts, Partition
+from yurt.model.facts import Account, Facts, NodeFacts, Partition
 from yurt.verbs.context_add import complete
 
 pytestmark = pytest.mark.lab
@@ -420,3 +421,33 @@ def test_wrong_words_for_add(laptop: Laptop) -> None:
         answer = laptop.add("alpha", *words)
         assert answer.code == 2 and said.lower() in answer.err.lower(), answer
     assert not laptop.contexts.exists()
+
+
+def test_percent_signs_in_the_folder_for_connections(laptop: Laptop) -> None:
+    laptop.runtime = Path(f"{laptop.runtime}-%h%%")
+    laptop.environment["YURT_RUNTIME_DIR"] = str(laptop.runtime)
+    assert laptop.add("alpha").code == 0
+    assert "was connected already" in laptop("login", "alpha").out
+    assert "alpha: closed" in laptop("login", "alpha", "--close").out
+    assert not any(each.is_socket() for each in laptop.runtime.iterdir())
+
+
+def test_facts_that_cannot_be_kept(laptop: Laptop) -> None:
+    assert laptop.add("alpha").code == 0
+    facts = kept_file(laptop).parent
+    shutil.rmtree(facts)
+    facts.write_text("a file where the folder should be")
+    answer = laptop("context", "probe", "alpha")
+    assert answer.code == 2 and "cannot be written" in answer.err
+
+
+def test_what_a_node_said_goes_stale_too(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert laptop.add("beta").code == 0
+    monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
+    context = contexts.named("beta")
+    facts = kept.load(context)
+    assert facts is not None
+    for age, stays in ((3600.0, True), (8 * 24 * 3600.0, False)):
+        node = NodeFacts(node="n1", probed_at=time.time() - age, internet=False, ssh=False)
+        kept.save(context, msgspec.structs.replace(facts, node=node))
+        assert (laptop("context", "probe", "beta", "--json").json["data"]["node"] is not None) == stays
