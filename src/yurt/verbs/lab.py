@@ -16,6 +16,7 @@ from yurt.lab.faults import KINDS
 from yurt.lab.preflight import check_machine
 from yurt.lab.relay import Rules
 from yurt.lab.status import LabStatus, status_of
+from yurt.lab.topology import alias
 from yurt.model.progress import Watch, unwatched
 
 Limits = Literal["auto", "v1", "v2", "none"]
@@ -80,10 +81,9 @@ def shell_command(target: str, *, name: str = "", user: str = "", command: Seque
     user = user or ("alice" if host.role == "login" else "root")
     _check_user(cluster, user)
     if host.role == "login" and user != "root":
-        alias = cluster.spec.name if host == cluster.spec.login else f"{cluster.spec.name}-{host.name}"
         far = [shlex.join(command)] if command else []
         tty = [] if command else ["-t"]
-        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias, *far]
+        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias(cluster.spec, host), *far]
     inside = ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "TERM=xterm-256color", "LANG=C.UTF-8"]
     if command:
         return [*inside, "runuser", "-u", user, "--", *command]
