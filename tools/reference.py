@@ -19,14 +19,28 @@ from yurt.lab.status import LabStatus
 from yurt.model.context import Context
 from yurt.model.context_keys import ALIASES, EXAMPLES
 from yurt.model.facts import Facts
+from yurt.store import Entry
 from yurt.verbs import context
+from yurt.verbs.agent import Round
+from yurt.verbs.cancel import Cancelled
 from yurt.verbs.context_add import Added
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
+from yurt.verbs.logs import LogLine
+from yurt.verbs.ps import Row
+from yurt.verbs.show import PlanView, Shown
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 
 KINDS: dict[str, tuple[str, Any]] = {
+    "run": ("yurt run", Entry),
+    "plan": ("yurt run --dry-run", PlanView),
+    "runs": ("yurt ps", list[Row]),
+    "run-shown": ("yurt show", Shown),
+    "log": ("yurt logs, one envelope a line", LogLine),
+    "runs-ended": ("yurt wait", list[Entry]),
+    "runs-cancelled": ("yurt cancel", list[Cancelled]),
+    "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),
     "context-resolved": ("yurt context show --resolved", context.Resolved),

@@ -44,6 +44,17 @@ def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
     return [name for name in there if name.startswith(incomplete)]
 
 
+def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Runs a shell may complete a word to: their ids, or the second part of them, the newest first."""
+    try:
+        from yurt.verbs.places import store
+
+        found = store().matching(incomplete)
+    except Exception:
+        return []
+    return [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+
+
 def global_options() -> list[click.Parameter]:
     """Options accepted both before and after the verb."""
 

@@ -15,8 +15,15 @@ from yurt.cli.frame import Group
 from yurt.errors import RefusedError, UserError, YurtError
 
 VERBS = {
+    "run": ("yurt.cli.run:run", "Run a script or a command, with the code as it is on disk now."),
+    "ps": ("yurt.cli.ps:ps", "How runs stand, the newest first."),
+    "show": ("yurt.cli.show:show", "Everything known of a run."),
+    "logs": ("yurt.cli.logs:logs", "What runs wrote."),
+    "wait": ("yurt.cli.wait:wait", "Wait until runs have ended."),
+    "cancel": ("yurt.cli.cancel:cancel", "End runs."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
+    "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),
     "lab": ("yurt.cli.lab:lab", "Two real Slurm clusters on this machine: to try, to teach, to test."),
     "completion": ("yurt.cli.completion:completion", "Completion of commands in bash, zsh or fish."),
 }
@@ -25,7 +32,7 @@ VERBS = {
 @click.group(
     cls=Group,
     lazy=VERBS,
-    examples=["yurt lab up", "yurt lab status --json"],
+    examples=["yurt run train.py -- --lr 0.1", "yurt ps", "yurt lab up"],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, message="yurt %(version)s")

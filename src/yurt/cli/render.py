@@ -102,6 +102,102 @@ def table(
     console().print(made)
 
 
+def listing(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    styles: Sequence[str],
+    styled: str,
+    shrinks: Sequence[str],
+    wide: bool = False,
+) -> None:
+    """Print a long list, a line each: on a terminal the columns in `shrinks` share what width is left.
+
+    Not rich's table: it would take a second for ten thousand lines.
+    """
+    terminal = sys.stdout.isatty()
+    widths = [max(len(column), *(len(row[at]) for row in rows)) for at, column in enumerate(columns)]
+    if terminal and not wide:
+        widths = _fitted(columns, widths, shrinks)
+    paint = terminal and not os.environ.get("NO_COLOR")
+    bold = _codes("bold") if paint else ("", "")
+    print(bold[0] + "  ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)).rstrip() + bold[1])
+    for row, style in zip(rows, styles, strict=True):
+        on, off = _codes(style) if paint else ("", "")
+        cells = [_cell(cell, width) for cell, width in zip(row, widths, strict=True)]
+        painted = [f"{on}{cell}{off}" if name == styled else cell for name, cell in zip(columns, cells, strict=True)]
+        print("  ".join(painted).rstrip())
+
+
+def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -> list[int]:
+    import shutil
+
+    room = shutil.get_terminal_size().columns - 2 * (len(columns) - 1)
+    loose = [at for at, column in enumerate(columns) if column in shrinks]
+    room -= sum(width for at, width in enumerate(widths) if at not in loose)
+    fitted = [*widths]
+    for left, at in zip(range(len(loose), 0, -1), sorted(loose, key=lambda at: widths[at]), strict=True):
+        fitted[at] = min(widths[at], max(4, room // left))
+        room -= fitted[at]
+    return fitted
+
+
+def _cell(text: str, width: int) -> str:
+    """A text as wide as its column: cut short, or filled up; nothing in it moves the cursor."""
+    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return plain.ljust(width) if len(plain) <= width else plain[: width - 1] + "…"
+
+
+def _codes(style: str) -> tuple[str, str]:
+    number = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}.get(style)
+    return (f"\033[{number}m", "\033[0m") if number else ("", "")
+
+
+def stream(kind: str, data: Any) -> None:
+    """One envelope of many, at once."""
+    _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": []})
+    sys.stdout.flush()
+
+
+def words(command: Sequence[str]) -> str:
+    """A command as one would type it."""
+    import shlex
+
+    return " ".join(shlex.quote(word) for word in command)
+
+
+def value(each: Any) -> str:
+    return each if isinstance(each, str) else msgspec.json.encode(each).decode()
+
+
+def span(seconds: float) -> str:
+    """A length of time in a few letters: 42s, 7m, 3h12m, 5d."""
+    count = max(0, int(seconds))
+    if count < 120:
+        return f"{count}s"
+    if count < 7200:
+        return f"{count // 60}m"
+    if count < 48 * 3600:
+        return f"{count // 3600}h{count % 3600 // 60:02}m"
+    return f"{count // 86400}d"
+
+
+def moment(at: float | None) -> str:
+    """A time as the user's clock shows it; empty for none."""
+    import time
+
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def amount(count: int) -> str:
+    """A number of bytes, small ones too."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.1f} GB"
+
+
 def size(count: int) -> str:
     """A number of bytes in words."""
     return f"{count / (1 << 20):.0f} MiB"

@@ -10,12 +10,9 @@ from typing import Any
 import msgspec
 
 from yurt.config import paths
-from yurt.config.contexts_change import change, says
-from yurt.config.contexts_text import parse, text_of
+from yurt.config.remembered import remembered
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL, Context, ContextsFile
-from yurt.model.context_check import check_file, nearest
-from yurt.model.context_keys import canonical_key, is_name
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -45,7 +42,37 @@ def load(file: Path) -> ContextsFile:
 
 def read(file: Path) -> ContextsFile:
     """What the file itself says; nothing where there is no file. UserError as `load`."""
-    return parse(text_of(file), file)
+    return _known(file).says
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What a file says, and the line of every key of every context."""
+
+    says: ContextsFile
+    lines: dict[str, dict[str, int]]
+
+
+def _known(file: Path) -> _Known:
+    from yurt.config.text import text_of
+
+    text = text_of(file)
+    if not text.strip():
+        return _Known(ContextsFile(), {})
+
+    def understand() -> _Known:
+        from yurt.config import yaml_text
+        from yurt.config.contexts_text import parse
+
+        says = parse(text, file)
+        document, lines, _twice = yaml_text.parse_with_lines(text)
+        bodies = document["contexts"] if says.contexts else {}
+        return _Known(says, {name: _lines_in(bodies[name], name, lines) for name in says.contexts})
+
+    return remembered("contexts", text, _Known, understand)
+
+
+def _lines_in(body: Any, name: str, lines: dict[tuple[str, ...], int]) -> dict[str, int]:
+    return own_lines(body, {path[2:]: line for path, line in lines.items() if path[:2] == ("contexts", name)})
 
 
 def named(name: str) -> Context:
@@ -58,6 +85,8 @@ def named(name: str) -> Context:
 
 def check_name(name: str) -> None:
     """UserError where a context cannot be called that."""
+    from yurt.model.context_keys import is_name
+
     if not is_name(name):
         raise UserError(
             f"'{name}' is no name for a context",
@@ -67,6 +96,8 @@ def check_name(name: str) -> None:
 
 
 def not_found(name: str, there: Iterable[str]) -> NotFoundError:
+    from yurt.model.context_check import nearest
+
     near = nearest(name, list(there))
     text = f"there is no context '{name}'" + (f"; did you mean '{near}'?" if near else "")
     return NotFoundError(text, code="not-found", hint="yurt context list")
@@ -84,18 +115,13 @@ def line_of(file: Path, context: str, key: str) -> int | None:
 
 def key_lines(file: Path, context: str) -> dict[str, int]:
     """The line of every key a context of the file sets, by yurt's own names (also resources.cpu and so on)."""
-    from yurt.config import yaml_text
-
-    text = text_of(file)
-    if context not in parse(text, file).contexts:
-        return {}
-    document, lines, _twice = yaml_text.parse_with_lines(text)
-    body = document["contexts"][context]
-    return own_lines(body, {path[2:]: line for path, line in lines.items() if path[:2] == ("contexts", context)})
+    return _known(file).lines.get(context, {})
 
 
 def own_lines(body: dict[str, Any], lines: dict[tuple[str, ...], int]) -> dict[str, int]:
     """The lines of a body's keys by yurt's own names."""
+    from yurt.model.context_keys import canonical_key
+
     found: dict[str, int] = {}
     for path, line in lines.items():
         if path:
@@ -107,12 +133,16 @@ def own_lines(body: dict[str, Any], lines: dict[tuple[str, ...], int]) -> dict[s
 
 def put(file: Path, new: Iterable[Context]) -> None:
     """Add contexts, or replace those of the same name; everything else in the file stays as it is."""
+    from yurt.config.contexts_change import change
+
     made = {context.name: _checked(context) for context in new}
     change(file, lambda text, there: _with(text, there, made))
 
 
 def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
     """Add the contexts of another file, all or none. UserError where one is there already and differs."""
+    from yurt.config.contexts_change import change
+
     done: list[Merged] = []
 
     def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
@@ -139,6 +169,8 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
 
 def remove(file: Path, names: Iterable[str]) -> None:
     """Take contexts out of the file; names that are not there are no error."""
+    from yurt.config.contexts_change import change
+
     doomed = set(names)
 
     def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
@@ -157,6 +189,8 @@ def remove(file: Path, names: Iterable[str]) -> None:
 
 def copy(file: Path, source: str, target: str) -> None:
     """Add a context like another one, its comments too; the source's text does not change."""
+    from yurt.config.contexts_change import change, says
+
     there = load(file).contexts
     if source not in there:
         raise not_found(source, there)
@@ -182,6 +216,8 @@ def copy(file: Path, source: str, target: str) -> None:
 
 def use(file: Path, name: str) -> None:
     """Make a context the current one. NotFoundError where there is none of that name."""
+    from yurt.config.contexts_change import change
+
     there = load(file).contexts
     if name not in there:
         raise not_found(name, there)
@@ -197,6 +233,7 @@ def use(file: Path, name: str) -> None:
 def body_text(file: Path, name: str) -> str:
     """The YAML of one context as it stands in the file, without its name. NotFoundError where there is none."""
     from yurt.config import splice
+    from yurt.config.text import text_of
 
     there = load(file).contexts
     if name not in there:
@@ -207,6 +244,8 @@ def body_text(file: Path, name: str) -> str:
 def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
     """Give a context another text. UserError where the text has faults (by its own lines), or the file no longer
     says what it `was`; then nothing has changed."""
+    from yurt.config.contexts_change import change
+    from yurt.config.contexts_text import parse
 
     def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
@@ -226,6 +265,8 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
 
 def _checked(context: Context) -> Context:
     """The context as it will be read back."""
+    from yurt.model.context_check import check_file
+
     found, wrong = check_file({"contexts": {context.name: msgspec.to_builtins(context)}})
     if wrong:
         raise UserError("; ".join(fault.sentence for fault in wrong), code="config-invalid")

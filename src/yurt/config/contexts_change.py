@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from yurt.config import faults, paths
-from yurt.config.contexts_text import parse, text_of
+from yurt.config.contexts_text import parse
 from yurt.config.lock import locked
+from yurt.config.text import text_of
 from yurt.errors import UserError
 from yurt.model.context import ContextsFile
 

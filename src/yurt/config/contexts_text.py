@@ -1,4 +1,4 @@
-"""The text of a contexts file: read, understood, and every fault in it told with its line."""
+"""The text of a contexts file understood, and every fault in it told with its line."""
 
 from __future__ import annotations
 
@@ -8,17 +8,6 @@ from yurt.config import faults
 from yurt.errors import UserError
 from yurt.model.context import ContextsFile
 from yurt.model.context_check import Fault, check_file
-
-
-def text_of(file: Path) -> str:
-    """The file as text, lines ended by newlines; nothing where there is no file."""
-    try:
-        return file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"{file} cannot be read: {reason}", code="config-invalid") from None
 
 
 def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:

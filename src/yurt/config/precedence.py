@@ -11,8 +11,8 @@ import msgspec
 from yurt.config import contexts, project
 from yurt.errors import UserError
 from yurt.model.context import LOCAL, Context
-from yurt.model.context_check import check_body
-from yurt.model.context_keys import EXAMPLES, KEYS
+
+KEYS: tuple[str, ...] = Context.__struct_fields__
 
 FIXED = ("name", "type", "lab")
 """What makes a context that context: no flag, variable or project changes it."""
@@ -83,6 +83,9 @@ def _tidied(key: str, value: Any, label: str, code: str) -> Any:
     """A value given outside any file, in yurt's own form; None where none was given."""
     if value is None or value in ("", (), [], {}):
         return None
+    from yurt.model.context_check import check_body
+    from yurt.model.context_keys import EXAMPLES
+
     values, faults = check_body({key: value}, KEYS, "a context")
     if faults:
         example = label + (f"={EXAMPLES[key]}" if label.startswith("$") else f" {EXAMPLES[key]}")

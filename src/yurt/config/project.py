@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.config import faults
 from yurt.config.contexts import own_lines
-from yurt.config.contexts_text import text_of
-from yurt.model.context_check import Fault, check_body
+from yurt.config.text import text_of
+
+if TYPE_CHECKING:
+    from yurt.model.context_check import Fault
 
 KEYS = (
     "name",
@@ -70,7 +70,8 @@ def _in_yaml(file: Path) -> Project | None:
         return None
     import yaml
 
-    from yurt.config import yaml_text
+    from yurt.config import faults, yaml_text
+    from yurt.model.context_check import Fault
 
     text = text_of(file)
     try:
@@ -85,7 +86,11 @@ def _in_yaml(file: Path) -> Project | None:
 def _in_toml(file: Path) -> Project | None:
     if not file.is_file() or "yurt" not in (text := text_of(file)):
         return None
+    import re
     import tomllib
+
+    from yurt.config import faults
+    from yurt.model.context_check import Fault
 
     try:
         document = tomllib.loads(text)
@@ -101,6 +106,8 @@ def _in_toml(file: Path) -> Project | None:
 
 def _toml_lines(text: str) -> dict[tuple[str, ...], int]:
     """The line of every table and every key written as usual; tomllib does not tell."""
+    import re
+
     found: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -119,6 +126,9 @@ def _toml_path(text: str) -> tuple[str, ...]:
 def _checked(
     file: Path, body: Any, prefix: tuple[str, ...], lines: dict[tuple[str, ...], int], found: list[Fault]
 ) -> Project:
+    from yurt.config import faults
+    from yurt.model.context_check import Fault, check_body
+
     if body is None:
         body = {}
     if not isinstance(body, dict):

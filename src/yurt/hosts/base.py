@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -203,6 +202,8 @@ class Host(ABC):
         `timeout` bounds the start, `silence` the wait for each further byte. What passes them, and a
         link that dies, raises UnreachableError out of the iteration.
         """
+        import tempfile
+
         parcel = wire.pack(script, arguments, outlive=False)
         deadline = time.monotonic() + timeout
         with self.session(deadline), tempfile.TemporaryFile() as err:
@@ -225,6 +226,8 @@ class Host(ABC):
 
     def get(self, source: str, target: Path, *, timeout: float = TIMEOUT) -> None:
         """Fetch a file, whole or not at all: `target` is replaced only when all of it is here."""
+        import tempfile
+
         descriptor, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with (

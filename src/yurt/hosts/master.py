@@ -8,7 +8,6 @@ import hashlib
 import os
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -137,6 +136,8 @@ class Master:
         if settings.get("connecttimeout", "none") == "none":
             options += ["-o", "ConnectTimeout=15"]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
+        import tempfile
+
         # Into a file: a master in the background keeps a pipe open, and its reader waiting, for ever.
         with tempfile.TemporaryFile() as errors:
             try:

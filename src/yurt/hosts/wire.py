@@ -7,16 +7,16 @@ syntax error, because all of it is one function that is called on the last line.
 
 from __future__ import annotations
 
-import secrets
+import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from yurt.errors import UserError
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True):
     """A script ready to be sent: what the far side executes, what it reads, how its answer is framed."""
 
     command: str
@@ -25,8 +25,7 @@ class Parcel:
     end: bytes
 
 
-@dataclass(frozen=True)
-class Framed:
+class Framed(msgspec.Struct, frozen=True):
     """What was found between the markers. `code` is None if the end never came."""
 
     out: bytes
@@ -41,7 +40,7 @@ def pack(script: str, arguments: Sequence[str] = (), *, outlive: bool = True) ->
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a NUL byte cannot be sent to a shell", code="usage")
-    mark = secrets.token_hex(8)
+    mark = os.urandom(8).hex()
     begin, end = f"yurt-begin-{mark}", f"yurt-end-{mark}"
     call = " ".join(["yurt_main", *(shlex.quote(argument) for argument in arguments)])
     begun = f"printf '\\n%s\\n' {begin}; printf '\\n%s\\n' {begin} >&2"

@@ -1,28 +1,45 @@
 """Brings a snapshot to a host: only what changed travels, as one file; the checkout is there or not there.
 
-On the host a project's folder holds `code.git` (every object sent so far) and `snapshots/TREE`, one
-read-only checkout per tree. A checkout appears by a rename, so whatever has that name is complete.
+What happens on the host is in receive.sh: functions, so that code can arrive in one round trip with whatever
+else is to be done there.
 """
 
 from __future__ import annotations
 
-from importlib.resources import files
+import hashlib
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
-from yurt.errors import UnreachableError
+import msgspec
+
+from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.snapshot import git
-from yurt.snapshot.tree import Snapshot
-
-ASK = """\
-cd "$1" 2> /dev/null || exit 0
-[ -d "snapshots/$2" ] && touch -c "snapshots/$2" && echo have && exit 0
-command -v git > /dev/null 2>&1 || { echo plain && exit 0; }
-ls -t snapshots 2> /dev/null | head -n 20
-"""
+from yurt.snapshot import git, objects
+from yurt.snapshot.tree import Snapshot, distrust
 
 HAVE, PLAIN = "have", "plain"
-NO_GIT = 46
+CUT, NO_GIT, NO_BASE = 45, 46, 47
+"""What receive_code returns when the input ended early, where there is no git, and where the base is missing."""
+
+ASK = 'have_code "$1" "$2" && echo have || known_code "$1"'
+RECEIVE = 'receive_code "$@"'
+
+
+class Code(msgspec.Struct, frozen=True):
+    """A snapshot as it travels. `base` is the tree it goes on from, or empty."""
+
+    kind: Literal["git", "tar"]
+    tree: str
+    base: str
+    content: bytes
+
+    @property
+    def words(self) -> tuple[str, str, str, str]:
+        """The arguments of receive_code after the project's folder; `content` is its standard input."""
+        return self.kind, self.tree, self.base, str(len(self.content))
 
 
 def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -> int:
@@ -31,54 +48,94 @@ def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -
     May be repeated, and two may do it at once. After a cut nothing half-done is ever used: it is
     completed by the next call.
     """
-    answer = host.run(ASK, folder, snapshot.tree)
-    words = answer.text.split()
-    if words[:1] == [HAVE]:
+    known: Sequence[str] = host.run(receiver() + ASK, folder, snapshot.tree).text.split()
+    if HAVE in known:
         return 0
-    if words[:1] != [PLAIN]:
-        base = next((tree for tree in words if known(snapshot, tree)), "")
-        content = pack(snapshot, base)
-        received = host.run(receiver(), folder, snapshot.tree, base, str(len(content)), stdin=content, timeout=timeout)
+    travelled = 0
+    for _attempt in range(3):
+        code = code_for(snapshot, known)
+        received = host.run(receiver() + RECEIVE, folder, *code.words, stdin=code.content, timeout=timeout)
+        travelled += len(code.content)
         if received.code == 0:
-            return len(content)
-        if received.code != NO_GIT:
-            raise _failure(host, received.errors, received.code)
-    content = archive(snapshot)
-    received = host.run(receiver("tar"), folder, snapshot.tree, str(len(content)), stdin=content, timeout=timeout)
-    if received.code:
-        raise _failure(host, received.errors, received.code)
-    return len(content)
-
-
-def _failure(host: Host, errors: str, code: int) -> Exception:
-    if code == 45:
-        return UnreachableError(
+            return travelled
+        if received.code not in (NO_GIT, NO_BASE):
+            break
+        known = (PLAIN,) if received.code == NO_GIT else ()
+    if received.code == CUT:
+        raise UnreachableError(
             f"{host.name}: the code did not arrive whole", code="answer-lost", hint="repeat the command: it is safe to"
         )
-    return refusal(host.name, "the code could not be written", errors)
+    raise refusal(host.name, "the code could not be written", received.errors)
 
 
-def receiver(kind: str = "git") -> str:
-    """The script that takes a pack (or a tar file) on its input and makes the checkout."""
-    return files("yurt.snapshot").joinpath(f"receive_{kind}.sh").read_text()
+def receiver() -> str:
+    """The functions have_code, known_code, receive_code and collect_code, to be put before a script."""
+    return Path(__file__).with_name("receive.sh").read_text()
 
 
-def known(snapshot: Snapshot, tree: str) -> bool:
+def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
+    """The snapshot for a host where known_code gave these words. Without any, all of it travels."""
+    if PLAIN in known:
+        return Code("tar", snapshot.tree, "", archive(snapshot))
+    base = next((tree for tree in known if is_known(snapshot, tree)), "")
+    return Code("git", snapshot.tree, base, difference(snapshot, base) if base else everything(snapshot))
+
+
+def is_known(snapshot: Snapshot, tree: str) -> bool:
     """Whether this machine's store has a tree that a host says it has."""
-    if len(tree) != 40 or any(letter not in "0123456789abcdef" for letter in tree):
+    try:
+        return len(tree) == 40 and objects.loose(snapshot.store, bytes.fromhex(tree)).exists()
+    except ValueError:
         return False
-    return git.succeeds(["cat-file", "-e", f"{tree}^{{tree}}"], own=snapshot.store)
 
 
-def pack(snapshot: Snapshot, base: str = "") -> bytes:
-    """The objects of a snapshot as one pack, without those of `base`."""
-    wanted = snapshot.tree + "\n" + (f"^{base}\n" if base else "")
-    arguments = ["pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset", "--compression=1"]
-    if not base:  # nothing to be like: looking for likenesses would cost more than it saves
-        arguments.append("--window=0")
-    return git.call(arguments, folder=snapshot.store, own=snapshot.store, stdin=wanted.encode())
+def everything(snapshot: Snapshot) -> bytes:
+    """All objects of a snapshot: the length of a pack's index in eleven bytes, the index, the pack.
+
+    With its index a pack needs no work on the host, where making one would take longer than the way there.
+    """
+    index = snapshot.store / "objects" / "pack" / f"pack-{snapshot.tree}.idx"
+    if index.exists():  # it was made as a whole
+        return _together(snapshot, index)
+    with tempfile.TemporaryDirectory(prefix="yurt-") as folder:
+        wanted = f"{snapshot.tree}\n".encode()
+        # Nothing to be like: looking for likenesses would cost more than it saves.
+        name = _git(snapshot, "pack-objects", "--revs", "--quiet", "--window=0", f"{folder}/pack", stdin=wanted)
+        return _together(snapshot, Path(folder, f"pack-{name.decode().strip()}.idx"))
+
+
+def _together(snapshot: Snapshot, index: Path) -> bytes:
+    about, pack = index.read_bytes(), index.with_suffix(".pack").read_bytes()
+    if hashlib.sha1(memoryview(pack)[:-20], usedforsecurity=False).digest() != pack[-20:]:
+        raise _broken(snapshot, "a pack is damaged")
+    return b"".join((b"%10d\n" % len(about), about, pack))
+
+
+def difference(snapshot: Snapshot, base: str) -> bytes:
+    """The objects of a snapshot that `base` has not, as one pack."""
+    wanted = f"{snapshot.tree}\n^{base}\n".encode()
+    return _git(
+        snapshot, "pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset", stdin=wanted
+    )
 
 
 def archive(snapshot: Snapshot) -> bytes:
     """The files of a snapshot as a tar file, for a host without git."""
-    return git.call(["archive", "--format=tar", snapshot.tree], folder=snapshot.store, own=snapshot.store)
+    return _git(snapshot, "archive", "--format=tar", snapshot.tree)
+
+
+def _git(snapshot: Snapshot, *arguments: str, stdin: bytes = b"") -> bytes:
+    try:
+        return git.call(arguments, folder=snapshot.store, own=snapshot.store, stdin=stdin)
+    except RefusedError as error:
+        raise (_broken(snapshot, error.message) if error.code == "git-failed" else error) from None
+
+
+def _broken(snapshot: Snapshot, what: str) -> RefusedError:
+    """The store lacks what it should have, as after a disk failed: the next snapshot makes it anew."""
+    distrust(snapshot.store)
+    return RefusedError(
+        f"yurt's copy of the code in {snapshot.store} is damaged: {what}",
+        code="git-failed",
+        hint="repeat the command: the copy will be made anew",
+    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from yurt.errors import UserError
-from yurt.snapshot import collect, git
+from yurt.errors import NotFoundError, UserError
+from yurt.snapshot import collect, record, seen
 
 LARGEST_FILE = 50 << 20
 LARGEST_TREE = 1 << 30
@@ -32,6 +33,7 @@ CONFIG = """\
 \tattributesFile = /dev/null
 \texcludesFile = /dev/null
 \tcompression = 1
+\tfsync = none
 [gc]
 \tauto = 0
 """
@@ -59,65 +61,70 @@ def take(
     """A snapshot of the project in `root`, kept in the git folder `store`, which is made if absent.
 
     Nothing is written into the user's own repository. Two at once wait for each other. Raises
-    UserError for a file or a tree that is too large, naming it.
+    UserError for a file or a tree that is too large and for a file that cannot be read, naming it.
     """
-    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not root.is_dir():
+        raise NotFoundError(f"there is no folder '{root}'", code="not-found")
     with _locked(store):
         _make(store)
-        with _empty_index(store) as own:
-            names = collect.collect(root, own, include=include, exclude=exclude)
-        size = _weigh(root, names, largest_file, largest_tree)
-        _update_index(root, store, names)
-        tree = git.call(["write-tree"], folder=root, own=store).decode().strip()
-    return Snapshot(tree, len(names), size, store)
+        collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)
+        last = seen.load(store)
+        collecting.look_ahead(last.files)
+        files = collecting.files()
+        size = _weigh(files, largest_file, largest_tree)
+        tree, count = record.record(root, store, files, last)
+    return Snapshot(tree, count, size, store)
+
+
+def distrust(store: Path) -> None:
+    """Have the store made anew by the next snapshot: git found something in it that cannot be."""
+    (store / "distrusted").touch()
 
 
 def _make(store: Path) -> None:
     """A git folder with nothing in it; HEAD comes last, and with it git sees a repository."""
-    if (store / "HEAD").exists():
-        return
-    for folder in ("objects/info", "objects/pack", "refs/heads", "info"):
-        (store / folder).mkdir(parents=True, exist_ok=True)
-    (store / "config").write_text(CONFIG)
-    (store / "info" / "attributes").write_text(ATTRIBUTES)
-    (store / "HEAD.new").write_text("ref: refs/heads/none\n")
-    (store / "HEAD.new").rename(store / "HEAD")
+    if (store / "distrusted").exists():
+        for name in ("objects", "seen", "HEAD", "distrusted"):
+            _remove(store / name)
+    if not (store / "HEAD").exists():
+        # A second one in it, in which nothing is ever tracked, answers what is ignored.
+        for folder in (store / "blank", store):
+            for name in ("objects/info", "objects/pack", "refs/heads", "info"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / "config").write_text(CONFIG)
+            (folder / "info" / "attributes").write_text(ATTRIBUTES)
+            (folder / "HEAD.new").write_text("ref: refs/heads/none\n")
+            (folder / "HEAD.new").rename(folder / "HEAD")
+    aside = store / "aside"
+    if aside.exists():  # a leftover of a killed one: nobody else is here
+        _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _locked(store: Path) -> Iterator[None]:
-    descriptor = os.open(store / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(store / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        (store / "index.lock").unlink(missing_ok=True)  # a leftover of a killed git: nobody else is here
         yield
     finally:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _empty_index(store: Path) -> Iterator[Path]:
-    """A second git folder beside the store, in which nothing is tracked: it answers what is ignored."""
-    blank = store / "blank"
-    (blank / "info").mkdir(parents=True, exist_ok=True)
-    for name in ("objects", "refs"):
-        (blank / name).mkdir(exist_ok=True)
-    for name in ("config", "HEAD"):
-        if not (blank / name).exists():
-            (blank / name).write_text((store / name).read_text())
-    yield blank
-
-
-def _weigh(root: Path, names: Sequence[bytes], largest_file: int, largest_tree: int) -> int:
+def _weigh(files: collect.Files, largest_file: int, largest_tree: int) -> int:
     """The size of all files; UserError names the culprit where it is too much."""
-    total, largest, culprit = 0, -1, b""
-    base = os.fsencode(root)
-    for name in names:
-        size = os.lstat(os.path.join(base, name)).st_size
-        total += size
-        if size > largest:
-            largest, culprit = size, name
-    shown = os.fsdecode(culprit).encode(errors="backslashreplace").decode()
+    total = sum([about.st_size for about in files.values()])
+    if not files:
+        return total
+    largest, culprit = max((about.st_size, name) for name, about in files.items())
+    shown = collect.shown(culprit)
     if largest > largest_file:
         raise UserError(
             f"'{shown}' has {largest >> 20} MB; code files may have {largest_file >> 20} MB",
@@ -132,15 +139,3 @@ def _weigh(root: Path, names: Sequence[bytes], largest_file: int, largest_tree: 
             hint="leave data out with --exclude or .yurtignore",
         )
     return total
-
-
-def _update_index(root: Path, store: Path, names: Sequence[bytes]) -> None:
-    """Make the index hold exactly these files; those git knows to be unchanged are not read again."""
-    known = set(git.call(["ls-files", "-z"], folder=root, own=store).split(b"\0")) - {b""}
-    gone = known - set(names)
-    if gone:
-        doomed = b"\0".join(sorted(gone)) + b"\0"
-        git.call(["update-index", "--force-remove", "-z", "--stdin"], folder=root, own=store, stdin=doomed)
-    if names:
-        wanted = b"\0".join(names) + b"\0"
-        git.call(["update-index", "--add", "--replace", "-z", "--stdin"], folder=root, own=store, stdin=wanted)

@@ -10,8 +10,9 @@ import msgspec
 
 from yurt.config import contexts, facts
 from yurt.config.contexts import Merged
-from yurt.config.contexts_text import parse, text_of
+from yurt.config.contexts_text import parse
 from yurt.config.precedence import Setting
+from yurt.config.text import text_of
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from yurt.backends.slurm import deep_probe, probe
 from yurt.config import facts as kept
 from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.hosts import Host, host_of
@@ -39,6 +38,8 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
 
 def look(host: Host, *, slurm: bool = True) -> Facts:
     """Probe a host; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
+    from yurt.backends.slurm import probe
+
     mark = probe.new_mark()
     answer = host.run(probe.script(), mark, timeout=120)
     if answer.code == probe.SILENT and slurm:
@@ -53,6 +54,8 @@ def look(host: Host, *, slurm: bool = True) -> Facts:
 
 def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120, watch: Watch = unwatched) -> Facts:
     """Probe a site and then, by a job of a few seconds, one of its compute nodes."""
+    from yurt.backends.slurm import deep_probe, probe
+
     target, colon, port = internet.rpartition(":")
     if not colon or not port.isdigit() or not target:
         raise UserError(f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"for example {INTERNET}")

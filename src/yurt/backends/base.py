@@ -1,0 +1,104 @@
+"""The contract every kind of context keeps: submit a plan, look at runs, cancel one. All may be repeated.
+
+UnreachableError: it may or may not have happened, repeat it. RefusedError: it did not happen, and will not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.backends.job import script
+from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.hosts import Host
+from yurt.hosts.base import Answer, refusal
+from yurt.model.run import Plan, Spot
+from yurt.model.state import Sighting
+
+NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
+"""Exit codes of the script that receives code."""
+
+SILENT, NOT_TAKEN = 7, 8
+"""Exit codes: the queue could not be seen; the job was refused."""
+
+
+class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
+    """Code on its way with a submission; without a kind, only the hope that it is there already."""
+
+    receiver: str
+    kind: str = ""
+    base: str = ""
+    content: bytes = b""
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a submission: a job, or the wish for code first."""
+
+    job: str = ""
+    winner: str = ""
+    """What stands in the gate, if somebody has passed it: NONCE.JOB, or `cancelled`."""
+    needs: list[str] | None = None
+    """What the site knows of the project's code, if it has not this one."""
+    base_missing: bool = False
+
+
+class Backend(ABC):
+    """A kind of context. Subclasses say how a placed run is started, seen and ended."""
+
+    def __init__(self, host: Host, accounting: bool = False) -> None:
+        self.host = host
+        self.accounting = accounting
+
+    @abstractmethod
+    def launcher(self) -> str:
+        """The sh functions `look` and `launch` for this kind."""
+
+    @abstractmethod
+    def options(self, plan: Plan) -> list[str]:
+        """The arguments of `launch`."""
+
+    @abstractmethod
+    def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
+        """What is to be seen of runs, all in one go. UnreachableError: could not look."""
+
+    @abstractmethod
+    def cancel(self, run: Spot) -> str:
+        """End a run, or see to it that it never starts. Returns what stands in its gate."""
+
+    def submit(self, plan: Plan, nonce: str, code: CodeParcel) -> Placed:
+        """Place a run and have it started; however often this is repeated, its code starts once."""
+        files = [code.content, msgspec.json.encode(plan.run), plan.script.encode(), plan.data, plan.params]
+        sizes = " ".join(str(len(each)) for each in files)
+        arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
+        text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
+        answer = self.host.run(text, *arguments, *self.options(plan), stdin=b"".join(files), timeout=600)
+        if answer.code == NO_GIT:
+            return Placed(needs=["plain"])
+        if answer.code == NO_BASE:
+            return Placed(base_missing=True)
+        if answer.code:
+            raise self.failure(answer)
+        word, _, rest = answer.text.strip().partition("\n")[0].partition(" ")
+        if word == "need":
+            return Placed(needs=answer.text.split()[1:])
+        if word == "started":
+            return Placed(winner=rest, job=rest.partition(".")[2])
+        return Placed(job=rest)
+
+    def failure(self, answer: Answer) -> YurtError:
+        """What it means that a submission failed."""
+        if answer.code == NOT_WHOLE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
+            return UnreachableError(
+                f"{self.host.name}: the run did not arrive whole",
+                code="answer-lost",
+                hint="repeat the command: it is safe to",
+            )
+        if answer.code == NOT_TAKEN:
+            return self.not_taken(answer.errors)
+        return refusal(self.host.name, "the run could not be placed", answer.errors)
+
+    def not_taken(self, words: str) -> YurtError:
+        """What it means that a placed run could not be started."""
+        return RefusedError(f"{self.host.name}: the run could not be started: {words}", code="site-refused")

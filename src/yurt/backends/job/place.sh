@@ -1,0 +1,48 @@
+# Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
+# receive.sh, and the functions look and launch of the kind of context.
+# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE [OPTION]...
+# SIZES are those of what comes on standard input: code, run.json, job.sh, data, params.json.
+# The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
+umask 077
+project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7
+shift 7
+run=$project/runs/$id
+me=$nonce
+
+started() { # somebody won already: a job, or the user who cancelled it
+  [ -d "$run" ] && winner=$(cd "$run" && stands winner) && echo "started $winner" && exit 0
+}
+take() { # take NAME SIZE: the next file on standard input
+  head -c "$2" > "$aside/$1" && [ "$(wc -c < "$aside/$1")" -eq "$2" ]
+}
+make_folder() { # the run folder, whole or not at all
+  aside=$project/incoming/$id.$nonce
+  mkdir -p "$project/runs" "$aside" || exit 1
+  take run.json "$2" && take job.sh "$3" && take data "$4" && take params.json "$5" || {
+    full=$(LC_ALL=C cp "$aside/data" "$aside/again" 2>&1) || echo "$full" >&2
+    rm -rf "$aside"
+    exit 45
+  }
+  printf '%s\n' "$tree" > "$aside/code"
+  ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
+  mv -T "$aside" "$run" 2> /dev/null || {
+    rm -rf "$aside"
+    [ -d "$run" ] || { echo "$run could not be made" >&2 && exit 1; }
+  }
+}
+
+started
+if [ -n "$tree" ]; then
+  if [ -n "$kind" ]; then
+    receive_code "$project" "$kind" "$tree" "$base" "${sizes%% *}" || exit $?
+  elif ! have_code "$project" "$tree"; then
+    echo need
+    known_code "$project"
+    exit 0
+  fi
+fi
+if [ -d "$run" ]; then look; else make_folder $sizes; fi
+started
+cd "$run" || exit 1
+launch "$@"
+[ -z "$kind" ] || (trap '' HUP; collect_code "$project") < /dev/null > /dev/null 2>&1 &

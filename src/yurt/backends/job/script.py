@@ -1,0 +1,135 @@
+"""Writes job.sh and its data: what a run executes, readable, the same on every kind of context. Pure.
+
+What stands in job.sh is quoted by one function; values of the user's are in `data`, beside it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from yurt.model.run import Run
+
+LEASE = 60
+"""Seconds in which a start must have shown that it is alive, where another may follow it."""
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """How the environment of a command is made, in this order."""
+
+    modules: Sequence[str] = ()
+    modules_init: str = ""
+    after_modules: str = ""
+    venv: str = ""
+    conda: str = ""
+    container: str = ""
+
+
+def job(
+    run: Run,
+    setup: Setup,
+    *,
+    submitted_as: str,
+    code: str,
+    place: str = "",
+    copy: bool = False,
+    tasks: bool = False,
+    limit: int | None = None,
+    lease: int = LEASE,
+    shebang_lines: Sequence[str] = (),
+) -> str:
+    """The text of job.sh.
+
+    `shebang_lines` are #SBATCH lines of the user's own script; `code` is the checkout, `place` a folder
+    to start in instead of one made of it; `tasks` starts the command by srun; `limit` is in seconds.
+    """
+    title = " ".join(shlex.quote(word) for word in run.command)
+    head = [
+        "#!/bin/sh",
+        *shebang_lines,
+        f"# yurt run {run.id} on {run.context}: {_one_line(title)}",
+        f"# Submitted as: {_one_line(submitted_as)}",
+        "# By hand, in this terminal, without touching the run's record: sh job.sh",
+        "",
+        f"run={quote(run.folder)}",
+        f"code={quote(code)}",
+        f"subfolder={quote(run.subfolder)}",
+        f"place={quote(place)}",
+        f"copy={'yes' if copy else ''}",
+        f"launcher={'srun' if tasks else ''}",
+        f"container={quote(setup.container)}",
+        f"gpus={run.asked.gpus or ''}",
+        f"limit={limit or ''} # seconds",
+        f"restarts={run.restarts} # how often it may be started again",
+        f"lease={lease} # seconds",
+        "",
+        "environment() { # as your context and your flags have it",
+        *(f"  {line}" for line in _environment(setup)),
+        "}",
+        "",
+        "# From here on every run's script is the same.",
+    ]
+    return "\n".join(head) + "\n" + gate() + runner()
+
+
+def _environment(setup: Setup) -> list[str]:
+    lines = []
+    if setup.modules:
+        lines.append(f"load_modules {quote(setup.modules_init)}")
+    for module in setup.modules:
+        lines.append(f"module load {quote(module)} || fail {quote(f'module load {module} failed')}")
+    if setup.after_modules:
+        lines += setup.after_modules.replace("\r", "").splitlines()
+    if setup.venv:
+        lines.append(f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'there is no venv {setup.venv}')}")
+    if setup.conda:
+        lines.append(f"use_conda {quote(setup.conda)}")
+    return lines or [":"]
+
+
+def data(arguments: Sequence[bytes], variables: Mapping[str, bytes]) -> bytes:
+    """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
+    lines = [b"# Values for job.sh, all in quotes."]
+    lines += [b"export " + name.encode() + b"=" + quote_bytes(value) for name, value in variables.items()]
+    lines.append(b"set -- " + b" ".join(quote_bytes(word) for word in arguments))
+    return b"\n".join(lines) + b"\n"
+
+
+def quote(text: str) -> str:
+    """The one way in which text gets into a script."""
+    return shlex.quote(text)
+
+
+def quote_bytes(value: bytes) -> bytes:
+    return b"'" + value.replace(b"'", b"'\"'\"'") + b"'"
+
+
+def _one_line(text: str) -> str:
+    """For a comment: nothing in it ends the line."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return shown if len(shown) <= 500 else shown[:500] + " …"
+
+
+@cache
+def gate() -> str:
+    """Functions that decide once: shared by job.sh and the scripts that submit and cancel."""
+    return _text("gate.sh")
+
+
+@cache
+def runner() -> str:
+    return _text("runner.sh")
+
+
+@cache
+def placer() -> str:
+    """The script that places a run on its context."""
+    return _text("place.sh")
+
+
+def _text(name: str) -> str:
+    return (Path(__file__).parent / name).read_text()

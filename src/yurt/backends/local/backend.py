@@ -1,0 +1,141 @@
+"""This machine as a place to run. What is to be seen is read from files and from the process table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from yurt.backends.base import Backend
+from yurt.backends.job import script
+from yurt.backends.local import waiter
+from yurt.hosts import Host
+from yurt.hosts.base import refusal
+from yurt.model.run import Plan, Spot
+from yurt.model.state import Ending, Sighting
+
+WAITER = Path(waiter.__file__)
+
+CANCEL = """\
+umask 077
+mkdir -p "$1" && cd "$1" || exit 1
+me=cancel.$$
+winner=$(put winner cancelled) || exit 1
+[ "$winner" = cancelled ] || : > cancel
+printf '%s\\n' "$winner"
+"""
+
+
+class LocalBackend(Backend):
+    """Runs as processes of this machine's, detached from the terminal. `slots` is the folder of their tickets."""
+
+    def __init__(self, host: Host, slots: Path) -> None:
+        super().__init__(host)
+        self.slots = slots
+
+    def launcher(self) -> str:
+        return _text("launch.sh")
+
+    def options(self, plan: Plan) -> list[str]:
+        return [sys.executable, str(WAITER), str(self.slots), *plan.options]
+
+    def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
+        there = {ticket["run"]: ticket for ticket in self._tickets()}
+        return {run.id: _sighting(Path(run.folder), there.get(run.id)) for run in runs}
+
+    def _tickets(self) -> list[dict[str, Any]]:
+        if not self.slots.is_dir():
+            return []
+        return sorted(waiter.tickets(str(self.slots)).values(), key=lambda ticket: bool(ticket["running"]))
+
+    def cancel(self, run: Spot) -> str:
+        answer = self.host.run(script.gate() + CANCEL, run.folder)
+        if answer.code:
+            raise refusal(self.host.name, f"run {run.id} could not be cancelled", answer.errors)
+        for ticket in self._tickets():
+            if ticket["run"] == run.id:
+                _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
+        return answer.text.strip()
+
+
+def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
+    ending = _ending(folder)
+    winner = _stands(folder, "winner")
+    generation = 0
+    while _stands(folder, f"gen.{generation + 1}"):
+        generation += 1
+    if ticket is not None and ending is None:
+        waits = not ticket["running"]
+        return Sighting(
+            live="queued" if waits else "running",
+            native="waits for a slot" if waits else "running",
+            reason="other runs on this machine have the slots it needs" if waits else "",
+            job=str(ticket["pid"]),
+            node=os.uname().nodename,
+            winner=winner,
+            generation=generation,
+            started=_started(folder, generation),
+        )
+    reason = ""
+    if ending is None and generation:
+        reason = _end_leftovers(folder, generation)
+    return Sighting(
+        ending=ending, winner=winner, generation=generation, reason=reason, sure=True, node=os.uname().nodename
+    )
+
+
+def _started(folder: Path, generation: int) -> float | None:
+    try:
+        return (folder / f"gen.{generation}").stat().st_mtime if generation else None
+    except OSError:
+        return None
+
+
+def _end_leftovers(folder: Path, generation: int) -> str:
+    """Why a run is lost whose own process is gone; what it left running is ended."""
+    last = _stands(folder, f"gen.{generation}").split(".")
+    if last and last[-1] not in ("0", waiter.boot()):
+        return "this machine was restarted while it ran"
+    pid, _, born = _stands(folder, f"child.{generation}").partition(" ")
+    if pid.isdigit() and born.isdigit() and _signal(int(pid), int(born), signal.SIGKILL, group=True):
+        time.sleep(0.05)
+    return "its process was killed from outside, and left no ending"
+
+
+def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False) -> bool:
+    """Signal a process, or its whole group, if it is still the one that was meant."""
+    if waiter.born(pid) != born:
+        return False
+    try:
+        (os.killpg if group else os.kill)(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+def _stands(folder: Path, name: str) -> str:
+    for place in (folder / name, folder / f"{name}.d" / "text"):
+        try:
+            return place.read_text(errors="replace").strip()
+        except OSError:
+            continue
+    return ""
+
+
+def _ending(folder: Path) -> Ending | None:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(_stands(folder, "exit.json") or "null", type=Ending | None)
+    except msgspec.MsgspecError:
+        return None
+
+
+@cache
+def _text(name: str) -> str:
+    return (Path(__file__).parent / name).read_text()

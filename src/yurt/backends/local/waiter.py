@@ -1,0 +1,156 @@
+"""Waits for CPU and GPU slots of this machine, then becomes job.sh. Standard library only; started as a script.
+
+Every local run of a user has one of these until it starts. A ticket in a shared folder says who waits
+and who runs, and with how much; a ticket counts while its process lives. First come, first served.
+Nothing is kept in a daemon: the run's environment is that of the `yurt run` which asked for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+Ticket = dict[str, Any]
+
+
+def born(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None if it is gone. A zombie is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return None if os.path.isdir("/proc/self") else _alive_elsewhere(pid)
+
+
+def _alive_elsewhere(pid: int) -> int | None:
+    """Where there is no /proc: 0 if some process has that number."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return None
+    return 0
+
+
+def boot() -> str:
+    """What tells this start of the machine from earlier ones; empty where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def machine() -> tuple[int, int]:
+    """(cores, GPUs) of this machine; YURT_LOCAL_CPUS and YURT_LOCAL_GPUS say otherwise."""
+    cpus = os.environ.get("YURT_LOCAL_CPUS", "")
+    gpus = os.environ.get("YURT_LOCAL_GPUS", "")
+    return int(cpus) if cpus.isdigit() else _cores(), int(gpus) if gpus.isdigit() else _gpus()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _gpus() -> int:
+    if not os.path.exists("/dev/nvidia0"):
+        return 0
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return listed.stdout.count(b"GPU ")
+
+
+def tickets(folder: str) -> dict[str, Ticket]:
+    """Every ticket whose process lives, by name, the oldest first; those of dead ones are removed."""
+    found = {}
+    here = boot()
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name.startswith("."):
+            continue
+        try:
+            with open(path) as file:
+                ticket = json.load(file)
+            lives = ticket["boot"] == here and born(ticket["pid"]) == ticket["born"]
+        except (OSError, ValueError, KeyError):
+            continue
+        if lives:
+            found[name] = ticket
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+    return found
+
+
+def write(folder: str, name: str, ticket: Ticket) -> None:
+    aside = os.path.join(folder, "." + name)
+    with open(aside, "w") as file:
+        json.dump(ticket, file)
+    os.replace(aside, os.path.join(folder, name))
+
+
+def claim(folder: str, name: str, ticket: Ticket) -> int:
+    """Whether the run may start now; then its ticket holds its slots. Else how many are before it."""
+    with open(os.path.join(folder, ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        there = tickets(folder)
+        cores, devices = machine()
+        running = [each for each in there.values() if each["running"]]
+        ahead = [other for other, each in there.items() if not each["running"] and other < name]
+        if ahead:
+            return len(ahead)
+        free = cores - sum(each["cpus"] for each in running)
+        taken = {device for each in running for device in each["devices"]}
+        left = [device for device in range(devices) if device not in taken]
+        # What asks for more than there is runs alone rather than never.
+        if (ticket["cpus"] > free and running) or len(left) < ticket["gpus"]:
+            return 1
+        ticket["devices"] = left[: ticket["gpus"]]
+        ticket["running"] = True
+        write(folder, name, ticket)
+        return 0
+
+
+def main(folder: str, cpus: int, gpus: int, run: str, nonce: str) -> int:
+    """Detach, take a ticket, tell the caller, wait, become job.sh."""
+    reader, writer = os.pipe()
+    if os.fork():
+        os.close(writer)
+        said = os.read(reader, 32)
+        sys.stdout.write(said.decode() + "\n")
+        return 0 if said else 1
+    os.setsid()
+    os.close(reader)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    name = f"{time.time():017.6f}-{run}.{nonce}"
+    own = os.getpid()
+    ticket: Ticket = {"run": run, "pid": own, "born": born(own), "boot": boot(), "cpus": cpus, "gpus": gpus}
+    ticket |= {"devices": [], "running": False}
+    write(folder, name, ticket)
+    out = os.open("out.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    err = os.open("err.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    os.write(writer, str(os.getpid()).encode())
+    os.close(writer)
+    while ahead := claim(folder, name, ticket):
+        time.sleep(min(0.2 * ahead, 3))
+        if os.path.exists("winner") or os.path.exists("winner.d"):
+            os.unlink(os.path.join(folder, name))  # cancelled while it waited
+            return 0
+    if machine()[1]:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
+    return os.execv("/bin/sh", ["sh", "job.sh", nonce])
+
+
+if __name__ == "__main__":
+    slots, wanted_cpus, wanted_gpus, run_id, once = sys.argv[1:]
+    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), run_id, once))

@@ -1,0 +1,116 @@
+"""What a site would refuse, or keep waiting for ever, by its probed facts: said before anything is sent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from yurt.model.facts import Facts, NodeKind, Partition
+from yurt.model.run import Asked
+
+FULL_MB = 2
+"""A disk with less than this free takes no run."""
+
+
+def faults(asked: Asked, facts: Facts, folder: str) -> list[str]:
+    """What cannot work, a sentence each with the nearest value that can."""
+    found = []
+    name = asked.partition or facts.default_partition
+    partition = facts.partition(name)
+    if asked.partition and partition is None and facts.partitions:
+        names = [each.name for each in facts.partitions]
+        found.append(f"there is no partition '{asked.partition}'{_near(asked.partition, names)}")
+    if asked.account and facts.accounts and asked.account not in (names := [each.name for each in facts.accounts]):
+        found.append(f"you have no account '{asked.account}'{_near(asked.account, names)}")
+    if asked.qos and facts.qos and asked.qos not in (names := _allowed_qos(asked, facts)):
+        found.append(f"you may not use the QOS '{asked.qos}'{_near(asked.qos, names)}")
+    if asked.gpu_type and facts.partitions and asked.gpu_type not in facts.gpu_types:
+        found.append(f"there are no GPUs of type '{asked.gpu_type}'{_near(asked.gpu_type, facts.gpu_types)}")
+    elif partition is not None:
+        found += _in_partition(asked, partition, facts)
+    if facts.home_refusal and _inside(folder, facts.variables.get("HOME", "")):
+        better = next((each.path for each in facts.tiers if each.name == "scratch"), "")
+        found.append(
+            f"the site takes no jobs from the home folder ({facts.home_refusal})"
+            + (f"; set storage_dir to {better}" if better else "; set storage_dir to another folder")
+        )
+    full = [each for each in facts.tiers if _inside(folder, each.path) and each.free_mb is not None]
+    tier = max(full, key=lambda each: len(each.path), default=None)
+    if tier is not None and tier.free_mb is not None and tier.free_mb < FULL_MB:
+        found.append(f"{tier.path}, where runs are kept, is full")
+    return found
+
+
+def _allowed_qos(asked: Asked, facts: Facts) -> list[str]:
+    accounts = [each for each in facts.accounts if asked.account in (None, each.name)]
+    allowed = sorted({name for each in accounts for name in each.qos})
+    return allowed or [each.name for each in facts.qos]
+
+
+def _in_partition(asked: Asked, partition: Partition, facts: Facts) -> list[str]:
+    found = []
+    where = f"partition '{partition.name}'"
+    if not partition.up:
+        found.append(f"{where} is down")
+    if asked.minutes and partition.max_minutes and asked.minutes > partition.max_minutes:
+        longer = [each.name for each in facts.partitions if not each.max_minutes or each.max_minutes >= asked.minutes]
+        found.append(
+            f"{_time(asked.minutes)} is more than {where} allows; at most {_time(partition.max_minutes)}"
+            + (f", or use partition {_either(longer)}" if longer else "")
+        )
+    if asked.account and partition.accounts and asked.account not in partition.accounts:
+        found.append(f"{where} is only for {_either(partition.accounts)}, not for account '{asked.account}'")
+    fits: Sequence[NodeKind] = partition.nodes
+    if not fits:
+        return found
+    if asked.gpus:
+        fits = [kind for kind in fits if kind.gpus and asked.gpu_type in (None, kind.gpu_type)]
+        if not fits:
+            what = f"GPUs of type '{asked.gpu_type}'" if asked.gpu_type else "GPUs"
+            others = [each.name for each in facts.partitions if any(_has(kind, asked) for kind in each.nodes)]
+            return [*found, f"{where} has no {what}" + (f"; use partition {_either(others)}" if others else "")]
+        most = max(kind.gpus for kind in fits)
+        if asked.gpus > most:
+            return [*found, f"no node of {where} has {asked.gpus} GPUs; at most {most}"]
+        fits = [kind for kind in fits if kind.gpus >= asked.gpus]
+    if asked.cpus and asked.cpus > (most := max(kind.cpus for kind in fits)):
+        found.append(f"no node of {where} has {asked.cpus} cores{_with_gpus(asked)}; at most {most}")
+    if asked.memory_mb and asked.memory_mb > (most := max(kind.memory_mb for kind in fits)):
+        found.append(
+            f"no node of {where} has {_memory(asked.memory_mb)} of memory{_with_gpus(asked)}; at most {_memory(most)}"
+        )
+    return found
+
+
+def _has(kind: NodeKind, asked: Asked) -> bool:
+    return kind.gpus > 0 and asked.gpu_type in (None, kind.gpu_type)
+
+
+def _with_gpus(asked: Asked) -> str:
+    return " and the GPUs asked for" if asked.gpus else ""
+
+
+def _near(word: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, names, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; there is {_either(names)}" if names else ""
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+
+
+def _inside(folder: str, parent: str) -> bool:
+    return bool(parent) and (folder == parent or folder.startswith(parent.rstrip("/") + "/"))
+
+
+def _time(minutes: int) -> str:
+    days, rest = divmod(minutes, 1440)
+    hours, left = divmod(rest, 60)
+    return "".join(f"{count}{unit}" for count, unit in ((days, "d"), (hours, "h"), (left, "m")) if count)
+
+
+def _memory(megabytes: int) -> str:
+    return f"{megabytes // 1024}G" if megabytes >= 1024 and megabytes % 1024 == 0 else f"{megabytes}M"

@@ -1,0 +1,10 @@
+look() { # whether a job of this run is in the queue; exits if the queue cannot be seen
+  found=$(timeout 60 squeue -h -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
+  for job in $found; do echo "live $job" && exit 0; done
+}
+launch() { # launch [OPTION OF SBATCH]...
+  job=$(sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
+  job=${job%%;*}
+  echo "$job" >> jobs
+  echo "submitted $job"
+}

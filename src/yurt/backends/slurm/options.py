@@ -1,0 +1,142 @@
+"""What sbatch is asked for: options from a run's settings, and those a script of the user's brings along. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from yurt.model import layout
+from yurt.model.run import Asked
+
+SHORT = {
+    "A": "account",
+    "a": "array",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "D": "chdir",
+    "d": "dependency",
+    "e": "error",
+    "G": "gpus",
+    "J": "job-name",
+    "N": "nodes",
+    "n": "ntasks",
+    "o": "output",
+    "p": "partition",
+    "q": "qos",
+    "t": "time",
+    "w": "nodelist",
+    "x": "exclude",
+}
+
+OWN = ("chdir", "error", "job-name", "open-mode", "output", "parsable", "requeue", "no-requeue")
+"""Options that yurt sets itself: by them it finds the job and its logs again."""
+
+FOREIGN = ("array", "test-only", "wait", "wrap")
+"""Options under which a job is no longer one run."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    """What the top of a user's script says: its interpreter and its #SBATCH lines."""
+
+    interpreter: list[str]
+    lines: list[str]
+    options: dict[str, str | None]
+
+
+def read_script(text: str) -> Script:
+    """The interpreter and the #SBATCH lines of a script, read where sbatch would read them."""
+    lines = text.split("\n")
+    first = lines[0].rstrip("\r")
+    interpreter = first[2:].split() if first.startswith("#!") else []
+    found: list[str] = []
+    options: dict[str, str | None] = {}
+    for line in lines:
+        if line.strip() and not line.startswith("#"):
+            break  # sbatch looks no further than the first command
+        if line.startswith("#SBATCH"):
+            found.append(line.rstrip())
+            options |= _options_of(line[len("#SBATCH") :])
+    return Script(interpreter, found, options)
+
+
+def _options_of(text: str) -> dict[str, str | None]:
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        words = text.split()
+    found: dict[str, str | None] = {}
+    for index, word in enumerate(words):
+        following = words[index + 1] if index + 1 < len(words) and not words[index + 1].startswith("-") else None
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            found[name] = value if equals else following
+        elif re.match(r"-[A-Za-z]", word):
+            found[long_name(word[1])] = word[2:] or following
+    return found
+
+
+def long_name(name: str) -> str:
+    """The long name of an option, given long or short, with or without dashes."""
+    bare = name.lstrip("-")
+    return SHORT.get(bare, bare) if len(bare) == 1 else bare
+
+
+def arguments(run: str, asked: Asked, more: Mapping[str, str | None], *, restarts: int, folder: str) -> list[str]:
+    """Arguments of sbatch for a run, the script and its own argument left out."""
+    gres = None
+    if asked.gpus:
+        gres = f"gpu:{asked.gpu_type}:{asked.gpus}" if asked.gpu_type else f"gpu:{asked.gpus}"
+    wanted: dict[str, str | None] = {
+        "job-name": layout.job_name(run),
+        "comment": f"yurt:{run}",
+        "chdir": folder,
+        "output": "out.log",
+        "error": "err.log",
+        "open-mode": "append",
+    }
+    chosen = {
+        "partition": asked.partition,
+        "account": asked.account,
+        "qos": asked.qos,
+        "time": None if asked.minutes is None else str(asked.minutes),
+        "cpus-per-task": None if asked.cpus is None else str(asked.cpus),
+        "mem": None if asked.memory_mb is None else f"{asked.memory_mb}M",
+        "gres": gres,
+        "ntasks": None if asked.ntasks is None else str(asked.ntasks),
+        "nodelist": asked.nodelist,
+        "exclude": asked.exclude_nodes,
+    }
+    wanted |= {name: value for name, value in chosen.items() if value is not None}
+    wanted |= {long_name(name): value for name, value in more.items()}
+    made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
+    return [*made, "--requeue" if restarts else "--no-requeue"]
+
+
+def faults(more: Mapping[str, str | None]) -> list[str]:
+    """What is wrong with options of the user's own, a sentence each."""
+    found = []
+    for name in more:
+        real = long_name(name)
+        if real in OWN:
+            found.append(f"--{real} is set by yurt itself, which finds the run by it")
+        elif real in FOREIGN:
+            found.append(f"--{real} would make something else of it than one run")
+        elif not re.fullmatch(r"[a-z][a-z0-9-]*", real):
+            found.append(f"'{name}' is no option of sbatch")
+    return found
+
+
+def several_tasks(asked: Asked, more: Mapping[str, str | None]) -> bool:
+    """Whether the command must be started by srun: more than one task or node."""
+    counts = [asked.ntasks or 1]
+    for name, value in more.items():
+        if long_name(name) in ("nodes", "ntasks", "ntasks-per-node"):
+            counts.append(int(re.match(r"\d+", value or "1").group()) if re.match(r"\d+", value or "") else 1)  # type: ignore[union-attr]
+    return max(counts) > 1
+
+
+def as_typed(options: Sequence[str]) -> str:
+    return " ".join(["sbatch", *(shlex.quote(each) for each in options), "job.sh", "NONCE"])

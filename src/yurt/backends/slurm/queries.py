@@ -1,0 +1,117 @@
+"""What a look at a Slurm site answered, read: the twin of poll.sh. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from yurt.backends.slurm import states
+from yurt.model import layout
+from yurt.model.state import Ending, Sighting
+
+SILENT = 7
+"""The exit code of a script that could not see the queue."""
+
+RANK = {"running": 3, "starting": 2, "unknown": 1}
+"""Of several jobs of one run the most advanced tells how it stands."""
+
+
+def read_poll(text: str, runs: Iterable[str]) -> dict[str, Sighting]:
+    """What a look found of each run; a run it says nothing of was not found anywhere."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("= "):
+            name = line[2:]
+            sections[name] = []
+        elif line and name:
+            sections[name].append(line)
+    queue: dict[str, list[list[str]]] = {}
+    for line in sections.get("queue", []):
+        fields = line.split("|", 5)
+        if len(fields) == 6 and (run := layout.run_of(fields[5])):
+            queue.setdefault(run, []).append(fields)
+    folders = {line.split("|", 1)[0]: line.split("|", 4) for line in sections.get("folders", [])}
+    records: dict[str, list[list[str]]] = {}
+    for line in sections.get("records", []):
+        fields = line.split("|", 5)
+        if len(fields) == 6 and (run := layout.run_of(fields[5])):
+            records.setdefault(run, []).append(fields)
+    known = "silent" not in sections
+    return {run: _sighting(queue.get(run, []), folders.get(run), records.get(run, []), known) for run in runs}
+
+
+def _sighting(
+    queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
+) -> Sighting:
+    _id, winner, generation, stopped, ending = folder if folder is not None and len(folder) == 5 else [""] * 5
+    winner = "" if winner == "gone" else winner
+    found = Sighting(
+        winner=winner,
+        generation=int(generation) if generation.isdigit() else 0,
+        stopped=stopped,
+        ending=read_ending(ending),
+        records_known=records_known,
+    )
+    rows = [(states.live(row[1], row[2]), row) for row in queue]
+    alive = [(state, row) for state, row in rows if state is not None]
+    if alive:
+        state, row = max(alive, key=lambda each: RANK.get(each[0], 0))
+        return msgspec.structs.replace(
+            found,
+            live=state,
+            job=row[0],
+            native=_native(row[1], row[2]),
+            reason=states.in_words(row[1], row[2]),
+            node=row[4],
+            started=read_time(row[3]) if state not in ("queued", "held") else None,
+        )
+    return _from_records(found, queue, records)
+
+
+def _from_records(found: Sighting, queue: list[list[str]], records: list[list[str]]) -> Sighting:
+    """What the scheduler says of a job that ended: its queue keeps it a while, its records for long."""
+    winner = found.winner.partition(".")[2]
+    # Rows of duplicates that stopped at the gate say nothing of the run.
+    ended: list[tuple[str, str, str, float | None, float | None]]
+    ended = [(row[0], row[1], row[4], None, None) for row in queue]
+    ended += [(row[0], row[1], row[4], read_time(row[2]), read_time(row[3])) for row in records]
+    own = [row for row in ended if not winner or row[0] == winner] or []
+    final = [row for row in own if states.ended(row[1]) is not None]
+    if not final:
+        return msgspec.structs.replace(found, native=states.word(own[-1][1]) if own else "")
+    job, text, node, started, over = final[-1]
+    return msgspec.structs.replace(
+        found,
+        record=states.ended(text),
+        native=states.word(text),
+        reason=states.in_words(text, ""),
+        job=job,
+        node="" if node == "None assigned" else node,
+        started=started if found.generation else None,
+        ended=over,
+    )
+
+
+def read_ending(text: str) -> Ending | None:
+    """A job's exit.json; None if there is none, or it is not whole yet."""
+    try:
+        return msgspec.json.decode(text, type=Ending) if text else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def read_time(text: str) -> float | None:
+    """Seconds since 1970 of Slurm's 2026-01-31T12:00:00 (UTC was asked for); None for N/A and Unknown."""
+    try:
+        fields = [int(text[at:to]) for at, to in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]
+    except ValueError:
+        return None
+    import calendar
+
+    return float(calendar.timegm((*fields, 0, 0, 0)))
+
+
+def _native(word: str, reason: str) -> str:
+    return f"{word} ({reason})" if reason and reason != "None" else word

@@ -1,0 +1,32 @@
+"""`yurt agent`: what waits moves on without a verb of yours."""
+
+from __future__ import annotations
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import Group, verb
+
+
+@click.group(cls=Group, examples=["yurt agent once"])
+def agent() -> None:
+    """Move on whatever waits: runs in the outbox, cancellations not told yet."""
+
+
+@verb(agent, examples=["yurt agent once", "*/5 * * * * yurt agent once --quiet   (a line of crontab)"])
+def once() -> int:
+    """One round: submit what waits, look at every run that has not ended."""
+    from yurt.cli.progress import watching
+    from yurt.verbs import agent as verbs
+    from yurt.verbs.places import store
+
+    now = frame.current()
+    with watching() as watch:
+        done, warnings = verbs.once(store(), watch=watch)
+    now.warnings += warnings
+
+    def for_people() -> None:
+        print(f"{len(done.submitted)} submitted, {len(done.waiting)} waiting, {len(done.contexts)} contexts looked at")
+
+    render.show("agent-round", done, for_people)
+    return 4 if done.failed else 0

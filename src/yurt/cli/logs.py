@@ -1,0 +1,111 @@
+"""`yurt logs [-f] RUN…`: what runs wrote."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import run_names, verb
+
+if TYPE_CHECKING:
+    from yurt.model.run import Run
+    from yurt.verbs.logs import Which
+
+
+@verb(examples=["yurt logs -", "yurt logs -f x7q4z", "yurt logs --tail 20 x7q4z 8m2kd"])
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("--tail", "lines", metavar="N", type=click.IntRange(1), help="Begin with the last lines.")
+@click.option("--out", "only_out", is_flag=True, help="Only standard output.")
+@click.option("--err", "only_err", is_flag=True, help="Only standard error.")
+def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool, only_err: bool) -> None:
+    """Print what runs wrote: their standard output on yours, their standard error on yours.
+
+    Following goes on after a cut connection where it was, with no line lost or doubled.
+    """
+    from yurt.verbs import logs as verbs
+    from yurt.verbs.places import store
+    from yurt.verbs.which import which
+
+    index = store()
+    entries = which(index, runs)
+    wanted = {"out"} if only_out and not only_err else {"err"} if only_err and not only_out else {"out", "err"}
+    several = len(entries) > 1
+    if follow and several:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(len(entries)) as pool:
+            list(pool.map(lambda entry: _follow(index, entry.run, wanted, lines, several), entries))
+        return
+    for entry in entries:
+        sink = _Sink(entry.run, wanted, several)
+        if follow:
+            _follow(index, entry.run, wanted, lines, several)
+        else:
+            verbs.copy(index, entry.run, sink, lines=lines)
+            sink.end()
+
+
+def follow_one(index: Any, run: Run) -> None:
+    """Show what one run writes until it has ended."""
+    _follow(index, run, {"out", "err"}, None, False)
+
+
+def _follow(index: Any, run: Run, wanted: set[str], lines: int | None, several: bool) -> None:
+    from yurt.verbs import logs as verbs
+
+    quiet = frame.current().quiet if click.get_current_context(silent=True) else True
+    told: list[str] = []
+
+    def on_cut(words: str) -> None:
+        if not quiet and words not in told:
+            told.append(words)
+            print(f"yurt: {words}; trying again", file=sys.stderr)
+
+    sink = _Sink(run, wanted, several)
+    verbs.follow(index, run, sink, lines=lines, on_cut=on_cut)
+    sink.end()
+
+
+class _Sink:
+    """Writes what comes: bytes as they are; with several runs, whole lines with the run's id before them;
+    with --json, one envelope a piece."""
+
+    def __init__(self, run: Run, wanted: set[str], several: bool) -> None:
+        context = click.get_current_context(silent=True)
+        self.json = context is not None and frame.current().json
+        self.run, self.wanted, self.several = run, wanted, several
+        self.held = {"out": b"", "err": b""}
+
+    def __call__(self, which: str, part: bytes) -> None:
+        if which not in self.wanted:
+            return
+        if not self.json and not self.several:
+            self._write(which, part)
+            return
+        lines = (self.held[which] + part).split(b"\n")
+        self.held[which] = lines.pop()
+        for line in lines:
+            self._line(which, line)
+
+    def end(self) -> None:
+        for which, rest in self.held.items():
+            if rest:
+                self._line(which, rest)
+
+    def _line(self, which: str, line: bytes) -> None:
+        if self.json:
+            from yurt.verbs.logs import LogLine
+
+            stream: Which = "out" if which == "out" else "err"
+            render.stream("log", LogLine(self.run.id, stream, line.decode(errors="replace")))
+        else:
+            self._write(which, f"[{self.run.id}] ".encode() + line + b"\n")
+
+    def _write(self, which: str, part: bytes) -> None:
+        target = sys.stdout if which == "out" else sys.stderr
+        target.buffer.write(part)
+        target.buffer.flush()

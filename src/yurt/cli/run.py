@@ -1,0 +1,193 @@
+"""`yurt run [OPTIONS] SCRIPT-or-COMMAND … [-- PARAMS …]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import verb
+from yurt.cli.progress import watching
+from yurt.errors import UserError
+
+if TYPE_CHECKING:
+    from yurt.verbs.plan import Planned, Request
+
+EXAMPLES = [
+    "yurt run train.py -- --lr 0.1",
+    "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py -- --lr 0.1",
+    "yurt run --name warm-up --tag paper python -m pkg.train",
+    "yurt run job.sbatch",
+    "yurt run --dry-run train.py",
+]
+
+
+@verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.argument(
+    "words", nargs=-1, required=True, metavar="SCRIPT-or-COMMAND ... [-- PARAMS ...]", type=click.UNPROCESSED
+)
+@click.option("--name", metavar="TEXT", default="", help="What to call it; any text.")
+@click.option("--tag", "--tags", "tags", multiple=True, metavar="TAG", help="A tag to find it by; may be repeated.")
+@click.option("--note", metavar="TEXT", default="", help="A line about it, for yourself.")
+@click.option("--cpus", "--cpu", metavar="N", help="Cores.")
+@click.option("--gpus", "--gpu", metavar="N", help="GPUs, with a type where it matters: 2, a100:2.")
+@click.option("--mem", metavar="SIZE", help="Memory: 4096 (MB), 8G.")
+@click.option("--time", metavar="TIME", help="Time limit: 90m, 2h, 1-12:00:00.")
+@click.option("--nodes", metavar="N", help="Nodes; with several, the command is started by srun.")
+@click.option("--ntasks", metavar="N", help="Tasks; with several, the command is started by srun.")
+@click.option("--partition", "-p", metavar="NAME", help="Partition.")
+@click.option("--account", "-A", metavar="NAME", help="Account to charge.")
+@click.option("--qos", metavar="NAME", help="Quality of service.")
+@click.option("--constraint", metavar="TEXT", help="Features a node must have.")
+@click.option("--nodelist", "-w", metavar="NODES", help="Nodes it must have.")
+@click.option("--exclude-node", "exclude_nodes", metavar="NODES", help="Nodes it must not have.")
+@click.option("--sbatch-option", "sbatch", multiple=True, metavar="KEY=VALUE", help="Any option of sbatch.")
+@click.option("--module", "modules", multiple=True, metavar="NAME", help="Environment module to load.")
+@click.option("--venv", metavar="DIR", help="Virtual environment to activate.")
+@click.option("--conda", metavar="NAME", help="Conda environment to activate.")
+@click.option("--container", metavar="IMAGE", help="Container image to run in.")
+@click.option("--var", "variables", multiple=True, metavar="KEY=VALUE", help="Environment variable of the run.")
+@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Parameter: --KEY VALUE for the script.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Ignored files that shall travel all the same.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Files that shall not travel.")
+@click.option("--largest-file", metavar="MB", type=click.IntRange(1), help="Let files up to this size travel as code.")
+@click.option("--no-snapshot", is_flag=True, help="Take no code along; on this machine, run in the folder itself.")
+@click.option("--copy", is_flag=True, help="Give the run a copy of the code instead of links to it.")
+@click.option("--hold", is_flag=True, help="Queue it and let it wait for: scontrol release.")
+@click.option("--requeue", is_flag=True, help="Start it again if its node fails or is taken away.")
+@click.option("--max-requeues", metavar="N", type=click.IntRange(1), help="At most so many times (10).")
+@click.option("--follow", "-f", is_flag=True, help="Stay and show what it writes, until it has ended.")
+@click.option("--wait", is_flag=True, help="Stay until it has ended.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and the script, and send nothing.")
+def run(**options: Any) -> int:
+    """Run a script or a command, with the code as it is on disk now.
+
+    Options of yurt's stand before the script; what follows it belongs to it. A .py file is started with
+    python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
+    """
+    from yurt.config import contexts
+    from yurt.verbs import plan as planning
+    from yurt.verbs import run as verbs
+    from yurt.verbs.places import store
+
+    now = frame.current()
+    context = contexts.named(contexts.current_name(now.context))
+    request = _request(options)
+    with watching() as watch:
+        planned = planning.plan(context, request, watch=watch)
+        if options["dry_run"]:
+            now.warnings += planned.warnings
+            _show_plan(planned)
+            return 0
+        index = store()
+        entry, warnings = verbs.run(index, context, planned, watch=watch)
+    now.warnings += warnings
+    stay = options["follow"] or options["wait"] or _stays(planned)
+    if not (stay and now.json):
+        render.show("run", entry, lambda: _say(entry))
+    if not stay:
+        return 0
+    from yurt.cli.logs import follow_one
+    from yurt.cli.wait import wait_for
+
+    now.warnings.clear()
+    if (options["follow"] or _stays(planned)) and not now.json:
+        follow_one(index, entry.run)
+    return wait_for(index, [entry.run.id], kind="run")
+
+
+def _stays(planned: Planned) -> bool:
+    """Whether the context says cmd_type: srun, which is to stay with a run."""
+    return any(each.key == "cmd_type" and each.value == "srun" for each in planned.plan.run.settings)
+
+
+def _request(options: dict[str, Any]) -> Request:
+    from yurt.model.params import typed
+    from yurt.verbs.plan import Request
+
+    words, arguments = _split(options["words"])
+    resources = {"cpu": options["cpus"], "gpu": options["gpus"], "mem": options["mem"]}
+    sbatch: dict[str, Any] = {key: options[key] for key in ("nodes", "constraint") if options[key] is not None}
+    sbatch |= {key: value if equals else None for key, equals, value in _pairs("sbatch-option", options["sbatch"])}
+    flags = {
+        "resources": {key: value for key, value in resources.items() if value is not None},
+        "time": options["time"],
+        "ntasks": options["ntasks"],
+        "partition": options["partition"],
+        "account": options["account"],
+        "qos": options["qos"],
+        "nodelist": options["nodelist"],
+        "exclude_nodes": options["exclude_nodes"],
+        "sbatch_options": sbatch,
+        "modules_to_load": options["modules"],
+        "venv": options["venv"],
+        "conda": options["conda"],
+        "container": options["container"],
+        "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
+    }
+    if options["max_requeues"] and not options["requeue"]:
+        raise UserError("--max-requeues says how often, and --requeue whether; give both", code="usage")
+    largest = options["largest_file"]
+    return Request(
+        words=words,
+        arguments=arguments,
+        params={key: typed(value) for key, _, value in _pairs("param", options["params"], needs_value=True)},
+        flags=flags,
+        name=options["name"],
+        tags=options["tags"],
+        note=options["note"],
+        include=options["include"],
+        exclude=options["exclude"],
+        snapshot=not options["no_snapshot"],
+        copy=options["copy"],
+        restarts=(options["max_requeues"] or 10) if options["requeue"] else 0,
+        hold=options["hold"],
+        largest_file=None if largest is None else largest << 20,
+    )
+
+
+def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The command, and what stands after the first `--`."""
+    given = list(words)
+    if "--" not in given:
+        return given, []
+    at = given.index("--")
+    return given[:at], given[at + 1 :]
+
+
+def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) -> list[tuple[str, str, str]]:
+    found = [text.partition("=") for text in texts]
+    for text, (key, equals, _value) in zip(texts, found, strict=True):
+        if not key or (needs_value and not equals):
+            raise UserError(f"--{option}: '{text}' is not KEY=VALUE", code="usage", hint=f"--{option} KEY=VALUE")
+    return found
+
+
+def _say(entry: Any) -> None:
+    run, status = entry.run, entry.status
+    job = f", job {status.job}" if status.job and run.kind == "slurm" else ""
+    state = {"queued": "submitted"}.get(status.state, status.state)
+    print(f"{run.id} {state} on {run.context}{job}")
+
+
+def _show_plan(planned: Planned) -> None:
+    from yurt.verbs.show import plan_view
+
+    view = plan_view(planned.plan)
+
+    def for_people() -> None:
+        run = planned.plan.run
+        print(f"# run {run.id} on {run.context}; nothing was sent")
+        print(f"# folder: {run.folder}")
+        code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
+        print(f"# code: {code}")
+        for each in run.settings:
+            print(f"# {each.key}: {each.value} ({each.source})")
+        print(f"# {view.submitted_as}")
+        print("\n# --- job.sh\n")
+        print(planned.plan.script)
+        print("# --- data\n")
+        print(planned.plan.data.decode(errors="backslashreplace"))
+
+    render.show("plan", view, for_people, asked=True)

@@ -1,0 +1,82 @@
+"""`yurt show RUN`: everything known of a run."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import run_names, verb
+
+
+@verb(examples=["yurt show -", "yurt show x7q4z --json"])
+@click.argument("run", metavar="RUN", shell_complete=run_names)
+@click.option("--cached", is_flag=True, help="Ask no site: show what was last known.")
+def show(run: str, cached: bool) -> None:
+    """Show a run: what was asked for, where each setting came from, how it stands."""
+    from yurt.verbs import show as verbs
+    from yurt.verbs.look import look
+    from yurt.verbs.places import store
+    from yurt.verbs.which import which
+
+    now = frame.current()
+    index = store()
+    (entry,) = which(index, [run])
+    if not cached and (not entry.status.final or entry.status.state == "lost"):
+        now.warnings += look(index, [entry.run.context], also=[entry.run.id]).warnings
+        (entry,) = which(index, [entry.run.id])
+    found = verbs.show(index, entry)
+    render.show("run-shown", found, lambda: _print(found), asked=True)
+
+
+def _print(found: Any) -> None:
+    run, status = found.run, found.status
+    state = status.state + (f": {status.reason}" if status.reason else "")
+    rows = [
+        ("run", run.id),
+        ("name", run.name),
+        ("state", state),
+        ("native", status.native),
+        ("command", render.words(run.command)),
+        ("context", run.context),
+        ("job", status.job),
+        ("node", status.node),
+        ("project", run.project),
+        ("source", run.source),
+        ("folder", run.folder),
+        ("code", _code(run)),
+        ("tags", ", ".join(run.tags)),
+        ("note", run.note),
+        ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
+        ("submitted", render.moment(status.submitted)),
+        ("started", render.moment(status.started)),
+        ("ended", render.moment(status.ended)),
+        ("took", render.span((status.ended or time.time()) - status.started) if status.started else ""),
+        ("exit code", "" if status.exit_code is None else str(status.exit_code)),
+        ("restarts", str(status.restarts) if status.restarts else ""),
+        ("looked at", render.moment(found.looked_at)),
+    ]
+    width = max(len(label) for label, _text in rows) + 2
+    for label, text in rows:
+        if text:
+            print(f"{label:{width}}{text}")
+    for title, pairs in (
+        ("parameters", [(key, value, "") for key, value in run.params.items()]),
+        ("settings", [(each.key, each.value, each.source) for each in run.settings]),
+    ):
+        if pairs:
+            print(f"\n{title}")
+            for key, value, source in pairs:
+                print(f"  {key}: {render.value(value)}" + (f"  ({source})" if source else ""))
+
+
+def _code(run: Any) -> str:
+    if not run.code.tree:
+        return "none"
+    text = f"{run.code.tree[:12]} ({run.code.files} files, {render.amount(run.code.size)})"
+    if run.code.commit:
+        changed = ", with changes" if run.code.changed else ""
+        text += f", {run.code.branch} at {run.code.commit[:12]}{changed}"
+    return text

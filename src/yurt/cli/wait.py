@@ -1,0 +1,58 @@
+"""`yurt wait RUN…`: until runs have ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import run_names, verb
+
+
+@verb(examples=["yurt wait -", "yurt wait x7q4z 8m2kd --timeout 600 && echo all well"])
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
+@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(0), help="Give up waiting after this time.")
+def wait(runs: tuple[str, ...], timeout: float | None) -> int:
+    """Wait until runs have ended. The exit code is 0 if all were completed, else 1; 4 if the time was over."""
+    from yurt.verbs.places import store
+    from yurt.verbs.which import which
+
+    index = store()
+    return wait_for(index, [entry.run.id for entry in which(index, runs)], kind="runs-ended", timeout=timeout)
+
+
+def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | None = None) -> int:
+    """Wait for runs and say how they ended; returns the exit code."""
+    from yurt.cli.progress import watching
+    from yurt.model.progress import Event
+    from yurt.verbs import wait as verbs
+
+    now = frame.current()
+    told: set[str] = set()
+    with watching() as watch:
+
+        def on_look(entries: list[Any], warnings: list[str]) -> None:
+            done = sum(entry.status.final for entry in entries)
+            states = ", ".join(sorted({entry.status.state for entry in entries if not entry.status.final}))
+            watch(Event(f"{len(entries) - done} to go ({states})", done, len(entries)))
+            for line in warnings:
+                if line not in told and not now.json and not now.quiet:
+                    print(f"yurt: {line}; waiting goes on", file=sys.stderr)
+                told.add(line)
+
+        entries = verbs.wait(index, runs, timeout=timeout, on_look=on_look)
+
+    def for_people() -> None:
+        for entry in entries:
+            status = entry.status
+            took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
+            why = f": {status.reason}" if status.reason else ""
+            print(f"{entry.run.id} {status.state}{took}{why}", file=sys.stderr)
+
+    render.show(kind, entries if kind != "run" else entries[0], for_people)
+    if not all(entry.status.final for entry in entries):
+        return 4
+    return 0 if all(entry.status.state == "completed" for entry in entries) else 1

@@ -1,0 +1,39 @@
+"""What a file was understood to say, kept so that it need not be understood again: YAML is slow to load.
+
+Known by the file's own text, so nothing old is ever believed. Whatever goes wrong here costs only time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from yurt import __version__
+from yurt.config import paths
+
+T = TypeVar("T")
+
+
+class _Kept(msgspec.Struct, Generic[T]):
+    key: str
+    value: T
+
+
+def remembered(kind: str, text: str, shape: type[T], understand: Callable[[], T]) -> T:
+    """What `understand` makes of a text, or made of it the last time. Its errors are raised, and not kept."""
+    key = hashlib.sha256(f"{__version__}\0{text}".encode(errors="surrogateescape")).hexdigest()
+    file = paths.data_home() / "cache" / f"{kind}.json"
+    try:
+        kept = msgspec.json.decode(file.read_bytes(), type=_Kept[shape])  # type: ignore[valid-type]
+        if kept.key == key:
+            return kept.value
+    except (OSError, msgspec.MsgspecError):
+        pass
+    value = understand()
+    with contextlib.suppress(OSError):
+        paths.write_private(file, msgspec.json.encode(_Kept(key, value)))
+    return value

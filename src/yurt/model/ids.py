@@ -1,0 +1,34 @@
+"""The ids of runs: `<time>-<random>`, sortable, short to type by either part. Pure."""
+
+from __future__ import annotations
+
+import re
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Base 32 without i, l, o and u: nothing looks like anything else."""
+
+TIME_LETTERS, RANDOM_LETTERS = 7, 5
+
+_ID = re.compile(f"[{ALPHABET}]{{{TIME_LETTERS}}}-[{ALPHABET}]{{{RANDOM_LETTERS}}}")
+
+
+def make(seconds: float, randomness: int) -> str:
+    """The id of a run made at that time (seconds since 1970), with that random number."""
+    return f"{_letters(int(seconds), TIME_LETTERS)}-{_letters(randomness, RANDOM_LETTERS)}"
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def short(number: int, letters: int) -> str:
+    """A short word that stands for a large number, such as a hash."""
+    return _letters(number, letters)
+
+
+def _letters(number: int, count: int) -> str:
+    digits = []
+    for _each in range(count):
+        number, digit = divmod(number, 32)
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))

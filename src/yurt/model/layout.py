@@ -1,0 +1,41 @@
+"""Every path of a project and of a run on a context, named once. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from yurt.model import ids
+
+JOB_PREFIX = "yurt-"
+"""Jobs are called by it and the run's id."""
+
+
+def job_name(run: str) -> str:
+    return JOB_PREFIX + run
+
+
+def run_of(job: str) -> str:
+    """The run a job's name stands for; empty if it is none of yurt's."""
+    run = job.removeprefix(JOB_PREFIX)
+    return run if run != job else ""
+
+
+def project_label(name: str, folder: str) -> str:
+    """What a project is called in storage: its name made plain, and a short id of the folder it lives in."""
+    plain = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:40] or "project"
+    number = int.from_bytes(hashlib.sha256(folder.encode(errors="surrogateescape")).digest()[:8], "big")
+    return f"{plain}-{ids.short(number, 4)}"
+
+
+def base(storage: str) -> str:
+    """yurt's own folder on a site."""
+    return f"{storage.rstrip('/')}/yurt"
+
+
+def project(base_folder: str, label: str) -> str:
+    return f"{base_folder}/projects/{label}"
+
+
+def run(project_folder: str, run_id: str) -> str:
+    return f"{project_folder}/runs/{run_id}"

@@ -1,0 +1,89 @@
+"""Parameters of a run: what stands after `--`, as the script gets it and as people look for it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
+
+ARGUMENT_LIMIT = 131_071
+"""Bytes in one argument or one variable: what Linux lets through."""
+
+TOTAL_LIMIT = 1_900_000
+"""Bytes in all arguments and variables together, a little below what Linux lets through."""
+
+VARIABLE_LIMIT = 32_768
+"""A parameter longer than this is in the arguments and in $YURT_PARAMS, and in no variable of its own."""
+
+
+def read(words: Sequence[str]) -> dict[str, Any]:
+    """The parameters in words such as --lr 0.1 --layers=3 --fast; other words are nobody's value."""
+    found: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        option = _OPTION.fullmatch(rest.pop(0))
+        if option is None:
+            continue
+        key, value = option[1], option[2]
+        if value is None:
+            value = rest.pop(0) if rest and not _looks_like_option(rest[0]) else "true"
+        found[key] = typed(value)
+    return found
+
+
+def _looks_like_option(word: str) -> bool:
+    return word.startswith("--") or re.fullmatch(r"-[A-Za-z]\w*", word) is not None
+
+
+def typed(text: str) -> Any:
+    """The value a text stands for: a number, true, false, null or a JSON list; else the text."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return text
+    plain = isinstance(value, bool | int | list) or value is None
+    return value if plain or (isinstance(value, float) and "n" not in text.lower()) else text
+
+
+def words(params: Mapping[str, Any]) -> list[str]:
+    """The arguments a script gets for parameters: --key value; a list as JSON; null is left out."""
+    made: list[str] = []
+    for key, value in params.items():
+        check_key(key)
+        if value is not None:
+            made += [f"--{key}", as_text(value)]
+    return made
+
+
+def as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def check_key(key: str) -> None:
+    """ValueError where a parameter cannot be called that."""
+    if not _KEY.fullmatch(key) or not key.strip("-"):
+        raise ValueError(f"'{key}' is no name for a parameter: use letters, digits, '_', '.' and '-'")
+
+
+def variable(key: str) -> str:
+    """The environment variable that carries a parameter."""
+    return "YURT_PARAM_" + re.sub(r"[^A-Za-z0-9_]", "_", key).upper()
+
+
+def variables(params: Mapping[str, Any]) -> dict[str, str]:
+    """Every parameter as a variable. ValueError where two keys would be one variable."""
+    owners: dict[str, str] = {}
+    for key in params:
+        name = variable(key)
+        if name in owners:
+            raise ValueError(f"the parameters '{owners[name]}' and '{key}' would both be ${name}")
+        owners[name] = key
+    texts = {name: as_text(params[key]) for name, key in owners.items() if params[key] is not None}
+    return {name: text for name, text in texts.items() if len(text.encode(errors="replace")) <= VARIABLE_LIMIT}

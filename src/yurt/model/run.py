@@ -1,0 +1,154 @@
+"""A run: what was asked for (never changes) and how it stands (changes). Pure values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+State = Literal[
+    "waiting",
+    "submitting",
+    "held",
+    "queued",
+    "starting",
+    "running",
+    "requeued",
+    "unknown",
+    "completed",
+    "failed",
+    "timeout",
+    "out_of_memory",
+    "cancelled",
+    "node_failed",
+    "lost",
+]
+
+FINAL: frozenset[State] = frozenset(
+    ("completed", "failed", "timeout", "out_of_memory", "cancelled", "node_failed", "lost")
+)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The resources of a run, as numbers; None is whatever the site gives."""
+
+    cpus: int | None = None
+    gpus: int | None = None
+    gpu_type: str | None = None
+    memory_mb: int | None = None
+    minutes: int | None = None
+    ntasks: int | None = None
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    nodelist: str | None = None
+    exclude_nodes: str | None = None
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A setting of a run, and where it came from."""
+
+    key: str
+    value: Any
+    source: str
+
+
+class Code(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which code a run has: a snapshot, and where in git its folder stood."""
+
+    tree: str = ""
+    """Empty: no snapshot."""
+    files: int = 0
+    size: int = 0
+    commit: str = ""
+    changed: bool = False
+    """Whether the files were not those of the commit."""
+    branch: str = ""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked for; the content of run.json."""
+
+    id: str
+    context: str
+    kind: str
+    """The type of the context: local or slurm."""
+    project: str
+    source: str
+    """The project's folder on the machine the run was made on."""
+    created: float
+    command: list[str]
+    """As typed; bytes that are no text stand as \\xNN."""
+    folder: str
+    """The run folder on the context."""
+    name: str = ""
+    params: dict[str, Any] = {}
+    tags: list[str] = []
+    note: str = ""
+    subfolder: str = ""
+    """Where below the project's folder the command starts."""
+    asked: Asked = Asked()
+    code: Code = Code()
+    restarts: int = 0
+    """How often it may be started again after its node failed or was taken away."""
+    settings: list[Chosen] = []
+    who: str = ""
+    host: str = ""
+    yurt: str = ""
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """Where a run is to be looked for."""
+
+    id: str
+    folder: str
+    created: float
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a run stands, as far as this machine has seen."""
+
+    state: State = "waiting"
+    reason: str = ""
+    """Why, in words."""
+    native: str = ""
+    """The scheduler's own word and reason."""
+    job: str = ""
+    node: str = ""
+    submitted: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    restarts: int = 0
+    seen_at: float | None = None
+    """When the site last said something of it."""
+    rooted: bool = False
+    """Whether the queue still had it some time after its submission: no crash lets it vanish any more."""
+    missing_since: float | None = None
+    attempts: int = 0
+    """How often it was, or may have been, submitted."""
+    cancel: bool = False
+    """Whether the user wants it ended and the site has not been told yet."""
+
+    @property
+    def final(self) -> bool:
+        return self.state in FINAL
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is needed to submit a run: the run, the files of its folder, the options of its job."""
+
+    run: Run
+    script: str
+    """job.sh"""
+    data: bytes
+    """The values job.sh reads."""
+    params: bytes
+    """params.json"""
+    options: list[str]
+    """Arguments of sbatch; for local the slots."""
+    project_folder: str
+    store: str
+    """The git folder on this machine that holds the snapshot."""
+    copy: bool = False

@@ -1,0 +1,216 @@
+# How code gets into a project's folder on a host. Only definitions: a script that needs them comes behind.
+# A project's folder holds snapshots/TREE, one read-only checkout each, which appears by a rename and so is whole;
+# code.git, the objects they were made of; and incoming/, what is being made or taken away.
+# Each of the four is a subshell: the caller's variables, options, folder and traps stay as they are.
+
+# have_code PROJECT TREE: whether the checkout is there; if so, nobody collects it in the next days.
+have_code() (
+  [ -n "$2" ] && touch "$1/snapshots/$2/." 2> /dev/null # the dot: it fails where there is no such folder
+)
+
+# known_code PROJECT: what a sender needs to know: "plain" where there is no git, else trees that are here, newest first.
+known_code() (
+  command -v git > /dev/null 2>&1 || { echo plain && exit 0; }
+  ls -t "$1/snapshots" 2> /dev/null | head -n 20
+)
+
+# receive_code PROJECT KIND TREE BASE SIZE: makes a checkout of exactly SIZE bytes of standard input.
+# KIND is git or tar; BASE is a tree that is here and that git goes on from, or empty.
+# 0: the checkout is there; 45: the input ended early; 46: no git here; 47: BASE is not here, or broken: send all;
+# 1: something else, said on standard error.
+receive_code() (
+  set +efu
+  unset IFS CDPATH
+  # Whatever becomes of them, so many bytes are taken: what follows is the caller's.
+  head -c "$5" | { code_make "$@" || { code=$? && cat > /dev/null && exit $code; }; }
+)
+
+# collect_code PROJECT: removes checkouts that nobody needs. Kept are the newest five, those of the last seven days, and
+# those of runs (runs/ID/code names a tree) without an exit.json, and of sweeps (sweeps/ID/code).
+collect_code() (
+  set +efu
+  unset IFS CDPATH
+  umask 077
+  cd "$1" 2> /dev/null || exit 0
+  set -- $(ls -t snapshots 2> /dev/null)
+  [ $# -gt 5 ] || exit 0
+  shift 5
+  idle=
+  for tree; do idle="$idle snapshots/$tree"; done
+  idle=$(code_idle $idle)
+  [ -n "$idle" ] || exit 0
+  used=$(code_used)
+  mkdir -p incoming && aside=$(mktemp -d incoming/old.XXXXXX) || exit 1
+  # Between our look and the rename somebody may have begun to use it: have_code touches first. So look again.
+  for path in $idle; do
+    tree=${path#snapshots/}
+    case " $used " in *" $tree "*) continue ;; esac
+    chmod u+w "$path" && mv -T "$path" "$aside/$tree" || continue
+    [ -n "$(code_idle "$aside/$tree")" ] || code_back
+  done
+  used=$(code_used)
+  gone=
+  for path in "$aside"/*; do
+    [ -d "$path" ] || continue
+    tree=${path##*/}
+    case " $used " in *" $tree "*) code_back ;; *) gone=yes ;; esac
+  done
+  # Without refs git cannot tell what is needed. Once there is much of it, all of it goes: the next sender is told so
+  # and sends everything.
+  set -- code.git/objects/17/* code.git/objects/pack/*.pack
+  [ -n "$gone" ] && [ $# -gt 40 ] && mv -T code.git "$aside/code.git"
+  code_remove "$aside"
+)
+
+code_back() {
+  mv -T "$aside/$tree" "snapshots/$tree" 2> /dev/null && chmod a-w "snapshots/$tree"
+}
+
+code_idle() {
+  find "$@" -maxdepth 0 -mmin +10080 2> /dev/null
+}
+
+code_used() {
+  for run in runs/*/ sweeps/*/; do
+    case $run in runs/*) [ ! -e "${run}exit.json" ] || continue ;; esac
+    [ -r "${run}code" ] || continue
+    tree=
+    read -r tree < "${run}code" # fails where the line does not end, and reads it
+    printf '%s ' "$tree"
+  done
+}
+
+code_remove() {
+  # Folders only: a file may be one and the same with that of another checkout.
+  rm -rf "$@" 2> /dev/null || { find "$@" -type d -exec chmod u+w {} + 2> /dev/null; rm -rf "$@"; }
+}
+
+code_make() (
+  project=$1 kind=$2 tree=$3 base=$4 size=$5
+  umask 077
+  [ -d "$project/snapshots" ] && [ -d "$project/incoming" ] || mkdir -p "$project/snapshots" "$project/incoming" || exit 1
+  cd "$project" || exit 1
+  [ -d "snapshots/$tree" ] && have_code . "$tree" && cat > /dev/null && exit 0
+  [ "$kind" = tar ] || command -v git > /dev/null 2>&1 || exit 46
+  for left in incoming/*; do # there may be some of a killed one
+    [ -e "$left" ] && code_remove $(find incoming -mindepth 1 -maxdepth 1 -mmin +1440 2> /dev/null)
+    break
+  done
+  aside=$(mktemp -d "incoming/$tree.XXXXXX") || exit 1
+  trap 'wait; code_remove "$aside"' EXIT
+  case $kind,$base in
+    tar,*) code_from_tar ;;
+    *,) code_from_nothing ;;
+    *) code_from_base ;;
+  esac || exit
+  # To be moved it must be writable. Whoever is there first brought the same.
+  mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said" || [ -d "snapshots/$tree" ] ||
+    { cat "$aside/said" >&2 && exit 1; }
+  chmod a-w "snapshots/$tree"
+)
+
+code_from_tar() {
+  mkdir "$aside/files" && cat > "$aside/tar" || return 1
+  [ "$(wc -c < "$aside/tar")" -eq "$size" ] || return 45
+  tar -x -o -f "$aside/tar" -C "$aside/files" && code_protect
+}
+
+# The length of a pack's index in eleven bytes, the index, the pack. The sender made both, so nobody computes them again.
+# They go into a new git folder: whatever is broken in the old one does not matter.
+code_from_nothing() {
+  git=$aside/code.git pack=objects/pack/pack-$tree
+  mkdir -p "$aside/files" "$git/objects/pack" "$git/refs" "$git/info" || return 1
+  echo 'ref: refs/heads/none' > "$git/HEAD" || return 1
+  echo '* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol' > "$git/info/attributes"
+  length=$(head -c 11) && head -c ${length:-0} > "$git/$pack.idx" && cat > "$git/$pack.pack" || return 1
+  [ $((11 + $(wc -c < "$git/$pack.idx") + $(wc -c < "$git/$pack.pack"))) -eq "$size" ] || return 45
+  code_git read-tree "$tree" && code_git checkout-index --all && code_protect || return 1
+  # Later senders go on from it. What is there may be unusable, as after a power cut; then this takes its place.
+  mv -T "$git" code.git 2> /dev/null && return
+  git=code.git
+  ln -f "$aside/$git/$pack.pack" "$aside/$git/$pack.idx" "$git/objects/pack/" 2> /dev/null &&
+    code_git cat-file -e "$tree" 2> /dev/null && return
+  mv -T "$git" "$aside/broken" 2> /dev/null
+  mv -T "$aside/$git" "$git" 2> /dev/null
+  return 0
+}
+
+# A pack of what is new. Files that stayed the same are links to those of the base, and folders keep its modes.
+code_from_base() {
+  git=code.git
+  [ -d "snapshots/$base" ] || return 47
+  cp -rlP "snapshots/$base" "$aside/files" 2> /dev/null &
+  copying=$!
+  have_code . "$base" || return 47
+  cat > "$aside/pack" || return 1
+  # Few objects become files, or there would soon be too many packs to look through.
+  if [ "$size" -lt 1000000 ]; then
+    code_git unpack-objects -q
+  else
+    code_git index-pack --stdin --fix-thin
+  fi < "$aside/pack" > /dev/null 2> "$aside/said" || code_excuse || return
+  code_differ > "$aside/changed" 2> /dev/null &
+  changed=$!
+  code_differ --diff-filter=AMT > "$aside/new" 2> /dev/null &
+  new=$!
+  code_git read-tree "$tree" 2> "$aside/said" && wait $changed && wait $new || code_excuse || return
+  if wait $copying; then
+    code_each 'above "chmod u+w ." "$@" && rm -rf -- "$@" && { above rmdir "$@" 2> /dev/null || :; }' || return 1
+    code_git checkout-index -z --stdin < "$aside/new" 2> "$aside/said" || code_excuse || return
+    code_each 'protect "$@" && above "chmod a-w" "$@"'
+  else # a file system without links
+    code_remove "$aside/files" && mkdir "$aside/files" || return 1
+    code_git checkout-index --all 2> "$aside/said" || code_excuse || return
+    code_protect
+  fi
+}
+
+# Runs a script on the names of all changed files. It is a shell of its own, because only xargs reads any name there is.
+code_each() {
+  (cd "$aside/files" && xargs -0 -r sh -c '
+    above() { # COMMAND FILES: on the folders above them
+      what=$1 last=
+      shift
+      for file; do
+        shift
+        [ "${file%/*}" != "$last" ] || continue
+        last=${file%/*}
+        while case $file in */*) ;; *) false ;; esac; do
+          file=${file%/*}
+          if [ -d "$file" ] && [ ! -h "$file" ]; then set -- "$@" "./$file"; fi
+        done
+      done
+      [ $# -eq 0 ] && [ "$what" = "${what% .}" ] || $what "$@"
+    }
+    protect() { # FILES; not links: chmod would go through them
+      for file; do
+        shift
+        if [ -f "$file" ] && [ ! -h "$file" ]; then set -- "$@" "./$file"; fi
+      done
+      [ $# -eq 0 ] || chmod a-w "$@"
+    }
+    '"$1" sh < ../changed)
+}
+
+code_differ() {
+  code_git diff-tree -r -z --no-renames --name-only "$@" "$base" "$tree"
+}
+
+# What git could not do with what is here it may do with all that is needed, but not on a full disk.
+code_excuse() {
+  [ "$(wc -c < "$aside/pack")" -eq "$size" ] || return 45
+  grep -i -e 'no space left' -e 'quota exceeded' "$aside/said" >&2 && return 1
+  return 47
+}
+
+code_git() (
+  unset GIT_WORK_TREE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG_COUNT GIT_CONFIG_PARAMETERS
+  export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent LC_ALL=C
+  export GIT_DIR="$git" GIT_INDEX_FILE="$PWD/$aside/index"
+  exec git -c core.bare=false -c core.autocrlf=false -c core.symlinks=true -c core.protectNTFS=false \
+    -c core.protectHFS=false -c gc.auto=0 -c checkout.workers=8 --work-tree="$aside/files" "$@"
+)
+
+code_protect() {
+  chmod -R a-w,go= "$aside/files" && chmod u+w "$aside/files"
+}

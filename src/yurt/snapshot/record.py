@@ -1,0 +1,110 @@
+"""Reads the files that changed since the last snapshot and writes them, and the folders above them, to the store."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from yurt.snapshot import objects, seen
+from yurt.snapshot.collect import Files, unreadable
+
+MANY = 100
+"""So many changed files go into a pack; fewer are written one by one."""
+
+READERS = 4
+
+
+def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str, int]:
+    """The tree of these files, and how many of them were still there. Nobody else may use the store meanwhile."""
+    rows = {}
+    for name, about in files.items():
+        row = last.files.get(name)
+        if row is not None and row[:5] == seen.mark(about):
+            rows[name] = row
+    if len(rows) == len(files) == len(last.files) and last.tree:
+        return last.tree, len(rows)
+
+    changed = [name for name in files if name not in rows]
+    aside = store / "aside"
+    aside.mkdir()
+    known = frozenset([*(row[5] for row in last.files.values()), *last.folders])
+    pack = objects.Pack(store, aside, known) if len(changed) >= MANY else None
+    writer = objects.Loose(store, aside, known) if pack is None else pack
+    now, above = time.time_ns(), os.path.join(os.fsencode(root), b"")
+
+    def read(name: bytes) -> None:
+        try:
+            found = _content(above + name)
+        except OSError as error:
+            raise unreadable(name, error) from None
+        if found is not None:  # else it vanished just now
+            about, content = found
+            rows[name] = seen.row(about, writer.add(b"blob", content), now)
+
+    _each(changed, read, threads=1 if pack is None else min(READERS, os.cpu_count() or 1))
+    top, folders = objects.write_folders({name: (_mode(row[4]), row[5]) for name, row in rows.items()}, writer)
+    if pack is not None:
+        pack.finish(pack.add(b"tree", top).hex())
+    # The top folder is a file of its own also when a pack has it, and comes last: where it is, its whole tree is.
+    tree = objects.Loose(store, aside).add(b"tree", top).hex()
+    seen.save(store, aside, seen.Seen(tree, rows, folders))
+    aside.rmdir()
+    return tree, len(rows)
+
+
+def _each(names: Sequence[bytes], do: Callable[[bytes], None], *, threads: int) -> None:
+    """Do it for all names, in any order; the first failure ends it."""
+    left, failures = iter(names), list[BaseException]()
+
+    def work() -> None:
+        try:
+            for name in left:  # one list's iterator: each name comes to one thread only
+                if failures:
+                    break
+                do(name)
+        except BaseException as failure:
+            failures.append(failure)
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()
+    if failures:
+        raise failures[0]
+
+
+def _content(path: bytes) -> tuple[os.stat_result, bytes] | None:
+    """A file as it is now, or the target of a link; None if it is not there, or neither."""
+    for _attempt in range(3):
+        try:
+            about = os.lstat(path)
+            if stat.S_ISLNK(about.st_mode):
+                return about, os.readlink(path)
+            if not stat.S_ISREG(about.st_mode):
+                return None
+            # It may have become something else by now; a pipe must not keep us waiting.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with io.FileIO(descriptor) as file:
+                about = os.fstat(descriptor)
+                return (about, file.readall()) if stat.S_ISREG(about.st_mode) else None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EINVAL):  # a link became a file, or a file a link
+                raise
+    return None
+
+
+def _mode(mode: int) -> int:
+    """What git keeps of a file's mode."""
+    if stat.S_ISLNK(mode):
+        return 0o120000
+    return 0o100755 if mode & stat.S_IXUSR else 0o100644

@@ -1,0 +1,5 @@
+"""The index of runs on this machine: what was asked for, how it stands, what still waits to go out."""
+
+from yurt.store.runs import Entry, Store
+
+__all__ = ["Entry", "Store"]

@@ -1,0 +1,211 @@
+"""Runs in an SQLite file: an index that several yurts read and write at once.
+
+The run folder on the context is the truth; only what has not arrived there yet (its plan) is here alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from yurt.errors import RefusedError
+from yurt.model.run import FINAL, Plan, Run, Spot, Status
+
+VERSION = 1
+
+SCHEMA = """\
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
+    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, run BLOB NOT NULL, status BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX by_time ON runs (created);
+CREATE INDEX unfinished ON runs (context, created) WHERE NOT final;
+CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (context, project)) WITHOUT ROWID;
+CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+INSIDE = "('waiting', 'submitting')"
+"""States of runs that have not surely left this machine."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A run and how it stands."""
+
+    run: Run
+    status: Status
+
+
+class Store:
+    """The index in one file, made if absent, for its owner's eyes only."""
+
+    def __init__(self, file: str) -> None:
+        old = os.umask(0o077)
+        try:
+            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+            self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._make(file)
+        except sqlite3.Error as error:
+            raise _unusable(file, str(error)) from None
+        except OSError as error:
+            raise _unusable(file, error.strerror or str(error)) from None
+        finally:
+            os.umask(old)
+
+    def _make(self, file: str) -> None:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version == VERSION:
+            return
+        if version > VERSION:
+            raise _unusable(file, "a newer yurt made it")
+        with self._transaction():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in SCHEMA.split(";\n"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.close()
+
+    def add(self, run: Run, status: Status, plan: Plan | None = None) -> None:
+        """A new run; it is on disk when this returns."""
+        row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
+        with self._transaction():
+            if plan is not None:
+                self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
+            values = (*row, _json(run), _json(status))
+            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def remove(self, run: str) -> None:
+        with self._transaction():
+            self._db.execute("DELETE FROM runs WHERE id = ?", (run,))
+            self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
+
+    def get(self, run: str) -> Entry | None:
+        row = self._db.execute("SELECT run, status FROM runs WHERE id = ?", (run,)).fetchone()
+        return None if row is None else _entry(row)
+
+    def plan(self, run: str) -> Plan | None:
+        """What is needed to submit a run; None once it has ended."""
+        row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (run,)).fetchone()
+        return None if row is None else msgspec.json.decode(row[0], type=Plan)
+
+    def matching(self, prefix: str) -> list[str]:
+        """Ids that begin with a text, or whose second part does; the newest first."""
+        text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        query = (
+            "SELECT id FROM runs WHERE id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\' ORDER BY created DESC LIMIT 20"
+        )
+        return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%"))]
+
+    def newest(
+        self,
+        limit: int | None = None,
+        *,
+        where: Mapping[str, Sequence[str]] | None = None,
+        unfinished: bool = False,
+    ) -> Iterator[Entry]:
+        """Runs, the newest first; `where` holds allowed values by column (context, project, name, state)."""
+        clauses = ["NOT final"] if unfinished else []
+        values: list[str] = []
+        for column, allowed in (where or {}).items():
+            if column not in ("context", "project", "name", "state"):
+                raise LookupError(column)
+            clauses.append(f"{column} IN ({','.join('?' * len(allowed))})")
+            values += allowed
+        query = "SELECT run, status FROM runs" + (f" WHERE {' AND '.join(clauses)}" if clauses else "")
+        rows = self._db.execute(
+            f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
+        )
+        return (_entry(row) for row in rows)
+
+    def contexts_of_unfinished(self) -> list[str]:
+        return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]
+
+    def spots(self, context: str, also: Iterable[str] = ()) -> list[Spot]:
+        """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
+        query = f"SELECT id, folder, created FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
+        found = [Spot(*row) for row in self._db.execute(query, (context,))]
+        known = {spot.id for spot in found}
+        for run in also:
+            row = self._db.execute("SELECT id, folder, created FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is not None and run not in known:
+                found.append(Spot(*row))
+        return found
+
+    def outbox(self, context: str) -> list[str]:
+        """Runs that have not surely gone out, in the order they were asked for."""
+        query = f"SELECT id FROM runs WHERE context = ? AND NOT final AND state IN {INSIDE} ORDER BY created, id"
+        return [row[0] for row in self._db.execute(query, (context,))]
+
+    def cancels(self, context: str) -> list[Spot]:
+        """Runs the user wants ended whose site has not been told."""
+        query = "SELECT id, folder, created, status FROM runs WHERE context = ? AND NOT final"
+        rows = self._db.execute(query, (context,))
+        return [Spot(*row[:3]) for row in rows if b'"cancel":true' in row[3]]
+
+    def change(self, runs: Iterable[str], how: Callable[[str, Status], Status]) -> dict[str, Status]:
+        """Set new statuses, each made of the one that stands now; returns those that changed."""
+        changed: dict[str, Status] = {}
+        with self._transaction():
+            for run in runs:
+                row = self._db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
+                if row is None:
+                    continue
+                before = msgspec.json.decode(row[0], type=Status)
+                after = how(run, before)
+                if after == before:
+                    continue
+                changed[run] = after
+                values = (_json(after), after.state, after.state in FINAL, run)
+                self._db.execute("UPDATE runs SET status = ?, state = ?, final = ? WHERE id = ?", values)
+                if after.final:
+                    self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
+        return changed
+
+    def code_at(self, context: str, project: str) -> str:
+        """The tree a context was last seen to have of a project; empty if none."""
+        query = "SELECT tree FROM code WHERE context = ? AND project = ?"
+        row = self._db.execute(query, (context, project)).fetchone()
+        return row[0] if row else ""
+
+    def note_code(self, context: str, project: str, tree: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO code VALUES (?, ?, ?)", (context, project, tree))
+
+    def looked_at(self, context: str) -> float | None:
+        row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()
+        return row[0] if row else None
+
+    def note_look(self, context: str, at: float) -> None:
+        self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?)", (context, at))
+
+
+def _unusable(file: str, why: str) -> RefusedError:
+    return RefusedError(f"the index of runs, {file}, cannot be used: {why}", code="index-unusable")
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def _entry(row: tuple[bytes, bytes]) -> Entry:
+    return Entry(msgspec.json.decode(row[0], type=Run), msgspec.json.decode(row[1], type=Status))

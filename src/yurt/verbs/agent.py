@@ -1,0 +1,29 @@
+"""agent once: everything that waits moves on, on every context, and every unfinished run is looked at."""
+
+from __future__ import annotations
+
+import msgspec
+
+from yurt.model.progress import Watch, unwatched
+from yurt.store import Store
+from yurt.verbs.look import look
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What one round of the agent did."""
+
+    contexts: list[str]
+    submitted: list[str]
+    waiting: list[str]
+    failed: dict[str, str]
+    """Contexts that could not be reached or looked at, and why."""
+
+
+def once(store: Store, *, watch: Watch = unwatched) -> tuple[Round, list[str]]:
+    """One round over all contexts with unfinished runs; returns it, and what to warn of."""
+    contexts = store.contexts_of_unfinished()
+    looked = look(store, contexts, watch=watch)
+    submitted = [run for each in looked.advanced.values() for run in each.submitted]
+    waiting = [run for context in contexts for run in store.outbox(context)]
+    failed = {context: error.message for context, error in looked.failed.items()}
+    return Round(contexts, submitted, waiting, failed), looked.warnings

@@ -1,0 +1,84 @@
+"""Looks at sites and brings the index up to date: one query a context, contexts side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yurt.errors import YurtError
+from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Status
+from yurt.model.state import Sighting, settle
+from yurt.store import Store
+from yurt.verbs import places
+from yurt.verbs.advance import Advanced, advance
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What came of looking at some contexts: which could not be looked at, and why; what went out meanwhile."""
+
+    failed: dict[str, YurtError] = {}
+    advanced: dict[str, Advanced] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        could_not = [
+            f"could not look at {context}: {error.message.removeprefix(f'{context}: ')}"
+            for context, error in self.failed.items()
+        ]
+        for context, each in self.advanced.items():
+            if each.stopped is not None and context not in self.failed:
+                could_not.append(f"runs for {context} still wait: {each.stopped.message}")
+            could_not += [f"run {run} was refused: {error.message}" for run, error in each.refused.items()]
+        return could_not
+
+
+def look(
+    store: Store, contexts: Sequence[str] | None = None, *, also: Sequence[str] = (), watch: Watch = unwatched
+) -> Looked:
+    """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended."""
+    names = list(contexts) if contexts is not None else store.contexts_of_unfinished()
+    failed: dict[str, YurtError] = {}
+    advanced: dict[str, Advanced] = {}
+
+    def one(name: str) -> None:
+        try:
+            advanced[name] = _look_at(store, name, also, watch)
+        except YurtError as error:
+            failed[name] = error
+
+    if len(names) == 1:
+        one(names[0])
+    elif names:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(min(len(names), 8)) as pool:
+            list(pool.map(one, names))
+    return Looked(failed, advanced)
+
+
+def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> Advanced:
+    backend = places.named_backend(context)
+    moved = advance(store, context, backend, watch=watch)
+    if moved.stopped is not None and moved.stopped.exit_code == 4:
+        raise moved.stopped
+    spots = store.spots(context, also)
+    if not spots:
+        return moved
+    now = time.time()
+    seen = backend.look(spots)
+    changed = store.change(seen, _settler(seen, now))
+    store.note_look(context, now)
+    if any(status.state == "waiting" for status in changed.values()):  # forgotten by the site: once more
+        again = advance(store, context, backend, watch=watch)
+        return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
+    return moved
+
+
+def _settler(seen: dict[str, Sighting], now: float) -> Callable[[str, Status], Status]:
+    def how(run: str, status: Status) -> Status:
+        return status if status.state in ("waiting", "submitting") else settle(status, seen[run], now)
+
+    return how

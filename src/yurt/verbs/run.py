@@ -1,0 +1,34 @@
+"""run: make a run of a command, and hand it to its context, or to the outbox if the context is out of reach."""
+
+from __future__ import annotations
+
+from yurt.errors import RefusedError
+from yurt.model.context import Context
+from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Status
+from yurt.store import Entry, Store
+from yurt.verbs import places
+from yurt.verbs.advance import advance
+from yurt.verbs.plan import Planned
+
+
+def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwatched) -> tuple[Entry, list[str]]:
+    """Keep a plan and submit it, after all that waited before it. Returns the run, and what to warn of.
+
+    Once this has begun the run is not lost: what cannot go out now goes out later. RefusedError: the
+    site will not have it, and nothing is kept of it.
+    """
+    plan = planned.plan
+    store.add(plan.run, Status(), plan)
+    moved = advance(store, context.name, places.backend(context), watch=watch)
+    if plan.run.id in moved.refused:
+        store.remove(plan.run.id)
+        raise moved.refused[plan.run.id]
+    entry = store.get(plan.run.id)
+    assert entry is not None
+    warnings = [*planned.warnings]
+    if entry.status.state == "waiting":
+        why = moved.stopped.message if moved.stopped is not None else "other runs are before it"
+        when = "when there is room" if isinstance(moved.stopped, RefusedError) else "once that can be reached"
+        warnings.append(f"{why}; run {plan.run.id} waits, and goes out with the next yurt command {when}")
+    return entry, warnings

@@ -1,0 +1,50 @@
+"""show: everything known of one run; and a plan as one looks at it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from yurt.model.run import Plan, Run, Status
+from yurt.store import Entry, Store
+
+
+class PlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be done for a run: its record, the job's options, the files that would be sent."""
+
+    run: Run
+    submitted_as: str
+    script: str
+    data: str
+    sends: dict[str, int]
+    """The size of each file, in bytes; code only if the context has it not."""
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: what was asked for, how it stands, and where its things are."""
+
+    run: Run
+    status: Status
+    looked_at: float | None
+    """When its site was last looked at."""
+
+
+def show(store: Store, entry: Entry) -> Shown:
+    return Shown(run=entry.run, status=entry.status, looked_at=store.looked_at(entry.run.context))
+
+
+def plan_view(plan: Plan) -> PlanView:
+    files = {
+        "code": plan.run.code.size,
+        "run.json": len(msgspec.json.encode(plan.run)),
+        "job.sh": len(plan.script.encode()),
+        "data": len(plan.data),
+        "params.json": len(plan.params),
+    }
+    line = next(line for line in plan.script.splitlines() if line.startswith("# Submitted as: "))
+    return PlanView(
+        run=plan.run,
+        submitted_as=line.removeprefix("# Submitted as: "),
+        script=plan.script,
+        data=plan.data.decode(errors="backslashreplace"),
+        sends=files,
+    )

@@ -1,0 +1,38 @@
+"""wait: until runs have ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from yurt.store import Entry, Store
+from yurt.verbs.look import look
+
+SHORTEST, LONGEST = 0.5, 15.0
+
+
+def wait(
+    store: Store,
+    runs: Sequence[str],
+    *,
+    timeout: float | None = None,
+    on_look: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
+) -> list[Entry]:
+    """Look again and again, ever more seldom, until all runs have ended or the time is over. Returns them."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    pause = SHORTEST
+    while True:
+        entries = [entry for run in runs if (entry := store.get(run)) is not None]
+        open_ones = [entry for entry in entries if not entry.status.final]
+        if not open_ones:
+            return entries
+        looked = look(store, sorted({entry.run.context for entry in open_ones}))
+        entries = [entry for run in runs if (entry := store.get(run)) is not None]
+        on_look(entries, looked.warnings)
+        if all(entry.status.final for entry in entries):
+            return entries
+        if deadline is not None and time.monotonic() >= deadline:
+            return entries
+        left = LONGEST if deadline is None else max(0.05, deadline - time.monotonic())
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.3, LONGEST)
