@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test lint bench docs clean
+.PHONY: help demo setup test lint bench docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: ## yurt at work on this machine, in a minute: no cluster, no root, nothing of yours touched
+	@bash tools/demo.sh "$(PYTHON)" "$(VENV)"
 
 setup: $(STAMP) ## virtual environment with yurt and its tools
 
@@ -26,10 +29,12 @@ bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/connection.py
 	@$(BIN)/python benchmarks/lab.py
+	@$(BIN)/python -m benchmarks.submit
+	@$(BIN)/python -m benchmarks.ps
 
-docs: $(STAMP) ## write docs/reference and the README's picture anew from the code
+docs: $(STAMP) ## write docs/reference and the pictures anew from the code
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/picture.py
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-demo .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Draws the README's picture: real commands run in a real terminal, their output as SVG."""
+"""Draws the README's pictures: real commands run in a real terminal, their output as SVG."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-TARGET = Path(__file__).parent.parent / "docs" / "pictures" / "lab.svg"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "pictures"
 WIDTH = 92
-COMMANDS = ("yurt lab up", "yurt lab shell alpha -- srun -N3 -l hostname", "yurt lab status")
+SESSIONS = {
+    "lab": ("yurt lab up", "yurt lab shell alpha -- srun -N3 -l hostname", "yurt lab status"),
+    "runs": (
+        "yurt run --context alpha --gpus a100:1 --time 10m -f train.py -- --lr 0.1",
+        "yurt run --context beta --name slow train.py -- --lr 0.01",
+        "yurt run train.py -- --lr 0.5",
+        "yurt ps",
+    ),
+}
+"""What is typed in each picture, one after the other in the same lab."""
 
 THEME = TerminalTheme(
     (24, 26, 31),
@@ -47,10 +57,16 @@ FRAME = """\
 """
 
 
-def shown(command: str, environment: dict[str, str]) -> str:
+def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
     """What a terminal still shows of a command when its progress bar has come and gone."""
     output, code = pexpect.run(
-        command, env=environment, encoding="utf8", dimensions=(40, WIDTH), timeout=120, withexitstatus=True
+        command,
+        cwd=str(folder),
+        env=environment,
+        encoding="utf8",
+        dimensions=(40, WIDTH),
+        timeout=120,
+        withexitstatus=True,
     )
     if code:
         sys.exit(f"picture: {command}: {output}")
@@ -58,27 +74,40 @@ def shown(command: str, environment: dict[str, str]) -> str:
     return "\n".join(line for line in lines if "━" not in line and "\033[?25" not in line).strip("\n")
 
 
+def draw(name: str, folder: Path, environment: dict[str, str]) -> None:
+    """Type a session and write it as a picture."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    for command in SESSIONS[name]:
+        console.print(Text.assemble(("$ ", "green"), (command, "bold")))
+        if output := shown(command, folder, environment):
+            console.print(Text.from_ansi(output))
+        console.print()
+    target = FOLDER / f"{name}.svg"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    title = "yurt lab" if name == "lab" else "yurt"
+    target.write_text(console.export_svg(title=title, theme=THEME, code_format=FRAME, unique_id=f"yurt-{name}"))
+    print(f"docs: drew {target.name}")
+
+
 def main() -> int:
     if os.geteuid() != 0:
-        print("docs: the picture needs the lab, and the lab needs root; the old one stays")
+        print("docs: the pictures need the lab, and the lab needs root; the old ones stay")
         return 0
-    home = tempfile.mkdtemp()
-    environment = {**os.environ, "HOME": home, "TERM": "xterm-256color", "COLUMNS": str(WIDTH)}
+    home = Path(tempfile.mkdtemp())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("YURT_")}
+    environment |= {"HOME": str(home), "TERM": "xterm-256color", "COLUMNS": str(WIDTH)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    for name in ("YURT_DATA_HOME", "YURT_CONFIG_HOME", "YURT_LAB", "NO_COLOR", "SUDO_UID"):
+    for name in ("NO_COLOR", "SUDO_UID"):
         environment.pop(name, None)
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    project = home / "digits"
+    shutil.copytree(ROOT / "examples" / "digits", project)
     try:
-        for command in COMMANDS:
-            console.print(Text.assemble(("$ ", "green"), (command, "bold")))
-            console.print(Text.from_ansi(shown(command, environment)))
-            console.print()
+        for name in SESSIONS:
+            draw(name, project, environment)
+        pexpect.run("yurt wait -", cwd=str(project), env=environment, timeout=60)
     finally:
         pexpect.run("yurt lab down --wipe", env=environment, timeout=60)
         shutil.rmtree(home)
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(console.export_svg(title="yurt lab", theme=THEME, code_format=FRAME, unique_id="yurt"))
-    print(f"docs: drew {TARGET.name}")
     return 0
 
 

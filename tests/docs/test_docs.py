@@ -1,4 +1,4 @@
-"""Docs that run: every console block of the README and the how-tos, in order, in a lab of its own."""
+"""Docs that run: every console block of the README, the tutorial and the how-tos, in order, in a lab of its own."""
 
 from __future__ import annotations
 
@@ -6,47 +6,84 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-run.md"
+PAGES = [ROOT / "README.md", TUTORIAL, *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
-def commands(page: Path) -> list[str]:
-    blocks = re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+class Step(NamedTuple):
+    """A command of a page, and what the page shows of its output; `…` stands for anything."""
+
+    command: str
+    shown: list[str]
+
+
+def steps(page: Path) -> list[Step]:
+    found: list[Step] = []
+    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Step(line[2:], []))
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def follow(found: Sequence[Step], folder: Path) -> None:
+    """Type the commands in one shell, in a home of its own; all must succeed and print what the page shows."""
+    clone = folder / "clone"
+    clone.mkdir()
+    (clone / "examples").symlink_to(ROOT / "examples")
+    (folder / "home").mkdir()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("YURT_")},
+        "HOME": str(folder / "home"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "YURT_CONFIG_HOME": str(folder / "config"),
+        "YURT_DATA_HOME": str(folder / "data"),
+    }
+    files = [folder / f"{number}.txt" for number in range(len(found) + 1)]
+    typed = [f"{{ {step.command}\n}} > {file} 2>&1 || exit 1" for step, file in zip(found, files, strict=False)]
+    try:
+        subprocess.run(
+            ["bash", "-c", "\n".join([*typed, f": > {files[-1]}"])],
+            cwd=clone,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=240,
+            check=False,
+        )
+    finally:
+        if any("yurt lab" in step.command for step in found):
+            subprocess.run(["yurt", "lab", "down", "--wipe"], env=environment, capture_output=True, check=True)
+    for step, file, following in zip(found, files, files[1:], strict=False):
+        output = file.read_text()
+        assert following.exists(), f"this failed: {step.command}\n{output}"
+        for shown in step.shown:
+            pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
+            assert re.search(pattern, output), f"{step.command}\n{shown!r} is not in\n{output}"
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_console_blocks_run(page: Path, tmp_path: Path) -> None:
-    found = commands(page)
+    found = steps(page)
     assert found, "a page without a command to type"
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "YURT_CONFIG_HOME": str(tmp_path / "config"),
-        "YURT_DATA_HOME": str(tmp_path / "data"),
-    }
-    try:
-        for command in found:
-            argv = ["bash", "-c", command]
-            done = subprocess.run(
-                argv,
-                cwd=tmp_path,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    finally:
-        subprocess.run(["yurt", "lab", "down", "--wipe"], env=environment, capture_output=True, check=True)
+    follow(found, tmp_path)
+
+
+def test_the_tutorial_begins_without_root_or_a_cluster(tmp_path: Path) -> None:
+    found = steps(TUTORIAL)
+    first = next(number for number, step in enumerate(found) if "yurt lab" in step.command)
+    assert first > 5
+    follow(found[:first], tmp_path)
 
 
 @pytest.mark.lab
@@ -75,7 +112,7 @@ def test_reference_says_what_the_code_says() -> None:
 
 def test_every_kind_of_envelope_is_in_the_reference() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "src" / "yurt" / "cli").glob("*.py"))
-    kinds = set(re.findall(r'render\.show\(\s*"([a-z-]+)"', sources))
+    kinds = set(re.findall(r'(?:render\.(?:show|stream)\(\s*|\bkind=)"([a-z-]+)"', sources))
     page = (ROOT / "docs" / "reference" / "json.md").read_text()
     assert kinds and kinds == set(re.findall(r"^## ([a-z-]+)$", page, re.MULTILINE))
 
@@ -86,7 +123,8 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_picture_needs_nothing_from_elsewhere() -> None:
-    text = (ROOT / "docs" / "pictures" / "lab.svg").read_text()
+@pytest.mark.parametrize(("name", "words"), [("lab", "alpha:ctl"), ("runs", "completed")])
+def test_pictures_need_nothing_from_elsewhere(name: str, words: str) -> None:
+    text = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text()
     ElementTree.fromstring(text)
-    assert "alpha:ctl" in text and not re.search(r"(?<!xmlns=\")https?://", text)
+    assert words in text and not re.search(r"(?<!xmlns=\")https?://", text)

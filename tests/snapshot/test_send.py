@@ -2,158 +2,361 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.hosts.conftest import end_masters, site
-from tests.snapshot.test_take import AWKWARD
+from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived, count, listing
 from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts import Host, LocalHost
+from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
-from yurt.snapshot import send, take
+from yurt.snapshot import Snapshot, send, take
 
-count = itertools.count()
-
-
-@pytest.fixture(autouse=True)
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    folder = Path(f"/tmp/ys-{os.getpid()}-{next(count)}")
-    monkeypatch.setenv("YURT_RUNTIME_DIR", str(folder))
-    yield
-    if folder.exists():
-        end_masters(folder)
+NO_GIT = """\
+bin=$(mktemp -d) && ln -s /usr/bin/* /bin/* "$bin" 2> /dev/null
+rm -f "$bin/git" && PATH=$bin
+"""
+"""For a script: the host as it would be without git."""
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    for name in AWKWARD:
-        path = Path(os.fsdecode(os.path.join(os.fsencode(root), name)))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"content of " + name)
-    (root / "run.sh").write_text("#!/bin/sh\n")
-    (root / "run.sh").chmod(0o755)
-    (root / "link").symlink_to("a/b")
-    (root / "crlf").write_bytes(b"a\r\nb\r\n")
-    (root / ".gitattributes").write_text("* text eol=crlf\n")
-    (root / "big").write_bytes(os.urandom(200_000))
-    return root
+def receive(host: Host, folder: str, code: send.Code, stdin: bytes | None = None, before: str = "") -> Answer:
+    """What receive_code comes to; then what is left on standard input."""
+    script = send.receiver() + before + 'receive_code "$@"; code=$?; cat; exit $code'
+    return host.run(script, folder, *code.words, stdin=code.content + b"the rest" if stdin is None else stdin)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.git"
+def edit(project: Path) -> None:
+    """Changes of every kind."""
+    (project / "plain").write_text("edited")
+    (project / "a" / "b" / "c").unlink()
+    (project / "a" / "b").rmdir()
+    (project / "a" / "b").write_text("a file where a folder was")
+    (project / "con").unlink()
+    (project / "con").mkdir()
+    (project / "con" / "x").write_text("and the other way round")
+    (project / "-dash").unlink()
+    (project / "-dash").symlink_to("plain")
+    (project / "link").unlink()
+    (project / "link").mkdir()
+    (project / "link" / "in a folder where a link was").write_text("x")
+    (project / "run.sh").chmod(0o644)
 
 
-def listing(host: Host, folder: str) -> bytes:
-    """Every path below a folder with its kind and its content."""
-    script = 'cd "$1" && find . -mindepth 1 -type f -exec sha1sum -z {} + -o -type l -printf "%p -> %l\\0" | sort -z'
-    return host.run(script, folder).out
-
-
-def assert_arrived(host: Host, project: Path, folder: str, tree: str) -> None:
-    assert listing(host, f"{folder}/snapshots/{tree}") == listing(LocalHost(), str(project))
-    assert host.run('find "$1/snapshots/$2" ! -type l -perm /222 | wc -l', folder, tree).text.strip() == "0"
-    assert host.run('ls -A "$1/incoming"', folder).out == b"", "nothing is left half-done"
+def both(project: Path, store: Path) -> tuple[Snapshot, Snapshot]:
+    """A snapshot, and that of the project after changes."""
+    first = take(project, store)
+    edit(project)
+    return first, take(project, store)
 
 
 class Sending:
     """The suite for each host; `place` is (host, an empty folder there)."""
 
-    def test_first_unchanged_edited(self, place: tuple[Host, str], project: Path, store: Path) -> None:
+    def test_first_unchanged_edited(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
+        (project / "deep" / "er").mkdir(parents=True)
+        (project / "deep" / "er" / "only").write_text("the last one out closes the door")
         first = take(project, store)
         assert send.send(host, first, folder) > 200_000
         assert_arrived(host, project, folder, first.tree)
         assert host.run('test -x "$1/snapshots/$2/run.sh"', folder, first.tree).code == 0
         assert send.send(host, first, folder) == 0
-        (project / "plain").write_text("edited")
-        (project / "a" / "b" / "c").unlink()
-        (project / "a" / "b").rmdir()
-        (project / "a" / "b").write_text("a file where a folder was")
-        (project / "con").unlink()
-        (project / "con").mkdir()
-        (project / "con" / "x").write_text("and the other way round")
+        before = listing(host, f"{folder}/snapshots/{first.tree}")
+        edit(project)
+        shutil.rmtree(project / "deep")
         second = take(project, store)
         assert 0 < send.send(host, second, folder) < 3000, "only what changed travels"
         assert_arrived(host, project, folder, second.tree)
         same = host.run('stat -c %i "$1/snapshots/$2/big" "$1/snapshots/$3/big"', folder, first.tree, second.tree)
         assert len(set(same.text.split())) == 1, "unchanged files are one file"
+        assert listing(host, f"{folder}/snapshots/{first.tree}") == before
+        assert host.run('find "$1/snapshots" ! -type l -perm /222 -path "*/*/*"', folder).out.count(b"\n") <= 1
 
-    def test_two_at_once(self, place: tuple[Host, str], project: Path, store: Path) -> None:
+    def test_much_changed(self, place: Place, project: Path, store: Path) -> None:
+        """More than a million bytes become a pack on the host, not files."""
         host, folder = place
-        snapshot = take(project, store)
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda _: send.send(host, snapshot, folder), range(4)))
-        assert_arrived(host, project, folder, snapshot.tree)
+        packs = 'ls "$1/code.git/objects/pack" | grep -c "pack$"'
+        send.send(host, take(project, store), folder)
+        edit(project)
+        send.send(host, take(project, store), folder)
+        assert host.run(packs, folder).text == "1\n", "few objects make no pack"
+        (project / "huge").write_bytes(os.urandom(1_100_000))
+        second = take(project, store)
+        assert send.send(host, second, folder) > 1_000_000
+        assert_arrived(host, project, folder, second.tree)
+        assert host.run(packs, folder).text == "2\n"
 
-    def test_another_laptop_goes_on_from_there(self, place: tuple[Host, str], project: Path, store: Path) -> None:
+    def test_links_are_not_gone_through(self, place: Place, project: Path, store: Path) -> None:
+        """What a link points to keeps its mode, whether the link comes, goes, or gives way to a folder."""
+        host, folder = place
+        make = 'mkdir -p "$1/out/folder" && touch "$1/out/file" && chmod 644 "$1/out/file" && chmod 555 "$1/out/folder"'
+        host.run(make, folder)
+        for turn in ("links", "folders", "links"):
+            for name in ("file", "folder"):
+                (project / "in").mkdir(exist_ok=True)
+                path = project / "in" / name
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+                if turn == "links":
+                    path.symlink_to(f"{folder}/out/{name}")
+                else:
+                    path.mkdir()
+                    (path / "x").write_text("x")
+            snapshot = take(project, store)
+            send.send(host, snapshot, folder)
+            assert_arrived(host, project, folder, snapshot.tree)
+            assert host.run('stat -c %a "$1/out/file" "$1/out/folder"', folder).text == "644\n555\n", turn
+            (project / "plain").write_text(turn)
+
+    def test_two_at_once(self, place: Place, project: Path, store: Path) -> None:
+        host, folder = place
+        first, second = both(project, store)
+        for snapshot in (first, second):
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(lambda _, each=snapshot: send.send(host, each, folder), range(4)))
+        assert_arrived(host, project, folder, second.tree)
+        others = []
+        for number in range(4):
+            (project / "plain").write_text(f"different {number}")
+            others.append(take(project, store))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda each: send.send(host, each, folder), others))
+        plain = host.run(
+            'cd "$1/snapshots" && shift && for each; do cat $each/plain; done', folder, *(each.tree for each in others)
+        )
+        assert plain.text == "".join(f"different {number}" for number in range(4))
+        assert_arrived(host, project, folder, others[-1].tree)
+
+    def test_another_laptop_goes_on_from_there(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
         send.send(host, take(project, store), folder)
         (project / "plain").write_text("from elsewhere")
         other = take(project, store.with_name("other.git"))
-        send.send(host, other, folder)
+        assert send.send(host, other, folder) > 200_000
+        assert_arrived(host, project, folder, other.tree)
+        (project / "plain").write_text("from there on")
+        other = take(project, store.with_name("other.git"))
+        assert send.send(host, other, folder) < 3000
         assert_arrived(host, project, folder, other.tree)
 
-    def test_without_git_there(
-        self, place: tuple[Host, str], project: Path, store: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_without_git_there(self, place: Place, project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         host, folder = place
-        monkeypatch.setattr(send, "ASK", send.ASK.replace("command -v git", "command -v no-such-git"))
+        with_git = send.receiver()
+        monkeypatch.setattr(send, "receiver", lambda: NO_GIT + with_git)
         snapshot = take(project, store)
-        host.run('mkdir -p "$1"', folder)
+        assert host.run(send.receiver() + 'known_code "$1"', folder).text == "plain\n"
         send.send(host, snapshot, folder)
         assert_arrived(host, project, folder, snapshot.tree)
+        assert host.run('test -e "$1/code.git"', folder).code == 1
+        # Git comes back: the checkout is of no use to go on from, and all of the next one travels.
+        monkeypatch.setattr(send, "receiver", lambda: with_git)
+        edit(project)
+        snapshot = take(project, store)
+        assert send.send(host, snapshot, folder) > 200_000
+        assert_arrived(host, project, folder, snapshot.tree)
 
+    def test_exactly_its_own_bytes_are_taken(self, place: Place, project: Path, store: Path) -> None:
+        """Whatever the outcome: what follows belongs to whoever called."""
+        host, folder = place
+        first, second = both(project, store)
+        whole, changes = send.code_for(first, ()), send.code_for(second, [first.tree])
+        bytes_more = send.code_for(second, ["plain"])
+        nowhere = send.Code("git", "0" * 40, "", b"%-10d\n" % 5 + b"no pack")
+        for code, before, expected in [
+            (whole, NO_GIT, 46),
+            (changes, "", 47),
+            (nowhere, "", 1),
+            (whole, "", 0),
+            (whole, "", 0),
+            (changes, "", 0),
+            (changes, "", 0),
+            (bytes_more, "", 0),
+        ]:
+            answer = receive(host, folder, code, before=before)
+            assert (answer.code, answer.out) == (expected, b"the rest"), answer.errors
+            assert (expected == 1) <= bool(answer.errors)
+        assert_arrived(host, project, folder, second.tree)
+        assert host.run('ls "$1/snapshots"', folder).text.split() == sorted([first.tree, second.tree])
 
-class TestHere(Sending):
-    @pytest.fixture
-    def place(self, tmp_path: Path) -> Iterator[tuple[Host, str]]:
-        yield LocalHost(), str(tmp_path / "far side" / "yurt")
-        subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+    def test_input_that_ends_early(self, place: Place, project: Path, store: Path) -> None:
+        host, folder = place
+        first, second = both(project, store)
+        whole = send.code_for(first, ())
+        for length in (5, 300, len(whole.content) - 1):
+            assert receive(host, folder, whole, whole.content[:length]).code == 45, length
+        send.send(host, first, folder)
+        for code in (send.code_for(second, [first.tree]), send.code_for(second, ["plain"])):
+            for length in (0, len(code.content) - 1):
+                assert receive(host, folder, code, code.content[:length]).code == 45, (code.kind, length)
+        assert host.run('ls "$1/snapshots"; ls -A "$1/incoming"', folder).text.split() == [first.tree]
 
+    def test_base_that_is_gone_or_broken(self, place: Place, project: Path, store: Path) -> None:
+        """Then all is sent, and what is sent later goes on from that."""
+        host, folder = place
+        for number, harm in enumerate(
+            [
+                'chmod -R u+w "$1/snapshots" && rm -rf "$1/snapshots/$2"',
+                'rm -rf "$1/code.git"',
+                'find "$1/code.git" -type f -exec chmod u+w {} + -exec truncate -s 0 {} +',
+                'echo no > "$1/code.git/HEAD"',
+            ]
+        ):
+            (project / "plain").write_text(f"good {number}")
+            good = take(project, store)
+            send.send(host, good, folder)
+            host.run(harm, folder, good.tree)
+            (project / "plain").write_text(f"after {number}")
+            after = take(project, store)
+            answer = receive(host, folder, send.code_for(after, [good.tree]))
+            assert (answer.code, answer.out) == (47, b"the rest"), harm
+            if not number:  # another one may still be good
+                continue
+            assert send.send(host, after, folder) > 200_000, harm
+            (project / "plain").write_text(f"healed {number}")
+            healed = take(project, store)
+            assert send.send(host, healed, folder) < 3000, harm
+            assert_arrived(host, project, folder, healed.tree)
 
-@pytest.mark.lab
-@pytest.mark.parametrize("cluster", ["alpha", "beta"])
-class TestOnClusters(Sending):
-    @pytest.fixture
-    def place(self, lab: Lab, cluster: str) -> Iterator[tuple[Host, str]]:
-        host = site(lab, cluster)
-        folder = f"/lustre/scratch/alice/send {next(count)}"
-        yield host, folder
-        host.run('chmod -R u+w "$1"; rm -rf "$1"', folder)
-
-
-def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path) -> None:
-    """The receiver is killed with its whole process group after some steps; the next one completes it."""
-    snapshot = take(project, store)
-    folder = tmp_path / "far"
-    content = send.pack(snapshot)
-    for steps in range(1, 40, 3):
-        # A shell that dies when its Nth command begins.
-        trap = f"n=0; trap 'n=$((n+1)); [ $n -lt {steps} ] || kill -9 0' DEBUG\n"
-        script = f"set -- {folder} {snapshot.tree} '' {len(content)}\n{trap}{send.receiver()}"
-        (tmp_path / "script").write_text(script)
-        subprocess.run(
-            ["setsid", "-w", "bash", str(tmp_path / "script")], input=content, capture_output=True, check=False
+    def test_the_callers_shell_is_left_alone(self, place: Place, project: Path, store: Path) -> None:
+        """Variables, options, folder, umask and traps; also those that would get in the way."""
+        host, folder = place
+        first, second = both(project, store)
+        script = (
+            send.receiver()
+            + """
+            cd / && umask 022 && trap 'echo trapped' EXIT && IFS=a && set -fu && CDPATH=/tmp
+            project=$1 code=0 notes=$(mktemp -d) && shift
+            state() { (set; umask; pwd; echo "$-") | grep -v -e ^_ -e ^LINENO -e ^PIPESTATUS -e ^BASH -e ^FUNC; }
+            state > "$notes/before"
+            { receive_code "$project" "$1" "$2" "$3" "$4" || code=$?; } > "$notes/said"
+            cat "$notes/said"
+            have_code "$project" "$2" || echo missing
+            known_code "$project" > /dev/null
+            collect_code "$project" || echo failed
+            state > "$notes/after"
+            diff "$notes/before" "$notes/after" && rm -r "$notes"
+            echo $code
+            """
         )
-        done = folder / "snapshots" / snapshot.tree
+        for code in (send.code_for(first, ()), send.code_for(second, [first.tree]), send.code_for(second, ["plain"])):
+            answer = host.run(script, folder, *code.words, stdin=code.content)
+            assert answer.text == "0\ntrapped\n", answer
+        assert_arrived(host, project, folder, second.tree)
+
+    def test_what_is_known(self, place: Place) -> None:
+        host, folder = place
+        ask = send.receiver() + 'known_code "$1"; have_code "$1" "$2"'
+        answer = host.run(ask, folder, "4" * 40)
+        assert (answer.code != 0, answer.out) == (True, b"")
+        trees = [f"{number:040}" for number in range(25)]
+        make = 'cd "$1/snapshots" && shift && for each; do mkdir -m 500 $each; touch -d "$((age -= 1)) days ago" $each; done'
+        host.run(f'mkdir -p "$1/snapshots" && age=30 && {make}', folder, *trees)
+        answer = host.run(ask, folder, trees[3])
+        assert (answer.code, answer.text.split()) == (0, trees[:4:-1]), "the newest twenty"
+        assert host.run(ask, folder, trees[0]).text.split()[0] == trees[3], "asking for it made it new"
+        assert host.run(ask, folder, "").code != 0
+
+    def test_leftovers_of_killed_ones(self, place: Place, project: Path, store: Path) -> None:
+        host, folder = place
+        make = 'mkdir -p "$1/incoming/old/d" "$1/incoming/new" && touch "$1/incoming/old/d/f" && chmod -R a-w "$1/incoming/old"'
+        host.run(make + '&& touch -d "25 hours ago" "$1/incoming/old"', folder)
+        send.send(host, take(project, store), folder)
+        assert host.run('ls -A "$1/incoming"', folder).text == "new\n"
+
+
+class TestHere(Here, Sending):
+    pass
+
+
+class TestOnClusters(OnClusters, Sending):
+    pass
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["bash"]], ids=" ".join)
+def test_shells(tmp_path: Path, project: Path, store: Path, shell: list[str]) -> None:
+    """Whichever of them is `sh` on a host."""
+    first, second = both(project, store)
+    far = tmp_path / "far"
+    script = send.receiver() + 'cd / && receive_code "$@"; code=$?; cat; exit $code\n'
+    codes = [send.code_for(first, ()), send.code_for(second, [first.tree])]
+    for code in codes:
+        done = subprocess.run(
+            [*shell, "-c", script, "sh", str(far), *code.words],
+            input=code.content + b"the rest",
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"the rest", b"")
+    assert_arrived(LocalHost(), project, str(far), second.tree)
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("kind", ["all", "changes", "tar"])
+def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: str) -> None:
+    """The receiver is killed with its whole process group after some steps; the next one completes it."""
+    here, folder = LocalHost(), tmp_path / "far"
+    first = take(project, store)
+    before = listing(here, str(project))
+    if kind == "changes":
+        edit(project)
+    snapshot = take(project, store)
+    code = send.code_for(snapshot, {"all": [], "changes": [first.tree], "tar": ["plain"]}[kind])
+    done, finished = folder / "snapshots" / snapshot.tree, 0
+    for steps in range(1, 75, 5):
+        if kind == "changes":
+            send.send(here, first, str(folder))
+        # A shell that dies when its Nth command begins, in whichever subshell that is.
+        trap = f"n=0; set -T; trap 'n=$((n+1)); [ $n -lt {steps} ] || kill -9 0' DEBUG\n"
+        (tmp_path / "script").write_text(f'{send.receiver()}{trap}receive_code "$@"\n')
+        subprocess.run(
+            ["setsid", "-w", "bash", str(tmp_path / "script"), str(folder), *code.words],
+            input=code.content,
+            capture_output=True,
+            check=False,
+        )
+        if kind == "changes":
+            assert listing(here, str(folder / "snapshots" / first.tree)) == before, steps
         if done.exists():
-            assert listing(LocalHost(), str(done)) == listing(LocalHost(), str(project)), steps
+            assert listing(here, str(done)) == listing(here, str(project)), steps
+            finished += 1
             subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
             shutil.rmtree(folder)
-    send.send(LocalHost(), snapshot, str(folder))
-    assert listing(LocalHost(), str(folder / "snapshots" / snapshot.tree)) == listing(LocalHost(), str(project))
+    assert 0 < finished < 12
+    send.send(here, snapshot, str(folder))
+    assert listing(here, str(done)) == listing(here, str(project))
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, store: Path) -> None:
+    """Also when the outcome is known before: nothing is left that it wrote afterwards."""
+    here, folder = LocalHost(), str(tmp_path / "far")
+    first, second = both(project, store)
+    send.send(here, first, folder)
+    shutil.rmtree(f"{folder}/code.git")
+    slow = 'cp() { sleep 0.3; mkdir -p "${3%/*}"; command cp "$@"; }\n'
+    assert receive(here, folder, send.code_for(second, [first.tree]), before=slow).code == 47
+    time.sleep(0.4)
+    assert os.listdir(f"{folder}/incoming") == []
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+def test_a_file_system_without_links(
+    tmp_path: Path, project: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, folder = LocalHost(), str(tmp_path / "far")
+    first, second = both(project, store)
+    send.send(here, first, folder)
+    links = send.receiver()
+    monkeypatch.setattr(send, "receiver", lambda: links + 'cp() { command cp -r "$2" "$3" && return 1; }\n')
+    assert send.send(here, second, folder) < 3000
+    assert_arrived(here, project, folder, second.tree)
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 
@@ -164,11 +367,11 @@ def test_link_cut_on_the_way(lab: Lab, project: Path, store: Path) -> None:
     try:
         for cut_at in (5_000, 60_000, 180_000):
             lab.faults.delay("alpha", Rules(cut_at=cut_at, direction="up", connections=1))
+            end_masters(sockets.folder())  # only a new connection meets the fault
             host = site(lab, "alpha")
             with pytest.raises(UnreachableError):
                 send.send(host, snapshot, folder)
             assert host.run('ls "$1/snapshots" 2> /dev/null', folder).out == b""
-            end_masters(host.master.socket.parent)
     finally:
         lab.faults.heal("alpha")
     host = site(lab, "alpha")
@@ -181,14 +384,16 @@ def test_link_cut_on_the_way(lab: Lab, project: Path, store: Path) -> None:
 def test_full_disk(lab: Lab, project: Path, store: Path) -> None:
     host = site(lab, "alpha")
     folder = "/lustre/project/alice/full"
-    lab.faults.full("alpha:project")
-    try:
-        with pytest.raises(RefusedError) as caught:
-            send.send(host, take(project, store), folder)
-        assert caught.value.code == "disk-full"
-    finally:
-        lab.faults.free("alpha:project")
-    send.send(host, take(project, store), folder)
+    for words in ("first", "and with something to go on from"):
+        (project / "plain").write_text(words)
+        lab.faults.full("alpha:project")
+        try:
+            with pytest.raises(RefusedError) as caught:
+                send.send(host, take(project, store), folder)
+            assert caught.value.code == "disk-full"
+        finally:
+            lab.faults.free("alpha:project")
+        send.send(host, take(project, store), folder)
     host.run('chmod -R u+w "$1"; rm -rf "$1"', folder)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yurt.errors import RefusedError, UserError
-from yurt.snapshot import Snapshot, git, take
+from tests.snapshot.conftest import AWKWARD, write_awkward
+from yurt.errors import NotFoundError, UserError
+from yurt.snapshot import Snapshot, git, record, take
 
 
 @pytest.fixture
@@ -21,11 +23,6 @@ def project(tmp_path: Path) -> Path:
     found = tmp_path / "pro ject"
     found.mkdir()
     return found
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store.git"
 
 
 def sh(folder: Path, script: str) -> str:
@@ -61,31 +58,8 @@ def on_disk(root: Path, names: set[bytes]) -> dict[bytes, tuple[str, bytes]]:
     return found
 
 
-AWKWARD = [
-    b"plain",
-    b"with space",
-    b"quo'te\"s",
-    b"new\nline",
-    b"non-utf8-\xff\xfe",
-    b"\xc3\xbc.py",
-    b"-dash",
-    b"a/b/c",
-    b"*",
-    b"back\\slash",
-    b"GIT~1",
-    b"con",
-    b"x:y",
-]
-
-
 def test_plain_folder_with_awkward_names(project: Path, store: Path) -> None:
-    for name in AWKWARD:
-        path = Path(os.fsdecode(os.path.join(os.fsencode(project), name)))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"content of " + name)
-    (project / "run.sh").write_text("#!/bin/sh\n")
-    (project / "run.sh").chmod(0o755)
-    (project / "link").symlink_to("a/b")
+    write_awkward(project)
     (project / "dangling").symlink_to("/no/where")
     (project / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")
     expected = on_disk(project, {*AWKWARD, b"run.sh", b"link", b"dangling", b"crlf.txt"})
@@ -155,6 +129,73 @@ def test_subfolder_of_a_repository(project: Path, store: Path) -> None:
     assert set(content(take(project / "sub", store))) == {b"x/inside", b"new"}
 
 
+def test_folder_inside_an_ignored_folder(project: Path, store: Path) -> None:
+    """The repository around it wants nothing to do with it; what it ignores itself stays out, what was forced in is in."""
+    sh(
+        project,
+        "git init -q; echo scratch/ > .gitignore; mkdir -p scratch/inner/x; cd scratch/inner; echo '*.log' > .gitignore",
+    )
+    sh(
+        project / "scratch" / "inner",
+        "echo a > a; echo b > x/b; echo l > x/l.log; echo f > x/forced.log; git add -f x/forced.log",
+    )
+    assert set(content(take(project / "scratch" / "inner", store))) == {b".gitignore", b"a", b"x/b", b"x/forced.log"}
+
+
+def test_plain_folder_below_nothing_ignores_by_its_own_files(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "echo '*.log' > .gitignore; mkdir x; echo a > x/a; echo l > x/l.log; echo x/a.tmp > .yurtignore; echo t > x/a.tmp",
+    )
+    assert set(content(take(project, store))) == {b".gitignore", b".yurtignore", b"x/a"}
+
+
+def test_repository_of_somebody_else_is_taken_as_a_plain_folder(project: Path, store: Path) -> None:
+    """Git will not look into a repository that belongs to another; the files are there all the same."""
+    sh(project, "git init -q; echo a > a; echo x > .gitignore; echo x > x; git add -A; git commit -qm one")
+    if os.geteuid() == 0:
+        os.chown(project, 65534, 65534)
+        os.chown(project / ".git", 65534, 65534)
+    else:
+        (project / ".git" / "HEAD").write_text("no repository any more\n")
+    assert set(content(take(project, store))) == {b".gitignore", b"a"}
+
+
+def test_tracked_files_behind_a_link_are_not_there(project: Path, store: Path, tmp_path: Path) -> None:
+    """A folder was replaced by a link out of the project: git still names what was in it."""
+    sh(
+        project,
+        "git init -q; mkdir data; echo d > data/d; echo a > a; git add -A; git commit -qm one; mv data ../elsewhere",
+    )
+    sh(project, "ln -s ../elsewhere data")
+    assert content(take(project, store)) == {b"a": ("100644", b"a\n"), b"data": ("120000", b"../elsewhere")}
+    sh(project, "echo data >> .git/info/exclude")
+    assert set(content(take(project, store))) == {b"a"}
+
+
+def test_what_is_left_out_is_left_out_of_nested_repositories_too(project: Path, store: Path) -> None:
+    sh(
+        project,
+        "git init -q; mkdir -p inner/deep; cd inner; git init -q; echo k > keep.py; echo b > deep/b.bin; echo w > w.pt; git add -A",
+    )
+    sh(
+        project,
+        "printf '*.bin\n/inner/w.pt\n' > .yurtignore; echo n > inner/deep/n.py; echo n.py > inner/deep/.yurtignore",
+    )
+    found = set(content(take(project, store)))
+    assert found == {b".yurtignore", b"inner/keep.py", b"inner/deep/.yurtignore"}
+    assert set(content(take(project, store, exclude=["inner/"]))) == {b".yurtignore"}
+    (project / ".yurtignore").unlink()
+    deep = {b"inner/keep.py", b"inner/w.pt", b"inner/deep/b.bin", b"inner/deep/.yurtignore"}
+    assert set(content(take(project, store))) == deep, "one deep down is enough"
+
+
+def test_a_submodule_nobody_fetched_is_its_files(project: Path, store: Path) -> None:
+    sh(project, "git init -q; echo a > a; git add a; git commit -qm one; mkdir sub")
+    sh(project, "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; echo s > sub/s")
+    assert set(content(take(project, store))) == {b"a", b"sub/s"}
+
+
 def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:
     sh(
         project,
@@ -209,9 +250,13 @@ def test_same_files_same_tree_and_changes_show(project: Path, store: Path, tmp_p
     assert set(content(take(project, store))) == {b"a", b"d"}
 
 
-def test_a_change_of_the_same_size_within_the_same_tick_is_seen(project: Path, store: Path) -> None:
+def test_a_change_of_the_same_size_within_the_same_tick_is_seen(
+    project: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system whose clock stands still meanwhile."""
+    monkeypatch.setattr("yurt.snapshot.seen.mark", lambda about: (0, 0, about.st_ino, about.st_size, about.st_mode))
     file = project / "a"
-    for number in range(30):
+    for number in range(10):
         file.write_text(f"{number:04}")
         assert content(take(project, store))[b"a"][1] == f"{number:04}".encode()
 
@@ -235,14 +280,22 @@ def test_many_at_once_and_after_a_kill(project: Path, store: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         trees = {found.tree for found in pool.map(lambda _: take(project, store), range(16))}
     assert len(trees) == 1
-    (store / "index.lock").write_text("a git that was killed")
-    assert take(project, store).tree in trees
+    (store / "aside" / "half").mkdir(parents=True)
+    (project / "0").write_text("changed")
+    assert take(project, store).files == 50
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
+
+
+def test_relative_paths(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sh(project, "git init -q; mkdir -p sub/d; echo a > sub/d/a; echo b > sub/b; echo d/ > sub/.yurtignore")
+    monkeypatch.chdir(project)
+    assert set(content(take(Path("sub"), Path("../store.git")))) == {b"b", b".yurtignore"}
+    assert (tmp_path / "store.git" / "HEAD").exists()
 
 
 def test_empty_folder_and_no_folder(project: Path, store: Path) -> None:
     assert take(project, store).files == 0
-    with pytest.raises((RefusedError, OSError)):
+    with pytest.raises(NotFoundError, match=r"there is no folder '.*nope'"):
         take(project / "nope", store)
 
 
@@ -262,3 +315,50 @@ def test_any_name_and_any_content(tmp_path_factory: pytest.TempPathFactory, file
         Path(os.fsdecode(os.path.join(os.fsencode(root), name))).write_bytes(data)
     found = content(take(root, tmp_path_factory.mktemp("store") / "s.git"))
     assert {name: data for name, (_mode, data) in found.items()} == kept
+
+
+NAMES = st.lists(st.sampled_from(["a", "a.b", "a-b", "a0", "ab", "b"]), min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(names=st.sets(NAMES, max_size=12), packed=st.booleans())
+def test_trees_are_those_git_would_make(
+    tmp_path_factory: pytest.TempPathFactory, names: set[str], packed: bool
+) -> None:
+    """Whether written one by one or as a pack, git finds nothing wrong, and the names are git's own."""
+    root, store = tmp_path_factory.mktemp("any"), tmp_path_factory.mktemp("store") / "s.git"
+    for name in sorted(names):
+        if not any(f"{name}/" == other[: len(name) + 1] for other in names):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(name[-1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "MANY", 1 if packed else 1000)
+        found = take(root, store)
+    assert sh(root, "git init -q; git add -A; git write-tree").strip() == found.tree
+    sh(store, f"git --git-dir=. fsck --full --strict --no-progress {found.tree}")
+
+
+def test_unchanged_costs_one_git_and_no_reading(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sh(project, "git init -q; mkdir d; for n in $(seq 30); do echo $n > d/$n; done; git add -A")
+    for path in project.rglob("*"):
+        os.utime(path, (1, 1))
+    first = take(project, store)
+    # The times of change cannot be set: wait until they are old enough to be trusted.
+    monkeypatch.setattr("yurt.snapshot.seen.TICK", -10_000_000_000)
+    (project / "d" / "1").write_text("changed")
+    second = take(project, store)
+    started = 0
+
+    def counted(arguments: Sequence[str], *, folder: Path, own: Path | None = None) -> git.Running:
+        nonlocal started
+        started += 1
+        return git.Running(arguments, folder, own)
+
+    monkeypatch.setattr(git, "start", counted)
+    monkeypatch.setattr(record, "_content", lambda path: pytest.fail(f"{path!r} was read"))
+    before = (store / "seen").stat().st_mtime_ns
+    assert take(project, store) == second != first
+    assert started == 1 and (store / "seen").stat().st_mtime_ns == before
+    (project / "d" / "2").unlink()
+    assert take(project, store).files == second.files - 1, "one that went is a change too"
+    assert b"d/2" not in content(take(project, store))

@@ -61,7 +61,10 @@ class Backend(ABC):
 
     @abstractmethod
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
-        """What is to be seen of runs, all in one go. UnreachableError: could not look."""
+        """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
+
+        UnreachableError: could not look.
+        """
 
     @abstractmethod
     def cancel(self, run: Spot) -> str:

@@ -13,7 +13,7 @@ def agent() -> None:
     """Move on whatever waits: runs in the outbox, cancellations not told yet."""
 
 
-@verb(agent, examples=["yurt agent once", "*/5 * * * * yurt agent once --quiet   (a line of crontab)"])
+@verb(agent, examples=["yurt agent once", "yurt agent once --quiet   (every five minutes, in a crontab)"])
 def once() -> int:
     """One round: submit what waits, look at every run that has not ended."""
     from yurt.cli.progress import watching

@@ -25,6 +25,13 @@ def current() -> Frame:
     return click.get_current_context().find_root().ensure_object(Frame)
 
 
+def stay() -> None:
+    """For verbs that go on for long: memory is looked after from now on."""
+    import gc
+
+    gc.enable()
+
+
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
         if value:

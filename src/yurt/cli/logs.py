@@ -38,7 +38,7 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool,
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(len(entries)) as pool:
-            list(pool.map(lambda entry: _follow(index, entry.run, wanted, lines, several), entries))
+            list(pool.map(lambda entry: _follow(index.twin(), entry.run, wanted, lines, several), entries))
         return
     for entry in entries:
         sink = _Sink(entry.run, wanted, several)
@@ -57,15 +57,16 @@ def follow_one(index: Any, run: Run) -> None:
 def _follow(index: Any, run: Run, wanted: set[str], lines: int | None, several: bool) -> None:
     from yurt.verbs import logs as verbs
 
+    frame.stay()
     quiet = frame.current().quiet if click.get_current_context(silent=True) else True
     told: list[str] = []
+    sink = _Sink(run, wanted, several)
 
     def on_cut(words: str) -> None:
         if not quiet and words not in told:
             told.append(words)
-            print(f"yurt: {words}; trying again", file=sys.stderr)
+            sink.notice(f"yurt: {words}; trying again")
 
-    sink = _Sink(run, wanted, several)
     verbs.follow(index, run, sink, lines=lines, on_cut=on_cut)
     sink.end()
 
@@ -79,6 +80,8 @@ class _Sink:
         self.json = context is not None and frame.current().json
         self.run, self.wanted, self.several = run, wanted, several
         self.held = {"out": b"", "err": b""}
+        self.line_ended = True
+        self.notices: list[str] = []
 
     def __call__(self, which: str, part: bytes) -> None:
         if which not in self.wanted:
@@ -91,7 +94,18 @@ class _Sink:
         for line in lines:
             self._line(which, line)
 
+    def notice(self, text: str) -> None:
+        """Say something on standard error, but not in the middle of a line of the run's."""
+        self.notices.append(text)
+        self._say()
+
+    def _say(self, *, at_once: bool = False) -> None:
+        if self.notices and (self.line_ended or at_once):
+            print("\n".join(self.notices), file=sys.stderr)
+            self.notices.clear()
+
     def end(self) -> None:
+        self._say(at_once=True)
         for which, rest in self.held.items():
             if rest:
                 self._line(which, rest)
@@ -107,5 +121,13 @@ class _Sink:
 
     def _write(self, which: str, part: bytes) -> None:
         target = sys.stdout if which == "out" else sys.stderr
+        target.flush()  # what yurt itself said before goes first
+        if which == "err" and self.notices and b"\n" in part:
+            line, newline, part = part.partition(b"\n")
+            target.buffer.write(line + newline)
+            target.buffer.flush()
+            self._say(at_once=True)
         target.buffer.write(part)
         target.buffer.flush()
+        if which == "err" and part:
+            self.line_ended = part.endswith(b"\n")

@@ -50,7 +50,7 @@ def ps(**options: Any) -> None:
     def rows() -> list[Row]:
         return verbs.rows(index, limit=limit, filters=options["filters"], context=now.context)
 
-    found = rows()  # before any site is asked: a wrong filter is said at once
+    verbs.read_filters(options["filters"])  # before any site is asked: a wrong one is said at once
     if options["watch"]:
         _watch(index, rows, wide=options["wide"])
         return
@@ -60,7 +60,7 @@ def ps(**options: Any) -> None:
 
         with watching() as watch:
             now.warnings += look(index, contexts, watch=watch).warnings
-        found = rows()
+    found = rows()
     render.show("runs", found, lambda: _print(found, wide=options["wide"]), asked=True)
 
 
@@ -75,6 +75,7 @@ def _watch(index: Store, rows: Callable[[], list[Row]], *, wide: bool) -> None:
     from yurt.verbs import ps as verbs
     from yurt.verbs.look import look
 
+    frame.stay()
     now = frame.current()
     terminal = sys.stdout.isatty() and not now.json
     shown: list[Row] | None = None

@@ -41,7 +41,10 @@ def show(kind: str, data: Any, for_people: Callable[[], None], *, asked: bool = 
 def error(fault: YurtError, *, as_json: bool) -> None:
     """Print an error: one envelope on stdout with --json, else a sentence and a hint on stderr."""
     if as_json:
-        body = {"code": fault.code, "fault": fault.fault, "message": fault.message, "hint": fault.hint}
+        words = fault.message, fault.hint
+        # What a user typed may be no text; JSON holds nothing else.
+        said, hint = (text.encode(errors="surrogateescape").decode(errors="backslashreplace") for text in words)
+        body = {"code": fault.code, "fault": fault.fault, "message": said, "hint": hint}
         _print_json({"yurt": ENVELOPE, "error": body})
         return
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -116,36 +119,61 @@ def listing(
     Not rich's table: it would take a second for ten thousand lines.
     """
     terminal = sys.stdout.isatty()
-    widths = [max(len(column), *(len(row[at]) for row in rows)) for at, column in enumerate(columns)]
+    widths = [max(len(column), *(_width(row[at]) for row in rows)) for at, column in enumerate(columns)]
     if terminal and not wide:
         widths = _fitted(columns, widths, shrinks)
     paint = terminal and not os.environ.get("NO_COLOR")
     bold = _codes("bold") if paint else ("", "")
-    print(bold[0] + "  ".join(c.ljust(w) for c, w in zip(columns, widths, strict=True)).rstrip() + bold[1])
+    titles = [_cell(column, width) for column, width in zip(columns, widths, strict=True) if width]
+    print(bold[0] + "  ".join(titles).rstrip() + bold[1])
     for row, style in zip(rows, styles, strict=True):
         on, off = _codes(style) if paint else ("", "")
-        cells = [_cell(cell, width) for cell, width in zip(row, widths, strict=True)]
-        painted = [f"{on}{cell}{off}" if name == styled else cell for name, cell in zip(columns, cells, strict=True)]
-        print("  ".join(painted).rstrip())
+        cells = [(name, _cell(cell, width)) for name, cell, width in zip(columns, row, widths, strict=True) if width]
+        print("  ".join(f"{on}{cell}{off}" if name == styled else cell for name, cell in cells).rstrip())
+
+
+LEAST = 6
+"""A column narrower than this says nothing."""
 
 
 def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -> list[int]:
+    """Widths with which a line fits the terminal; 0 for columns that do not, the last of `shrinks` first."""
     import shutil
 
-    room = shutil.get_terminal_size().columns - 2 * (len(columns) - 1)
     loose = [at for at, column in enumerate(columns) if column in shrinks]
-    room -= sum(width for at, width in enumerate(widths) if at not in loose)
-    fitted = [*widths]
+    fitted = [width if at not in loose else 0 for at, width in enumerate(widths)]
+    room = shutil.get_terminal_size().columns + 2 - sum(width + 2 for width in fitted if width)
+    while loose and room < sum(min(widths[at], LEAST) + 2 for at in loose):
+        loose.pop()
+    room -= 2 * len(loose)
     for left, at in zip(range(len(loose), 0, -1), sorted(loose, key=lambda at: widths[at]), strict=True):
-        fitted[at] = min(widths[at], max(4, room // left))
+        fitted[at] = min(widths[at], room // left)
         room -= fitted[at]
     return fitted
 
 
 def _cell(text: str, width: int) -> str:
     """A text as wide as its column: cut short, or filled up; nothing in it moves the cursor."""
-    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return plain.ljust(width) if len(plain) <= width else plain[: width - 1] + "…"
+    shown = plain(text)
+    if _width(shown) > width:
+        while _width(shown) > width - 1:
+            shown = shown[: -max(1, (_width(shown) - width) // 2)]
+        shown += "…"
+    return shown + " " * (width - _width(shown))
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def plain(text: str) -> str:
+    """A text of one line, with nothing in it that a terminal would obey."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def _codes(style: str) -> tuple[str, str]:

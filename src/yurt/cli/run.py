@@ -103,10 +103,11 @@ def _stays(planned: Planned) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.model.params import typed
     from yurt.verbs.plan import Request
 
     words, arguments = _split(options["words"])
+    for option, key in (("cpus", "resources.cpu"), ("gpus", "resources.gpu"), ("mem", "resources.mem")):
+        _check(option, key, options[option])
     resources = {"cpu": options["cpus"], "gpu": options["gpus"], "mem": options["mem"]}
     sbatch: dict[str, Any] = {key: options[key] for key in ("nodes", "constraint") if options[key] is not None}
     sbatch |= {key: value if equals else None for key, equals, value in _pairs("sbatch-option", options["sbatch"])}
@@ -132,7 +133,7 @@ def _request(options: dict[str, Any]) -> Request:
     return Request(
         words=words,
         arguments=arguments,
-        params={key: typed(value) for key, _, value in _pairs("param", options["params"], needs_value=True)},
+        params={key: value for key, _, value in _pairs("param", options["params"], needs_value=True)},
         flags=flags,
         name=options["name"],
         tags=options["tags"],
@@ -145,6 +146,19 @@ def _request(options: dict[str, Any]) -> Request:
         hold=options["hold"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _check(option: str, key: str, value: str | None) -> None:
+    """UserError, in the words of the option, where a setting cannot have that value."""
+    if value is None:
+        return
+    from yurt.model.context_keys import EXAMPLES, tidy
+
+    try:
+        tidy(key, value)
+    except ValueError as error:
+        text = f"--{option} {error}, not '{value}'. For example: --{option} {EXAMPLES[key]}"
+        raise UserError(text, code="usage") from None
 
 
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
@@ -183,7 +197,7 @@ def _show_plan(planned: Planned) -> None:
         code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
         print(f"# code: {code}")
         for each in run.settings:
-            print(f"# {each.key}: {each.value} ({each.source})")
+            print(f"# {each.key}: {render.value(each.value)} ({each.source})")
         print(f"# {view.submitted_as}")
         print("\n# --- job.sh\n")
         print(planned.plan.script)

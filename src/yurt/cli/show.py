@@ -61,7 +61,7 @@ def _print(found: Any) -> None:
     width = max(len(label) for label, _text in rows) + 2
     for label, text in rows:
         if text:
-            print(f"{label:{width}}{text}")
+            print(f"{label:{width}}{render.plain(text)}")
     for title, pairs in (
         ("parameters", [(key, value, "") for key, value in run.params.items()]),
         ("settings", [(each.key, each.value, each.source) for each in run.settings]),
@@ -69,7 +69,7 @@ def _print(found: Any) -> None:
         if pairs:
             print(f"\n{title}")
             for key, value, source in pairs:
-                print(f"  {key}: {render.value(value)}" + (f"  ({source})" if source else ""))
+                print(f"  {key}: {render.plain(render.value(value))}" + (f"  ({source})" if source else ""))
 
 
 def _code(run: Any) -> str:

@@ -30,6 +30,7 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
     from yurt.model.progress import Event
     from yurt.verbs import wait as verbs
 
+    frame.stay()
     now = frame.current()
     told: set[str] = set()
     with watching() as watch:
@@ -49,7 +50,7 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
         for entry in entries:
             status = entry.status
             took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
-            why = f": {status.reason}" if status.reason else ""
+            why = f": {status.reason}" if status.reason not in ("", status.state) else ""
             print(f"{entry.run.id} {status.state}{took}{why}", file=sys.stderr)
 
     render.show(kind, entries if kind != "run" else entries[0], for_people)

@@ -6,7 +6,6 @@ Known by the file's own text, so nothing old is ever believed. Whatever goes wro
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -25,7 +24,7 @@ class _Kept(msgspec.Struct, Generic[T]):
 
 def remembered(kind: str, text: str, shape: type[T], understand: Callable[[], T]) -> T:
     """What `understand` makes of a text, or made of it the last time. Its errors are raised, and not kept."""
-    key = hashlib.sha256(f"{__version__}\0{text}".encode(errors="surrogateescape")).hexdigest()
+    key = f"{__version__}\n{text}"
     file = paths.data_home() / "cache" / f"{kind}.json"
     try:
         kept = msgspec.json.decode(file.read_bytes(), type=_Kept[shape])  # type: ignore[valid-type]

@@ -13,12 +13,13 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from yurt import ahead
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
 
@@ -149,8 +150,17 @@ class Host(ABC):
         del errors, attempt
         return False
 
-    def run(self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT) -> Answer:
-        """Run a script to its end. Its own failure is an answer; only a lost answer raises."""
+    def run(
+        self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT, again: bool = False
+    ) -> Answer:
+        """Run a script to its end. Its own failure is an answer; only a lost answer raises.
+
+        `again`: the script changes nothing and is likely to be run again, so the next yurt may begin with it.
+        """
+        if again:
+            early = self._early(script, arguments, stdin)
+            if early is not None:
+                return early
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
             parcel = wire.pack(script, arguments)
@@ -162,6 +172,26 @@ class Host(ABC):
             if framed is not None or time.monotonic() > deadline or not self.retry(err, attempt):
                 raise self.lost(returned, err or out, begun=framed is not None)
         raise AssertionError("not reached")
+
+    def _early(self, script: str, arguments: Sequence[str], stdin: bytes) -> Answer | None:
+        """The answer to a question asked ahead; else the question is left for the next yurt to ask ahead."""
+        socket = self.socket()
+        if not socket:
+            return None
+        key = "\0".join([socket, script, *arguments, ""]).encode(errors="surrogateescape") + stdin
+        found = ahead.answer(key)
+        if found is not None:
+            (begin, end), out = found
+            framed = wire.unpack(wire.Parcel("", b"", begin, end), out)
+            if framed is not None and framed.code == 0:
+                return Answer(0, framed.out, b"")
+        parcel = wire.pack(script, arguments)
+        ahead.leave(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
+        return None
+
+    def socket(self) -> str:
+        """The socket of a connection that must be open before anything can be asked; empty where there is none."""
+        return ""
 
     def _communicate(
         self, parcel: wire.Parcel, stdin: bytes, deadline: float, timeout: float

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import sockets, ssh_errors
+from yurt.model.digest import digest
 
 SESSIONS = 8
 """At most this many sessions at once on one master, over all yurt processes of a user."""
@@ -33,11 +32,16 @@ class Master:
         self.program, self.options = list(program), _jumps_as_settings(options)
         self.ssh = [*self.program, *self.options]
         self.destination = destination
-        key = "\0".join([*self.ssh, destination]).encode()
-        self.socket = sockets.folder() / hashlib.sha256(key).hexdigest()[:12]
+        self.socket = sockets.folder() / digest("\0".join([*self.ssh, destination]), 6).hex()
+
+    def seems_alive(self) -> bool:
+        """Whether there is a socket. One of a killed master stays behind, which the next command notices."""
+        return self.socket.exists()
 
     def alive(self) -> bool:
         """Whether a master listens on the socket."""
+        import socket
+
         if not self.socket.exists():
             return False
         probe = socket.socket(socket.AF_UNIX)
@@ -132,7 +136,7 @@ class Master:
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
         settings = self.settings()
         if settings.get("serveraliveinterval", "0") == "0":
-            options += ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]
+            options += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=2"]
         if settings.get("connecttimeout", "none") == "none":
             options += ["-o", "ConnectTimeout=15"]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]

@@ -29,6 +29,7 @@ class SshHost(Host):
         self.destination = destination
         self.master = Master(name, program or ("ssh",), options, destination)
         self._users_own = False
+        self._doubted = False
 
     def argv(self, command: str) -> list[str]:
         batch = ["-T", "-o", "BatchMode=yes"]
@@ -41,12 +42,15 @@ class SshHost(Host):
 
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
-        if not self.master.alive():
+        if not (self.master.alive() if self._doubted else self.master.seems_alive()):
             self._users_own = self.master.is_users_own(self.master.settings())
             if not self._users_own:
                 self.master.ensure(deadline)
         with self.master.slot(deadline):
             yield
+
+    def socket(self) -> str:
+        return "" if self._users_own else str(self.master.socket)
 
     def connected(self) -> bool:
         """Whether yurt's connection is open now."""
@@ -63,7 +67,9 @@ class SshHost(Host):
             time.sleep(0.1)
             return True
         if NO_MASTER.encode() in errors and attempt < 5:
-            time.sleep(0.05 * attempt)
+            if self._doubted:
+                time.sleep(0.05 * attempt)
+            self._doubted = True
             return True
         return False
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from yurt.model import ids
+from yurt.model.digest import digest
 
 JOB_PREFIX = "yurt-"
 """Jobs are called by it and the run's id."""
@@ -24,8 +24,7 @@ def run_of(job: str) -> str:
 def project_label(name: str, folder: str) -> str:
     """What a project is called in storage: its name made plain, and a short id of the folder it lives in."""
     plain = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:40] or "project"
-    number = int.from_bytes(hashlib.sha256(folder.encode(errors="surrogateescape")).digest()[:8], "big")
-    return f"{plain}-{ids.short(number, 4)}"
+    return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
 
 
 def base(storage: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+_INTEGER = re.compile(r"-?\d+")
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 
@@ -21,9 +22,9 @@ VARIABLE_LIMIT = 32_768
 """A parameter longer than this is in the arguments and in $YURT_PARAMS, and in no variable of its own."""
 
 
-def read(words: Sequence[str]) -> dict[str, Any]:
-    """The parameters in words such as --lr 0.1 --layers=3 --fast; other words are nobody's value."""
-    found: dict[str, Any] = {}
+def read(words: Sequence[str]) -> dict[str, str]:
+    """The parameters in words such as --lr 0.1 --layers=3 --fast, as texts; other words are nobody's value."""
+    found: dict[str, str] = {}
     rest = list(words)
     while rest:
         option = _OPTION.fullmatch(rest.pop(0))
@@ -32,7 +33,7 @@ def read(words: Sequence[str]) -> dict[str, Any]:
         key, value = option[1], option[2]
         if value is None:
             value = rest.pop(0) if rest and not _looks_like_option(rest[0]) else "true"
-        found[key] = typed(value)
+        found[key] = value
     return found
 
 
@@ -41,23 +42,28 @@ def _looks_like_option(word: str) -> bool:
 
 
 def typed(text: str) -> Any:
-    """The value a text stands for: a number, true, false, null or a JSON list; else the text."""
+    """The value a text stands for: a number, true, false, null or a JSON list; else the text, as of one too large."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
         return text
-    plain = isinstance(value, bool | int | list) or value is None
-    return value if plain or (isinstance(value, float) and "n" not in text.lower()) else text
+    if isinstance(value, float):  # as large as nothing JSON can hold, or an integer that would lose digits
+        return value if abs(value) != float("inf") and not _INTEGER.fullmatch(text) else text
+    return value if value is None or isinstance(value, bool | int | list) else text
 
 
 def words(params: Mapping[str, Any]) -> list[str]:
-    """The arguments a script gets for parameters: --key value; a list as JSON; null is left out."""
+    """The arguments a script gets for parameters: --key value; a text as it is, a list as JSON; null is left out."""
     made: list[str] = []
     for key, value in params.items():
         check_key(key)
-        if value is not None:
+        if not _is_null(value):
             made += [f"--{key}", as_text(value)]
     return made
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value == "null"
 
 
 def as_text(value: Any) -> str:
@@ -85,5 +91,10 @@ def variables(params: Mapping[str, Any]) -> dict[str, str]:
         if name in owners:
             raise ValueError(f"the parameters '{owners[name]}' and '{key}' would both be ${name}")
         owners[name] = key
-    texts = {name: as_text(params[key]) for name, key in owners.items() if params[key] is not None}
+    texts = {name: as_text(params[key]) for name, key in owners.items() if not _is_null(params[key])}
     return {name: text for name, text in texts.items() if len(text.encode(errors="replace")) <= VARIABLE_LIMIT}
+
+
+def shown(text: str) -> str:
+    """Text that JSON can hold: bytes that are no text stand as \\xNN."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

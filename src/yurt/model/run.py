@@ -29,7 +29,7 @@ FINAL: frozenset[State] = frozenset(
 )
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The resources of a run, as numbers; None is whatever the site gives."""
 
     cpus: int | None = None
@@ -53,7 +53,7 @@ class Chosen(msgspec.Struct, frozen=True):
     source: str
 
 
-class Code(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Code(msgspec.Struct, frozen=True, kw_only=True):
     """Which code a run has: a snapshot, and where in git its folder stood."""
 
     tree: str = ""
@@ -66,7 +66,7 @@ class Code(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     branch: str = ""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for; the content of run.json."""
 
     id: str
@@ -103,9 +103,11 @@ class Spot(msgspec.Struct, frozen=True):
     id: str
     folder: str
     created: float
+    mark: str = ""
+    """How the site's queue had it at the last look, in the queue's own words; empty if that said nothing for sure."""
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How a run stands, as far as this machine has seen."""
 
     state: State = "waiting"

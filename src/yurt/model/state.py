@@ -63,8 +63,12 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """How many starts passed the gate."""
     stopped: str = ""
     """Why the job was told to stop, as it noted it itself: cancelled, timeout, or another word."""
+    gone: bool = False
+    """Whether its folder, which is made before anything is started, is not there."""
     records_known: bool = True
     """Whether the scheduler's records could be read, or there are none to read."""
+    mark: str = ""
+    """The queue's own words for it; as long as they are the same nothing is new."""
     sure: bool = False
     """Whether the place itself knows that absence is the end, as this machine does of its processes."""
 
@@ -112,22 +116,26 @@ def _alive(before: Status, after: Status, seen: Sighting, now: float) -> Status:
 
 
 def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: float) -> Status:
+    # An empty gate proves that the user's code never started; a folder that is gone proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
+    never = not ran and not seen.gone
     if seen.record is not None and (gone >= SETTLING or (seen.record == "cancelled" and not ran)):
-        said = seen.reason or ("" if ran else "it ended before your code was started")
-        return _final(after, seen.record, said, seen.ended or now)
-    if seen.sure and ran:
-        return _final(after, "lost", seen.reason or "its process is gone and left no ending", now)
+        said = seen.reason or ("it ended before your code was started" if never else "")
+        return _final(after, "failed" if never and seen.record == "completed" else seen.record, said, seen.ended or now)
+    if seen.sure and not never:
+        left = "its folder is gone" if seen.gone else "its process is gone and left no ending"
+        return _final(after, "lost", seen.reason or left, now)
     if seen.stopped and gone >= SETTLING:
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
     if seen.records_known and seen.record is None:
         again = before.attempts < ATTEMPTS and (seen.sure or (not before.rooted and gone >= RESUBMIT_AFTER))
-        if not ran and again:
+        if never and again:
             why = "the site forgot it before it started; it is submitted again"
             return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
         if gone >= FORGIVING:
-            why = "the site forgot it, and it left no ending" if ran else "the site forgot it before it started"
+            left = "its folder is gone" if seen.gone else "it left no ending"
+            why = "the site forgot it before it started" if never else f"the site forgot it, and {left}"
             return _final(after, "lost", why, now)
     return msgspec.structs.replace(after, state="unknown", reason=seen.reason or "the site does not know it now")
 
@@ -193,3 +201,8 @@ def _final(after: Status, state: State, reason: str, ended: float) -> Status:
     return msgspec.structs.replace(
         after, state=state, reason=reason, ended=after.ended or ended, missing_since=None, cancel=False
     )
+
+
+def mark_of(after: Status, seen: Sighting) -> str:
+    """The mark to know a run by at the next look: only of one whose status no longer changes with time alone."""
+    return seen.mark if seen.live is not None and after.rooted else ""

@@ -88,8 +88,7 @@ class _Walk:
             kind = stat.S_IFMT(about.st_mode)
             if kind in (stat.S_IFREG, stat.S_IFLNK):
                 self.files[name] = about
-            elif kind == stat.S_IFDIR and name not in self._folders:
-                self._folders[name] = True
+            elif kind == stat.S_IFDIR:
                 inner.append(name)
         return inner
 
@@ -144,7 +143,9 @@ def _ask(folder: Path, own: Path, *, top: bool) -> Callable[[], set[bytes]]:
         return lambda: _names(started.output())
     users = git.start([*LISTING, "--cached", "--", "."], folder=folder)
     # To a repository that ignores the folder as a whole, nothing new in it is worth naming.
-    ignored = None if is_top_of_repository else git.start(["check-ignore", "-q", "--", "."], folder=folder)
+    ignored = (
+        None if is_top_of_repository else git.start(["check-ignore", "-q", "--no-index", "--", "."], folder=folder)
+    )
 
     def finish() -> set[bytes]:
         try:

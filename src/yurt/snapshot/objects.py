@@ -66,8 +66,7 @@ class Pack:
         self._lock = threading.Lock()
         self._file = self._path.open("w+b", buffering=1 << 20)
         self._size = self._file.write(bytes(12))
-        self.whole = True
-        """Whether every object that was added had to be written."""
+        self._whole = True
 
     def add(self, kind: bytes, content: bytes) -> bytes:
         id = identify(kind, content)
@@ -85,15 +84,20 @@ class Pack:
         if id in self._rows:
             return True
         if id in self._known or (id[:1].hex() in self._loose and loose(self._store, id).exists()):
-            self.whole = False
+            self._whole = False
             return True
         return False
 
-    def finish(self, name: str = "") -> None:
-        """Put the pack into the store, under `name` if it is whole. Git sees it by its index, which comes last."""
+    def finish(self, tree: str = "") -> None:
+        """Put the pack into the store. Git sees it by its index, which comes last.
+
+        With `tree`, all of that tree was added; the pack is called after it if it has all of it.
+        """
+        if not self._rows:
+            self._file.close()
+            self._path.unlink()
+            return
         with self._file as file:
-            if not self._rows:
-                return
             file.seek(0)
             file.write(struct.pack(">4sLL", b"PACK", 2, len(self._rows)))
             file.seek(0)
@@ -103,7 +107,8 @@ class Pack:
             file.write(check.digest())
             file.flush()
             os.fsync(file.fileno())
-        target = self._store / "objects" / "pack" / f"pack-{name if self.whole and name else check.hexdigest()}.pack"
+        name = tree if self._whole and tree else check.hexdigest()
+        target = self._store / "objects" / "pack" / f"pack-{name}.pack"
         self._path.rename(target)
         place(self._path, target.with_suffix(".idx"), _pack_index(self._rows, check.digest()))
 

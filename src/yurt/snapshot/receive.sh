@@ -173,11 +173,12 @@ code_each() {
       shift
       for file; do
         shift
-        [ "${file%/*}" != "$last" ] || continue
-        last=${file%/*}
-        while case $file in */*) ;; *) false ;; esac; do
-          file=${file%/*}
+        case $file in */*) file=${file%/*} ;; *) continue ;; esac
+        [ "$file" != "$last" ] || continue
+        last=$file
+        while :; do
           if [ -d "$file" ] && [ ! -h "$file" ]; then set -- "$@" "./$file"; fi
+          case $file in */*) file=${file%/*} ;; *) break ;; esac
         done
       done
       [ $# -eq 0 ] && [ "$what" = "${what% .}" ] || $what "$@"

@@ -30,7 +30,7 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str,
     if len(rows) == len(files) == len(last.files) and last.tree:
         return last.tree, len(rows)
 
-    changed = [name for name in files if name not in rows]
+    changed = sorted(files.keys() - rows.keys())
     aside = store / "aside"
     aside.mkdir()
     known = frozenset([*(row[5] for row in last.files.values()), *last.folders])
@@ -50,7 +50,8 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str,
     _each(changed, read, threads=1 if pack is None else min(READERS, os.cpu_count() or 1))
     top, folders = objects.write_folders({name: (_mode(row[4]), row[5]) for name, row in rows.items()}, writer)
     if pack is not None:
-        pack.finish(pack.add(b"tree", top).hex())
+        tree = pack.add(b"tree", top).hex()
+        pack.finish(tree if len(changed) == len(files) else "")
     # The top folder is a file of its own also when a pack has it, and comes last: where it is, its whole tree is.
     tree = objects.Loose(store, aside).add(b"tree", top).hex()
     seen.save(store, aside, seen.Seen(tree, rows, folders))

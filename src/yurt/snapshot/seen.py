@@ -55,5 +55,6 @@ def mark(about: os.stat_result) -> Mark:
 
 def row(about: os.stat_result, id: bytes, now: int) -> Row:
     """A file that was read at `now`; one that might yet change without showing it is read again next time."""
+    written, changed, inode, size, mode = mark(about)
     settled = max(about.st_mtime_ns, about.st_ctime_ns) < now - TICK
-    return about.st_mtime_ns if settled else -1, about.st_ctime_ns, about.st_ino, about.st_size, about.st_mode, id
+    return written if settled else -1, changed, inode, size, mode, id

@@ -108,7 +108,7 @@ def _together(snapshot: Snapshot, index: Path) -> bytes:
     about, pack = index.read_bytes(), index.with_suffix(".pack").read_bytes()
     if hashlib.sha1(memoryview(pack)[:-20], usedforsecurity=False).digest() != pack[-20:]:
         raise _broken(snapshot, "a pack is damaged")
-    return b"".join((b"%10d\n" % len(about), about, pack))
+    return b"".join((b"%-10d\n" % len(about), about, pack))
 
 
 def difference(snapshot: Snapshot, base: str) -> bytes:
@@ -133,6 +133,8 @@ def _git(snapshot: Snapshot, *arguments: str, stdin: bytes = b"") -> bytes:
 
 def _broken(snapshot: Snapshot, what: str) -> RefusedError:
     """The store lacks what it should have, as after a disk failed: the next snapshot makes it anew."""
+    if not is_known(snapshot, snapshot.tree):  # made anew already, and this one was not taken again
+        return RefusedError(f"{snapshot.store} no longer has the snapshot {snapshot.tree}", code="git-failed")
     distrust(snapshot.store)
     return RefusedError(
         f"yurt's copy of the code in {snapshot.store} is damaged: {what}",

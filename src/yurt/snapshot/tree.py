@@ -65,6 +65,7 @@ def take(
     """
     if not root.is_dir():
         raise NotFoundError(f"there is no folder '{root}'", code="not-found")
+    root, store = root.absolute(), store.absolute()  # git is called in other folders
     with _locked(store):
         _make(store)
         collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)

@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -21,7 +21,8 @@ VERSION = 1
 SCHEMA = """\
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
-    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, run BLOB NOT NULL, status BLOB NOT NULL
+    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, mark TEXT NOT NULL DEFAULT '',
+    cancel INTEGER NOT NULL DEFAULT 0, run BLOB NOT NULL, status BLOB NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL) WITHOUT ROWID;
 CREATE INDEX by_time ON runs (created);
@@ -46,12 +47,13 @@ class Store:
     """The index in one file, made if absent, for its owner's eyes only."""
 
     def __init__(self, file: str) -> None:
+        self.file = file
         old = os.umask(0o077)
         try:
             os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-            self._db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA synchronous = NORMAL")  # what is lost with the power is seen again at the site
             self._make(file)
         except sqlite3.Error as error:
             raise _unusable(file, str(error)) from None
@@ -74,7 +76,9 @@ class Store:
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, durable: bool = False) -> Iterator[None]:
+        if durable:
+            self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -82,18 +86,27 @@ class Store:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
+        if durable:
+            self._db.execute("PRAGMA synchronous = NORMAL")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._db.close()
 
+    def twin(self) -> Store:
+        """The same index for another thread."""
+        return Store(self.file)
+
     def add(self, run: Run, status: Status, plan: Plan | None = None) -> None:
-        """A new run; it is on disk when this returns."""
+        """A new run; when this returns not even a power cut makes it vanish."""
         row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
-        with self._transaction():
+        with self._transaction(durable=True):
             if plan is not None:
                 self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
-            values = (*row, _json(run), _json(status))
-            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            values = (*row, "", status.cancel, _json(run), _json(status))
+            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def remove(self, run: str) -> None:
         with self._transaction():
@@ -143,7 +156,7 @@ class Store:
 
     def spots(self, context: str, also: Iterable[str] = ()) -> list[Spot]:
         """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
-        query = f"SELECT id, folder, created FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
+        query = f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
         found = [Spot(*row) for row in self._db.execute(query, (context,))]
         known = {spot.id for spot in found}
         for run in also:
@@ -157,27 +170,34 @@ class Store:
         query = f"SELECT id FROM runs WHERE context = ? AND NOT final AND state IN {INSIDE} ORDER BY created, id"
         return [row[0] for row in self._db.execute(query, (context,))]
 
-    def cancels(self, context: str) -> list[Spot]:
+    def cancels(self, context: str) -> list[str]:
         """Runs the user wants ended whose site has not been told."""
-        query = "SELECT id, folder, created, status FROM runs WHERE context = ? AND NOT final"
-        rows = self._db.execute(query, (context,))
-        return [Spot(*row[:3]) for row in rows if b'"cancel":true' in row[3]]
+        query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"
+        return [row[0] for row in self._db.execute(query, (context,))]
 
-    def change(self, runs: Iterable[str], how: Callable[[str, Status], Status]) -> dict[str, Status]:
-        """Set new statuses, each made of the one that stands now; returns those that changed."""
+    def change(
+        self,
+        runs: Iterable[str],
+        how: Callable[[str, Status], Status],
+        mark: Callable[[str, Status], str] = lambda _run, _status: "",
+    ) -> dict[str, Status]:
+        """Set new statuses, each made of the one that stands now, and new marks; returns those that changed."""
         changed: dict[str, Status] = {}
         with self._transaction():
             for run in runs:
-                row = self._db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
+                row = self._db.execute("SELECT status, mark FROM runs WHERE id = ?", (run,)).fetchone()
                 if row is None:
                     continue
                 before = msgspec.json.decode(row[0], type=Status)
                 after = how(run, before)
-                if after == before:
+                known_by = mark(run, after)
+                if after == before and known_by == row[1]:
                     continue
-                changed[run] = after
-                values = (_json(after), after.state, after.state in FINAL, run)
-                self._db.execute("UPDATE runs SET status = ?, state = ?, final = ? WHERE id = ?", values)
+                if after != before:
+                    changed[run] = after
+                values = (_json(after), after.state, after.state in FINAL, after.cancel, known_by, run)
+                query = "UPDATE runs SET status = ?, state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?"
+                self._db.execute(query, values)
                 if after.final:
                     self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
         return changed

@@ -9,21 +9,31 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from yurt import snapshot
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.config import facts, paths
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import CANCELLED
-from yurt.snapshot import send
 from yurt.store import Store
+
+NO_CONNECTION = (
+    "ssh-login-needed",
+    "ssh-denied",
+    "ssh-key-unknown",
+    "ssh-key-changed",
+    "ssh-no-such-host",
+    "ssh-no-route",
+    "ssh-refused",
+    "ssh-timeout",
+)
+"""Errors after which it is certain that nothing went out."""
 
 
 class Advanced(msgspec.Struct, frozen=True):
@@ -34,23 +44,27 @@ class Advanced(msgspec.Struct, frozen=True):
     stopped: YurtError | None = None
 
 
-def advance(store: Store, context: str, backend: Backend, *, watch: Watch = unwatched) -> Advanced:
-    """Tell a site which runs are cancelled, then submit all that wait for it, in order."""
+def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", watch: Watch = unwatched) -> Advanced:
+    """Tell a site which runs are cancelled, then submit all that wait for it, in order.
+
+    The index says already of the run `fresh` that it may have gone out.
+    """
     if not store.outbox(context) and not store.cancels(context):
         return Advanced()
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
-    with _alone(context):
+    with _alone(context), _untried(store, fresh, refused):
         try:
-            for spot in store.cancels(context):
-                tell_cancel(store, spot.id, backend)
+            for run in store.cancels(context):
+                with suppress(RefusedError):  # it is told again the next time, and holds up nobody
+                    tell_cancel(store, run, backend)
             for run in store.outbox(context):
                 plan = store.plan(run)
                 if plan is None:
                     continue
                 watch(Event(f"submitting {run} to {context}"))
                 try:
-                    _submit(store, plan, backend)
+                    _submit(store, plan, backend, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
                     if error.code == "submit-limit":
@@ -67,6 +81,15 @@ def advance(store: Store, context: str, backend: Backend, *, watch: Watch = unwa
 def _set(store: Store, run: str, **fields: Any) -> None:
     """Change fields of a status, unless the run has ended meanwhile."""
     store.change([run], lambda _run, status: status if status.final else msgspec.structs.replace(status, **fields))
+
+
+@contextmanager
+def _untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> Iterator[None]:
+    """A run of which the index said ahead that it may have gone out, and that was not reached, just waits."""
+    yield
+    entry = store.get(fresh) if fresh and fresh not in refused else None
+    if entry is not None and entry.status.state == "submitting":
+        _set(store, fresh, state="waiting", attempts=0)
 
 
 @contextmanager
@@ -90,7 +113,9 @@ def tell_cancel(store: Store, run: str, backend: Backend) -> str:
     winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
 
     def told(_run: str, status: Status) -> Status:
-        if winner == CANCELLED and not status.final:
+        if status.final:
+            return status
+        if winner == CANCELLED:
             return msgspec.structs.replace(
                 status, state="cancelled", reason="cancelled before it started", ended=time.time(), cancel=False
             )
@@ -101,25 +126,32 @@ def tell_cancel(store: Store, run: str, backend: Backend) -> str:
     return winner
 
 
-def _submit(store: Store, plan: Plan, backend: Backend) -> None:
+def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
     """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
-    if run not in store.change([run], lambda _run, status: _submitting(status)):
+    if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return  # cancelled meanwhile
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
     try:
         placed = _place(plan, backend, nonce, [known] if known else [], hope=known in ("", plan.run.code.tree))
     except UnreachableError as error:
-        _set(store, run, state="waiting", reason=error.message)
+        never, said = error.code in NO_CONNECTION, error.message
+        store.change([run], lambda _run, status: _not_out(status, said, never=never))
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
     store.change([run], lambda _run, status: _placed(status, placed))
 
 
-def _submitting(status: Status) -> Status:
+def _not_out(status: Status, why: str, *, never: bool) -> Status:
     if status.final:
+        return status
+    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=status.attempts - never)
+
+
+def _submitting(status: Status) -> Status:
+    if status.final or status.cancel:
         return status
     return msgspec.structs.replace(status, state="submitting", attempts=status.attempts + 1)
 
@@ -144,6 +176,8 @@ def _placed(status: Status, placed: Placed) -> Status:
 
 def _place(plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
+    from yurt.snapshot import send
+
     receiver = send.receiver() if plan.run.code.tree else ""
     code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
     for _try in range(4):
@@ -160,6 +194,9 @@ def _place(plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, ho
 
 
 def _parcel(plan: Plan, known: Sequence[str]) -> CodeParcel:
+    from yurt import snapshot
+    from yurt.snapshot import send
+
     taken = snapshot.Snapshot(plan.run.code.tree, plan.run.code.files, plan.run.code.size, Path(plan.store))
     code = send.code_for(taken, known)
     return CodeParcel(receiver=send.receiver(), kind=code.kind, base=code.base, content=code.content)

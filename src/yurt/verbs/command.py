@@ -49,7 +49,7 @@ def read(words: Sequence[str], project: Project) -> Command:
     first, rest = _below(words[0], project), list(words[1:])
     path = Path(first)
     if not path.is_file():
-        if path.suffix in (".py", ".sh", ".sbatch", ".slurm") and "/" not in first:
+        if path.suffix in (".py", ".sh", ".sbatch", ".slurm") and not path.is_absolute():
             from difflib import get_close_matches
 
             near = get_close_matches(first, os.listdir("."), n=1)

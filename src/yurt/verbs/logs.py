@@ -15,7 +15,8 @@ from yurt.model.run import Run
 from yurt.store import Store
 from yurt.verbs.look import look
 
-# Chunks as a line "out|err COUNT" and COUNT bytes. Following ends when the run has ended and all was sent.
+# Chunks as a line "out|err COUNT" and COUNT bytes. Following ends when the run has ended and all was sent, or when
+# nothing came for long.
 # A line "- 0" now and then shows that the link lives.
 TAIL = """\
 cd "$1" 2> /dev/null || exit 44
@@ -40,7 +41,7 @@ if [ -n "$last" ]; then # only the last lines of what is there
     [ "$name" = out ] && out=$((size - count)) || err=$((size - count))
   done
 fi
-pause=0.2 idle=0
+pause=0.5 idle=0
 while :; do
   busy= over=
   [ -e exit.json ] || [ -e exit.json.d ] && over=1
@@ -49,9 +50,9 @@ while :; do
   send err err.log "$err"
   err=$offset
   [ -n "$over" ] || [ -z "$follow" ] && exit 0
-  if [ -n "$busy" ]; then pause=0.2 idle=0; else idle=$((idle + 1)); fi
+  if [ -n "$busy" ]; then pause=0.5 idle=0; else idle=$((idle + 1)); fi
   [ "$idle" -lt 20 ] || pause=1
-  [ "$idle" -lt 60 ] || pause=3
+  [ "$idle" -lt 35 ] || exit 0 # it may have ended without an ending: let the caller look
   printf -- '- 0\\n'
   sleep "$pause" 2> /dev/null || sleep 1
 done
@@ -100,27 +101,22 @@ def follow(
 ) -> None:
     """What a run writes, as it comes, until it has ended. A cut link is mended, for as long as it takes."""
     offsets = Offsets()
-    pause = 0.5
+    pause, ended = 0.5, False
     host = host_of(contexts.named(run.context))
     while True:
+        before = msgspec.structs.replace(offsets)
         try:
-            before = msgspec.structs.replace(offsets)
-            there = _stream(host, run, sink, offsets, follow=True, lines=lines)
-            lines = None if there else lines
-            if there and _over(store, run):
+            there = _stream(host, run, sink, offsets, follow=not ended, lines=lines)
+            if ended:
                 return
-            pause = 0.5 if offsets != before else min(pause * 1.5, 10)
+            ended = _over(store, run)
+            pause = 0.5 if there or offsets != before else min(pause * 1.5, 10)
         except UnreachableError as error:
-            lines = None if offsets != Offsets() else lines
             on_cut(error.message)
-            pause = min(pause * 2, 15)
-        looked = look(store, [run.context])
-        entry = store.get(run.id)
-        if entry is None or (entry.status.final and not looked.failed):
-            # It ended without an ending of its own, or never started: what is left is read once more.
-            _stream(host, run, sink, offsets, follow=False)
-            return
-        time.sleep(pause)
+            pause = 0.5 if offsets != before else min(pause * 2, 15)
+        lines = None if offsets != Offsets() else lines
+        if not ended:
+            time.sleep(pause)
 
 
 def _over(store: Store, run: Run) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from yurt.errors import YurtError
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
-from yurt.model.state import Sighting, settle
+from yurt.model.state import Sighting, mark_of, settle
 from yurt.store import Store
 from yurt.verbs import places
 from yurt.verbs.advance import Advanced, advance
@@ -43,19 +43,23 @@ def look(
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
 
-    def one(name: str) -> None:
+    def one(index: Store, name: str) -> None:
         try:
-            advanced[name] = _look_at(store, name, also, watch)
+            advanced[name] = _look_at(index, name, also, watch)
         except YurtError as error:
             failed[name] = error
 
+    def in_a_thread(name: str) -> None:
+        with store.twin() as index:
+            one(index, name)
+
     if len(names) == 1:
-        one(names[0])
+        one(store, names[0])
     elif names:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(min(len(names), 8)) as pool:
-            list(pool.map(one, names))
+            list(pool.map(in_a_thread, names))
     return Looked(failed, advanced)
 
 
@@ -69,7 +73,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
         return moved
     now = time.time()
     seen = backend.look(spots)
-    changed = store.change(seen, _settler(seen, now))
+    changed = store.change(seen, _settler(seen, now), lambda run, after: mark_of(after, seen[run]))
     store.note_look(context, now)
     if any(status.state == "waiting" for status in changed.values()):  # forgotten by the site: once more
         again = advance(store, context, backend, watch=watch)

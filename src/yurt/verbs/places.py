@@ -64,7 +64,7 @@ def project_folder(context: Context, facts: Facts | None, label: str) -> str:
         base = layout.base(site.storage_folder(context, facts))
     folder = layout.project(base, label)
     if not folder.isprintable():
-        raise UserError(f"storage_dir of context '{context.name}' holds a letter that no path may hold", code="usage")
+        raise UserError(f"the folder for runs on '{context.name}' may not hold such a letter: {folder!r}", code="usage")
     return folder
 
 

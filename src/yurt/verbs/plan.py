@@ -38,6 +38,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Sequence[str] = ()
     """What stands after `--`."""
     params: Mapping[str, Any] = {}
+    """Further parameters; a text reaches the script as it is, and is read as the number or list it stands for."""
     flags: Mapping[str, Any] = {}
     """Settings given as options, by the keys of a context."""
     name: str = ""
@@ -66,6 +67,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
     warnings: list[str] = []
     project = Project()
     settings = precedence.resolve(context, request.flags)
+    _check_text(settings, project, in_place=not request.snapshot and context.type == "local")
     wanted = precedence.as_context(context.name, settings)
     facts = site.facts_of(wanted, watch=watch) if wanted.type == "slurm" else None
     what = command.read(request.words, project)
@@ -81,7 +83,8 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
     run_id = ids.make(created, int.from_bytes(os.urandom(4)))
     folder = project_folder(wanted, facts, project.label)
     extra = params.words(_named(request.params))
-    values = {**params.read(request.arguments), **request.params}
+    given = {**params.read(request.arguments), **request.params}
+    values = {key: params.typed(each) if isinstance(each, str) else each for key, each in given.items()}
     words = [*what.argv, *request.arguments, *extra]
     code = _snapshot(project, request, wanted, watch) if request.snapshot else Code()
     in_place = not request.snapshot and wanted.type == "local"
@@ -90,14 +93,14 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         context=wanted.name,
         kind=wanted.type,
         project=project.label,
-        source=_shown(str(project.folder)),
+        source=params.shown(str(project.folder)),
         created=created,
-        command=[_shown(word) for word in (*request.words, *request.arguments, *extra)],
+        command=[params.shown(word) for word in (*request.words, *request.arguments, *extra)],
         folder=layout.run(folder, run_id),
-        name=request.name,
+        name=params.shown(request.name),
         params=_jsonable(values),
-        tags=list(dict.fromkeys([*wanted.tags, *request.tags])),
-        note=request.note,
+        tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
+        note=params.shown(request.note),
         subfolder=project.subfolder if request.snapshot else "",
         asked=asked,
         code=code,
@@ -107,7 +110,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         host=os.uname().nodename,
         yurt=__version__,
     )
-    variables = _variables(run, wanted, facts, values)
+    variables = _variables(run, wanted, facts, given)
     place = str(project.folder / project.subfolder) if in_place else ""
     made = _parts(run, wanted, request, more=more, facts=facts, what=what, place=place)
     data = script.data([os.fsencode(word) for word in words], variables)
@@ -137,6 +140,17 @@ def _person() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return os.environ.get("USER", str(os.getuid()))
+
+
+def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: bool) -> None:
+    """UserError where something that stands in a script is no text; variables and arguments may be any bytes."""
+    texts = {key: each.value for key, each in settings.items() if key != "variables"}
+    texts["the folder you are in"] = str(project.folder / project.subfolder) if in_place else project.subfolder
+    for what, text in texts.items():
+        try:
+            msgspec.json.encode(text)
+        except UnicodeEncodeError:
+            raise UserError(f"{what} is no UTF-8 text: {_jsonable(text)}", code="usage") from None
 
 
 def _asked(context: Context) -> Asked:
@@ -256,8 +270,9 @@ def _variables(run: Run, context: Context, facts: Facts | None, values: Mapping[
     if scratch:
         fixed["YURT_SCRATCH"] = scratch
     for name in context.variables:
-        if not name.isidentifier() or not name.isascii():
-            raise UserError(f"'{name}' is no name for a variable", code="usage", hint="for example --var SEED=1")
+        if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
+            why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
+            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
     return {name: os.fsencode(value) for name, value in {**fixed, **own, **context.variables}.items()}
 
 
@@ -289,9 +304,11 @@ def _parts(
         from yurt.backends.slurm import options as slurm
 
         options = slurm.arguments(run.id, asked, more, restarts=run.restarts, folder=run.folder)
-        submitted_as, tasks = slurm.as_typed(options), slurm.several_tasks(asked, more)
+        # A script with #SBATCH lines starts its tasks itself.
+        submitted_as, tasks = slurm.as_typed(options), what.sbatch is None and slurm.several_tasks(asked, more)
         lines = what.sbatch.lines if what.sbatch is not None else []
         partition = facts.partition(asked.partition or facts.default_partition)
+        minutes = minutes or _own_minutes(what, more)
         if minutes is None and partition is not None:
             minutes = partition.default_minutes or partition.max_minutes
     made = script.job(
@@ -309,6 +326,18 @@ def _parts(
     return made, options
 
 
+def _own_minutes(what: command.Command, more: Mapping[str, str | None]) -> int | None:
+    """The time limit among options of sbatch and #SBATCH lines; None if there is none yurt understands."""
+    from yurt.backends.slurm import options
+
+    own = dict(what.sbatch.options) if what.sbatch is not None else {}
+    own |= {options.long_name(name): value for name, value in more.items()}
+    try:
+        return parse_time(own.get("time") or "")
+    except ValueError:
+        return None
+
+
 def _image(context: Context, facts: Facts | None) -> str:
     image = context.container or ""
     return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
@@ -316,7 +345,7 @@ def _image(context: Context, facts: Facts | None) -> str:
 
 def _chosen(settings: Mapping[str, Setting]) -> list[Chosen]:
     given = (each for each in settings.values() if each.source != "default" and each.key not in ("type", "lab"))
-    return [Chosen(each.key, each.value, each.source) for each in given]
+    return [Chosen(each.key, _jsonable(each.value), each.source) for each in given]
 
 
 def _check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
@@ -346,14 +375,9 @@ def _check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
         )
 
 
-def _shown(text: str) -> str:
-    """Text that JSON can hold: bytes that are no text stand as \\xNN."""
-    return os.fsencode(text).decode(errors="backslashreplace")
-
-
 def _jsonable(value: Any) -> Any:
     if isinstance(value, str):
-        return _shown(value)
+        return params.shown(value)
     if isinstance(value, Mapping):
-        return {_shown(key): _jsonable(each) for key, each in value.items()}
-    return [_jsonable(each) for each in value] if isinstance(value, list) else value
+        return {params.shown(key): _jsonable(each) for key, each in value.items()}
+    return [_jsonable(each) for each in value] if isinstance(value, list | tuple) else value

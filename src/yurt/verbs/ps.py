@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from yurt.errors import UserError
+from yurt.model import params
 from yurt.model.run import FINAL, State
 from yurt.store import Entry, Store
 
-COLUMNS = {"state": "state", "context": "context", "name": "name", "project": "project"}
+COLUMNS = ("state", "context", "name", "project")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +43,22 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def rows(
     store: Store, *, limit: int | None, filters: Sequence[str] = (), context: str = "", unfinished: bool = False
 ) -> list[Row]:
-    """Runs that pass all filters (key=value: state, context, name, project, tag, or a parameter)."""
-    where: dict[str, list[str]] = {"context": [context]} if context else {}
+    """Runs that pass all filters (see `read_filters`)."""
+    where, rest = read_filters(filters)
+    if context:
+        where["context"] = [context]
+    found = store.newest(None if rest else limit, where=where, unfinished=unfinished)
+    passing = (entry for entry in found if all(_passes(entry, key, value) for key, value in rest))
+    looks: dict[str, float | None] = {}
+    return [_row(store, entry, looks) for entry in itertools.islice(passing, limit)]
+
+
+def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+    """Filters KEY=VALUE as allowed values by column, and others (tag, parameters). UserError for a wrong one."""
+    where: dict[str, list[str]] = {}
     rest: list[tuple[str, str]] = []
     for text in filters:
-        key, equals, value = text.partition("=")
+        key, equals, value = params.shown(text).partition("=")
         if not equals or not key:
             raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint="for example state=running")
         if key == "state" and value not in State.__args__:  # type: ignore[attr-defined]
@@ -56,18 +68,13 @@ def rows(
             where.setdefault(key, []).append(value)
         else:
             rest.append((key, value))
-    found = store.newest(None if rest else limit, where=where, unfinished=unfinished)
-    passing = (entry for entry in found if all(_passes(entry, key, value) for key, value in rest))
-    looks: dict[str, float | None] = {}
-    return [_row(store, entry, looks) for entry in itertools.islice(passing, limit)]
+    return where, rest
 
 
 def _passes(entry: Entry, key: str, value: str) -> bool:
     if key == "tag":
         return value in entry.run.tags
-    from yurt.model.params import as_text
-
-    return key in entry.run.params and as_text(entry.run.params[key]) == value
+    return key in entry.run.params and params.as_text(entry.run.params[key]) == value
 
 
 def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:

@@ -19,8 +19,9 @@ def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwa
     site will not have it, and nothing is kept of it.
     """
     plan = planned.plan
-    store.add(plan.run, Status(), plan)
-    moved = advance(store, context.name, places.backend(context), watch=watch)
+    backend = places.backend(context)
+    store.add(plan.run, Status(state="submitting", attempts=1), plan)
+    moved = advance(store, context.name, backend, fresh=plan.run.id, watch=watch)
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
         raise moved.refused[plan.run.id]

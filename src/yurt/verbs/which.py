@@ -25,7 +25,7 @@ def _one(store: Store, word: str) -> Entry:
         if newest is None:
             raise NotFoundError("there are no runs yet", code="not-found", hint="yurt run train.py")
         return newest
-    matches = store.matching(word.lower()) if word else []
+    matches = store.matching(word.lower()) if word and word.isascii() else []
     if not matches:
         raise NotFoundError(f"there is no run '{word}'", code="not-found", hint="yurt ps")
     if len(matches) > 1 and word.lower() not in matches:

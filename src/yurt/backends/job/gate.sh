@@ -2,16 +2,17 @@ stands() { # stands NAME: prints the text put under a name; fails if none was
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
 put() { # put NAME TEXT: the first text put under a name stays for good; prints the one that stands
-  if [ -e no-links ]; then # a disk without hard links: a filled folder is renamed instead
-    mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && mv -T "$1.$me" "$1.d"
-    rm -rf "$1.$me"
-  else
-    { printf '%s\n' "$2" | dd of="$1.$me" conv=fsync || printf '%s\n' "$2" > "$1.$me"; } && ln "$1.$me" "$1"
-    rm -f "$1.$me"
-  fi 2> /dev/null
-  # Only what is read back counts: over NFS the one who won may be told that it lost.
   tries=0
-  until stands "$1"; do
+  while :; do
+    if [ -e no-links ]; then # a disk without hard links: a filled folder is renamed instead
+      mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && mv -T "$1.$me" "$1.d"
+      rm -rf "$1.$me"
+    else
+      { printf '%s\n' "$2" | dd of="$1.$me" conv=fsync || printf '%s\n' "$2" > "$1.$me"; } && ln "$1.$me" "$1"
+      rm -f "$1.$me"
+    fi 2> /dev/null
+    # Only what is read back counts: over NFS the one who won may be told that it lost.
+    stands "$1" && return
     tries=$((tries + 1))
     [ "$tries" -lt "${patience:-30}" ] || return 1
     sleep 1

@@ -3,6 +3,7 @@
 # arguments: PROJECT RUN TREE KIND BASE SIZES NONCE [OPTION]...
 # SIZES are those of what comes on standard input: code, run.json, job.sh, data, params.json.
 # The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
+mask=$(umask)
 umask 077
 project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7
 shift 7
@@ -12,17 +13,17 @@ me=$nonce
 started() { # somebody won already: a job, or the user who cancelled it
   [ -d "$run" ] && winner=$(cd "$run" && stands winner) && echo "started $winner" && exit 0
 }
-take() { # take NAME SIZE: the next file on standard input
-  head -c "$2" > "$aside/$1" && [ "$(wc -c < "$aside/$1")" -eq "$2" ]
-}
-make_folder() { # the run folder, whole or not at all
+make_folder() { # make_folder SIZES: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "$project/runs" "$aside" || exit 1
-  take run.json "$2" && take job.sh "$3" && take data "$4" && take params.json "$5" || {
-    full=$(LC_ALL=C cp "$aside/data" "$aside/again" 2>&1) || echo "$full" >&2
+  head -c "$2" > "$aside/run.json" && head -c "$3" > "$aside/job.sh" &&
+    head -c "$4" > "$aside/data" && head -c "$5" > "$aside/params.json"
+  code=$?
+  arrived=$(cat "$aside/run.json" "$aside/job.sh" "$aside/data" "$aside/params.json" | wc -c)
+  if [ "$code" -ne 0 ] || [ "$arrived" -ne $(($2 + $3 + $4 + $5)) ]; then # cut off, or the disk is full and head said so
     rm -rf "$aside"
     exit 45
-  }
+  fi
   printf '%s\n' "$tree" > "$aside/code"
   ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
   mv -T "$aside" "$run" 2> /dev/null || {

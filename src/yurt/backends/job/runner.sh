@@ -4,23 +4,20 @@ fail() {
 }
 load_modules() { # load_modules FOLDER: `module` is a function of login shells, which a job is not
   type module > /dev/null 2>&1 && return
-  for init in "$1/init/bash" "$1/init/sh" /etc/profile.d/modules.sh /etc/profile.d/lmod.sh; do
-    if [ -r "$init" ]; then . "$init" && return; fi
+  for yurt_each in "$1/init/bash" "$1/init/sh" /etc/profile.d/modules.sh /etc/profile.d/lmod.sh; do
+    if [ -r "$yurt_each" ]; then . "$yurt_each" && return; fi
   done
   fail "there is no 'module' command here"
 }
 use_conda() { # use_conda NAME
-  for conda in conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
-    command -v "$conda" > /dev/null 2>&1 && eval "$("$conda" shell.posix hook)" && conda activate "$1" && return
+  for yurt_each in conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
+    command -v "$yurt_each" > /dev/null 2>&1 && eval "$("$yurt_each" shell.posix hook)" && conda activate "$1" && return
   done
   fail "conda activate $1 failed"
 }
-contain() { # contain IMAGE COMMAND…: run a command in a container
-  image=$1
-  shift
-  engine=$(command -v apptainer || command -v singularity) || fail "there is neither apptainer nor singularity here"
-  exec $launcher "$engine" exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"} --pwd "$PWD" "$image" "$@"
-}
+engine='for engine in apptainer singularity; do command -v "$engine" > /dev/null && exec "$engine" "$@"; done
+  echo "yurt: there is neither apptainer nor singularity here" >&2
+  exit 78'
 
 mirror() { # mirror FROM TO: links to everything in a folder
   mkdir -p "$2" && find "$1" -mindepth 1 -maxdepth 1 -exec sh -c 'ln -s "$@" "$0"' "$2" {} +
@@ -50,15 +47,20 @@ make_work() { # the working folder: links into the code, which is read-only and 
 inside() { # your command, in the environment you asked for
   make_work
   mkdir -p "$run/outputs" "$run/checkpoints"
-  . "$run/data" # sets the variables, and your command as "$@"
-  environment
-  cd "${place:-$run/work/$subfolder}" || fail "there is no folder ${place:-$run/work/$subfolder}"
-  if [ "$1" = python ] && ! command -v python > /dev/null 2>&1; then
-    shift
-    set -- python3 "$@"
+  # Once your variables are set none of this script's is used or changed: they may have the same names.
+  set -- "${place:-$run/work${subfolder:+/$subfolder}}" $launcher
+  if [ -n "$container" ]; then
+    set -- "$@" sh -c "$engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"} --pwd "$1" "$container"
   fi
-  [ -z "$container" ] || contain "$container" "$@"
-  exec $launcher "$@"
+  . "$run/data" # sets your variables, and adds your command to "$@"
+  environment
+  cd "$1" || fail "there is no folder $1"
+  shift
+  command -v python > /dev/null 2>&1 || case $1,${2-} in
+    python,*) shift && set -- python3 "$@" ;;
+    srun,python) shift 2 && set -- srun python3 "$@" ;;
+  esac
+  exec "$@"
 }
 
 apart() { # apart COMMAND…: in a session of its own, so that all of it can be signalled
@@ -81,12 +83,14 @@ later() { # later SECONDS COMMAND; ends with: kill -KILL "-$timer"
 beat() { # shows every sixth of the lease that this start is alive; ends it when it was fenced off, or cannot tell
   timer= now=a next=b
   trap '[ -z "$timer" ] || kill -KILL "-$timer"; exit' TERM
+  later $((lease / 2)) "kill -KILL -$child" # from the start, and never without one: the disk may hang at any time
   while :; do
     sleep $((lease / 6)) &
     wait $!
     mv -f "beat.$k.$now" "beat.$k.$next" 2> /dev/null || [ -e "beat.$k.$next" ] || break
-    [ -z "$timer" ] || kill -KILL "-$timer" 2> /dev/null
+    before=$timer
     later $((lease / 2)) "kill -KILL -$child"
+    kill -KILL "-$before" 2> /dev/null
     swap=$now now=$next next=$swap
   done
   kill -KILL "-$child" 2> /dev/null
@@ -102,7 +106,7 @@ fence() { # fence K: from now on start K is over, wherever it runs; waits until 
   done
 }
 out_of_memory() { # whether the kernel killed something of this job for want of memory
-  [ -n "${SLURM_JOB_ID-}" ] || return 1
+  [ "$kind" = slurm ] || return 1
   while IFS=: read -r _number kinds path; do
     case ,$kinds, in
       *,memory,*) counts=/sys/fs/cgroup/memory$path/memory.oom_control ;;
@@ -115,7 +119,11 @@ out_of_memory() { # whether the kernel killed something of this job for want of 
   done < /proc/self/cgroup
   return 1
 }
-finish() { # finish STATUS CAUSE: how the run ended, for good
+finish() { # finish STATUS CAUSE: how the run ended, for good unless its site stopped it and it may be started again
+  if [ "$2" = stopped ] && [ "$restarts" -ge "$k" ]; then
+    put "end.$k" "$1" > /dev/null
+    exit "$1"
+  fi
   signal=0
   [ "$1" -le 128 ] || signal=$(($1 - 128))
   put exit.json "{\"code\":$1,\"signal\":$signal,\"cause\":\"$2\",\"started\":$began,\"ended\":$(date +%s),\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
@@ -126,15 +134,19 @@ finish() { # finish STATUS CAUSE: how the run ended, for good
 outside() { # outside NONCE: the gate, then your command, then how it ended
   mask=$(umask)
   umask 077
+  stopped=
+  trap 'stopped=early' TERM
   cd "$run" || exit 75
-  job=${SLURM_JOB_ID:-$$}
+  job=$$
+  [ "$kind" != slurm ] || job=$SLURM_JOB_ID
   born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
   read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
   me=$1.$job.${SLURM_RESTART_COUNT:-0}.$(uname -n).$$.${born:-0}.${boot:-0}
   began=$(date +%s)
 
   # The gate: of all submissions one wins, and each of its starts is counted.
-  [ "$(put winner "$1.$job")" = "$1.$job" ] || exit 0
+  owner=$(put winner "$1.$job") || exit 75
+  [ "$owner" = "$1.$job" ] || exit 0
   k=1
   while :; do
     if [ "$k" -gt $((restarts + 1)) ] || stands exit.json > /dev/null; then exit 0; fi
@@ -144,10 +156,9 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
   done
   if [ "$k" -gt 1 ] && ! stands "end.$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if stands exit.json > /dev/null; then exit 0; fi
-  if [ -e cancel ]; then finish 143 cancelled; fi
 
-  stopped= child= timer= alarm= beats=
-  trap 'pass_on TERM; note; [ -n "${SLURM_JOB_ID-}" ] || later 10 "kill -KILL -$child"' TERM
+  child= timer= alarm= beats=
+  trap 'pass_on TERM; note; [ "$kind" = slurm ] || later 10 "kill -KILL -$child"' TERM
   trap 'pass_on INT; note' INT
   trap 'pass_on USR1' USR1
   trap 'pass_on USR2' USR2
@@ -156,14 +167,22 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
     : > "beat.$k.a"
     if stands "fenced.$k" > /dev/null; then exit 0; fi
   fi
+  if [ -n "$stopped" ] || [ -e cancel ]; then # before anything of yours was started
+    stopped=
+    note
+    finish 143 "$stopped"
+  fi
   began=$(date +%s)
   export YURT_RESTARTS=$((k - 1))
   (umask "$mask" && apart "$(command -v bash || command -v sh)" "$run/job.sh" inside) < /dev/null &
   child=$!
   [ -z "$stopped" ] || pass_on TERM
-  if [ -z "${SLURM_JOB_ID-}" ]; then
+  if [ "$kind" != slurm ]; then
     echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
-    if [ -n "$limit" ]; then later "$limit" "kill -ALRM $$" && alarm=$timer; fi
+    if [ -n "$limit" ]; then # if this script is gone by then, its number may be another's
+      later "$limit" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
+      alarm=$timer
+    fi
   fi
   if [ "$restarts" -gt 0 ]; then
     beat &
@@ -188,15 +207,11 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
     cause=$stopped
     ! out_of_memory || cause=out_of_memory
   fi
-  if [ "$cause" = stopped ] && [ "$restarts" -ge "$k" ]; then
-    put "end.$k" "$status" > /dev/null # the site took its node away: there may be another start
-    exit "$status"
-  fi
   finish "$status" "$cause"
 }
 
 case ${1-} in
-  '') exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
+  '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
   inside) inside ;;
   *) outside "$1" ;;
 esac

@@ -17,6 +17,42 @@ from yurt.model.run import Run
 LEASE = 60
 """Seconds in which a start must have shown that it is alive, where another may follow it."""
 
+SHELLS_OWN = frozenset(
+    (
+        "BASHOPTS",
+        "BASHPID",
+        "BASH_ALIASES",
+        "BASH_ARGC",
+        "BASH_ARGV",
+        "BASH_CMDS",
+        "BASH_COMMAND",
+        "BASH_LINENO",
+        "BASH_SOURCE",
+        "BASH_SUBSHELL",
+        "BASH_VERSINFO",
+        "DIRSTACK",
+        "EPOCHREALTIME",
+        "EPOCHSECONDS",
+        "EUID",
+        "FUNCNAME",
+        "GROUPS",
+        "HISTCMD",
+        "LINENO",
+        "OLDPWD",
+        "OPTIND",
+        "PPID",
+        "PWD",
+        "RANDOM",
+        "SECONDS",
+        "SHELLOPTS",
+        "SHLVL",
+        "SRANDOM",
+        "UID",
+        "_",
+    )
+)
+"""Variables that do not keep the value one gives them."""
+
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """How the environment of a command is made, in this order."""
@@ -55,6 +91,7 @@ def job(
         f"# Submitted as: {_one_line(submitted_as)}",
         "# By hand, in this terminal, without touching the run's record: sh job.sh",
         "",
+        f"kind={quote(run.kind)}",
         f"run={quote(run.folder)}",
         f"code={quote(code)}",
         f"subfolder={quote(run.subfolder)}",
@@ -93,9 +130,10 @@ def _environment(setup: Setup) -> list[str]:
 
 def data(arguments: Sequence[bytes], variables: Mapping[str, bytes]) -> bytes:
     """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
+    # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
     lines += [b"export " + name.encode() + b"=" + quote_bytes(value) for name, value in variables.items()]
-    lines.append(b"set -- " + b" ".join(quote_bytes(word) for word in arguments))
+    lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in arguments))
     return b"\n".join(lines) + b"\n"
 
 
@@ -123,6 +161,12 @@ def gate() -> str:
 @cache
 def runner() -> str:
     return _text("runner.sh")
+
+
+@cache
+def closer() -> str:
+    """The function that closes the gate of a run; needs those of `gate`."""
+    return gate() + _text("close.sh")
 
 
 @cache

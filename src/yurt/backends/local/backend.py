@@ -21,14 +21,7 @@ from yurt.model.state import Ending, Sighting
 
 WAITER = Path(waiter.__file__)
 
-CANCEL = """\
-umask 077
-mkdir -p "$1" && cd "$1" || exit 1
-me=cancel.$$
-winner=$(put winner cancelled) || exit 1
-[ "$winner" = cancelled ] || : > cancel
-printf '%s\\n' "$winner"
-"""
+CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
 class LocalBackend(Backend):
@@ -54,7 +47,7 @@ class LocalBackend(Backend):
         return sorted(waiter.tickets(str(self.slots)).values(), key=lambda ticket: bool(ticket["running"]))
 
     def cancel(self, run: Spot) -> str:
-        answer = self.host.run(script.gate() + CANCEL, run.folder)
+        answer = self.host.run(script.closer() + CANCEL, run.folder)
         if answer.code:
             raise refusal(self.host.name, f"run {run.id} could not be cancelled", answer.errors)
         for ticket in self._tickets():
@@ -85,7 +78,13 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
     if ending is None and generation:
         reason = _end_leftovers(folder, generation)
     return Sighting(
-        ending=ending, winner=winner, generation=generation, reason=reason, sure=True, node=os.uname().nodename
+        ending=ending,
+        winner=winner,
+        generation=generation,
+        reason=reason,
+        gone=not folder.is_dir(),
+        sure=True,
+        node=os.uname().nodename,
     )
 
 

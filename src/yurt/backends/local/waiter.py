@@ -80,7 +80,7 @@ def tickets(folder: str) -> dict[str, Ticket]:
             with open(path) as file:
                 ticket = json.load(file)
             lives = ticket["boot"] == here and born(ticket["pid"]) == ticket["born"]
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             continue
         if lives:
             found[name] = ticket
@@ -121,6 +121,7 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
 
 def main(folder: str, cpus: int, gpus: int, run: str, nonce: str) -> int:
     """Detach, take a ticket, tell the caller, wait, become job.sh."""
+    mask = os.umask(0o077)
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
@@ -148,6 +149,7 @@ def main(folder: str, cpus: int, gpus: int, run: str, nonce: str) -> int:
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
+    os.umask(mask)
     return os.execv("/bin/sh", ["sh", "job.sh", nonce])
 
 

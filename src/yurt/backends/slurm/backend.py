@@ -26,33 +26,40 @@ class SlurmBackend(Backend):
         return plan.options
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
-        rows = "".join(f"{run.id} {run.folder}\n" for run in runs)
+        rows = queries.ask(runs)
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self.accounting else "no"
-        answer = self.host.run(script.gate() + _text("poll.sh"), accounting, days, stdin=rows.encode(), timeout=120)
-        if answer.code == queries.SILENT:
-            raise self._silent(answer.errors)
+        text = script.gate() + _text("poll.sh")
+        answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, again=True)
         if answer.code:
-            raise refusal(self.host.name, "the queue could not be read", answer.errors)
-        return queries.read_poll(answer.text, [run.id for run in runs])
+            raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
+        return queries.read_poll(answer.text, runs)
 
     def cancel(self, run: Spot) -> str:
-        answer = self.host.run(script.gate() + _text("cancel.sh"), run.folder, run.id, timeout=120)
-        if answer.code == queries.SILENT:
-            raise self._silent(answer.errors)
+        answer = self.host.run(script.closer() + _text("cancel.sh"), run.folder, run.id, timeout=120)
         if answer.code:
-            raise refusal(self.host.name, f"run {run.id} could not be cancelled", answer.errors)
+            what = f"run {run.id} could not be cancelled"
+            raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
 
     def failure(self, answer: Answer) -> YurtError:
-        return self._silent(answer.errors) if answer.code == queries.SILENT else super().failure(answer)
+        return self._unfinished(answer) or super().failure(answer)
 
     def not_taken(self, words: str) -> YurtError:
         return refusals.classify(self.host.name, words)
 
-    def _silent(self, words: str) -> UnreachableError:
-        return refusals.silent(self.host.name, words)
+    def _unfinished(self, answer: Answer) -> UnreachableError | None:
+        """The error for a script that did not come to its end; None if it did, and its failure is an answer."""
+        if answer.code == queries.SILENT:
+            return refusals.silent(self.host.name, answer.errors)
+        if answer.code > 128:  # killed by a signal: how far it had come, nobody knows
+            return UnreachableError(
+                f"{self.host.name}: its script was killed there before it had ended",
+                code="answer-lost",
+                hint="repeat the command: it is safe to",
+            )
+        return None
 
 
 @cache

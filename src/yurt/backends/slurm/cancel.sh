@@ -1,10 +1,7 @@
-# Cancels one run, also one that is on its way here; may be repeated. Before it stands gate.sh.
+# Cancels one run, also one that is on its way here; may be repeated. Before it stand gate.sh and close.sh.
 # arguments: RUN-FOLDER RUN. The answer is one line: what stands in `winner`.
-umask 077
-run=$1 id=$2
-me=cancel.$(uname -n).$$
-mkdir -p "$run" && cd "$run" || exit 1
-winner=$(put winner cancelled) || exit 1
-[ "$winner" = cancelled ] || : > cancel
+id=$2
+close_gate "$1"
 timeout 60 scancel -u "$(id -un)" --name="yurt-$id" || exit 7
+[ -n "$winner" ] || exit 1 # the disk is full, or worse: said above. What was in the queue is gone all the same.
 printf '%s\n' "$winner"

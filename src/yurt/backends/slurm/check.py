@@ -14,11 +14,11 @@ FULL_MB = 2
 def faults(asked: Asked, facts: Facts, folder: str) -> list[str]:
     """What cannot work, a sentence each with the nearest value that can."""
     found = []
-    name = asked.partition or facts.default_partition
-    partition = facts.partition(name)
-    if asked.partition and partition is None and facts.partitions:
-        names = [each.name for each in facts.partitions]
-        found.append(f"there is no partition '{asked.partition}'{_near(asked.partition, names)}")
+    partition = facts.partition(asked.partition or facts.default_partition)
+    names = [each.name for each in facts.partitions]
+    for wanted in (asked.partition or "").split(",") if names else ():  # Slurm takes several, and chooses
+        if wanted and wanted not in names:
+            found.append(f"there is no partition '{wanted}'{_near(wanted, names)}")
     if asked.account and facts.accounts and asked.account not in (names := [each.name for each in facts.accounts]):
         found.append(f"you have no account '{asked.account}'{_near(asked.account, names)}")
     if asked.qos and facts.qos and asked.qos not in (names := _allowed_qos(asked, facts)):

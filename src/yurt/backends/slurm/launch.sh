@@ -3,7 +3,8 @@ look() { # whether a job of this run is in the queue; exits if the queue cannot 
   for job in $found; do echo "live $job" && exit 0; done
 }
 launch() { # launch [OPTION OF SBATCH]...
-  job=$(sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
+  for each in out.log err.log; do : >> "$each"; done # made here, for the user's eyes only
+  job=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
   job=${job%%;*}
   echo "$job" >> jobs
   echo "submitted $job"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
 from yurt.backends.slurm import states
 from yurt.model import layout
+from yurt.model.run import Spot
 from yurt.model.state import Ending, Sighting
 
 SILENT = 7
@@ -17,38 +18,63 @@ RANK = {"running": 3, "starting": 2, "unknown": 1}
 """Of several jobs of one run the most advanced tells how it stands."""
 
 
-def read_poll(text: str, runs: Iterable[str]) -> dict[str, Sighting]:
-    """What a look found of each run; a run it says nothing of was not found anywhere."""
+def ask(spots: Sequence[Spot]) -> str:
+    """What poll.sh reads: ids, and before them the folder they are in."""
+    lines: list[str] = []
+    last = ""
+    for spot in spots:
+        folder = spot.folder.rpartition("/")[0]
+        if folder != last:
+            lines.append(f"= {folder}")
+            last = folder
+        lines.append(spot.id)
+    return "\n".join(lines) + "\n"
+
+
+def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
+    """What a look found of each run. One that the queue has as it had it before is left out: nothing is new."""
     sections: dict[str, list[str]] = {}
     name = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("= "):
             name = line[2:]
             sections[name] = []
         elif line and name:
             sections[name].append(line)
-    queue: dict[str, list[list[str]]] = {}
-    for line in sections.get("queue", []):
-        fields = line.split("|", 5)
-        if len(fields) == 6 and (run := layout.run_of(fields[5])):
-            queue.setdefault(run, []).append(fields)
+    queue = _by_run(sections.get("queue", []))
     folders = {line.split("|", 1)[0]: line.split("|", 4) for line in sections.get("folders", [])}
-    records: dict[str, list[list[str]]] = {}
-    for line in sections.get("records", []):
-        fields = line.split("|", 5)
-        if len(fields) == 6 and (run := layout.run_of(fields[5])):
-            records.setdefault(run, []).append(fields)
+    records = _by_run(sections.get("records", []))
     known = "silent" not in sections
-    return {run: _sighting(queue.get(run, []), folders.get(run), records.get(run, []), known) for run in runs}
+    found: dict[str, Sighting] = {}
+    for spot in spots:
+        rows = queue.get(spot.id, [])
+        if spot.mark and len(rows) == 1 and rows[0] == spot.mark and spot.id not in folders:
+            continue
+        split = [row.split("|") for row in rows]
+        kept = [row.split("|") for row in records.get(spot.id, [])]
+        seen = _sighting(split, folders.get(spot.id), kept, known)
+        found[spot.id] = msgspec.structs.replace(seen, mark=rows[0]) if len(rows) == 1 else seen
+    return found
+
+
+def _by_run(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Rows by the run in their last column, which is left out."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        parts = line.split("|", 5)
+        run = layout.run_of(parts[-1]) if len(parts) == 6 else ""
+        if run:
+            found.setdefault(run, []).append(line[: -len(parts[5]) - 1])
+    return found
 
 
 def _sighting(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
 ) -> Sighting:
     _id, winner, generation, stopped, ending = folder if folder is not None and len(folder) == 5 else [""] * 5
-    winner = "" if winner == "gone" else winner
     found = Sighting(
-        winner=winner,
+        winner="" if winner == "gone" else winner,
+        gone=winner == "gone",
         generation=int(generation) if generation.isdigit() else 0,
         stopped=stopped,
         ending=read_ending(ending),

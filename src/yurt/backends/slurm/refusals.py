@@ -15,17 +15,17 @@ SILENT = re.compile(
 )
 """The controller did not answer, or not in time: the job may be there all the same."""
 
-NO_ROOM = re.compile(r"MaxSubmitJob|job submit limit|submit limit|too many jobs", re.IGNORECASE)
-SIZE = re.compile(r"(Max(Wall|CPU|Node|GRES|TRES|Mem)\w*Limit)", re.IGNORECASE)
+NO_ROOM = re.compile(r"SubmitJob|submit limit|too many jobs", re.IGNORECASE)
 
 
 def classify(name: str, words: str) -> YurtError:
     """The error for what sbatch said on a site."""
     lines = [re.sub(r"^sbatch: (error: )?", "", line).strip() for line in words.splitlines() if line.strip()]
+    # The last line is the same for every limit; where there are others, they say which it was.
     said = "; ".join(line for line in lines if not line.startswith("Batch job submission failed")) or "; ".join(lines)
     if SILENT.search(words) or not words.strip():
         return silent(name, words)
-    if NO_ROOM.search(words) and not SIZE.search(words):
+    if NO_ROOM.search(said):
         return RefusedError(
             f"{name}: you have as many jobs there as you may have",
             code="submit-limit",

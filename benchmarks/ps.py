@@ -1,0 +1,90 @@
+"""What `yurt ps` costs with 10,000 runs in the index and 2,000 of them in alpha's queue, beside a bare `ssh squeue`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from benchmarks.instructions import instructions
+from benchmarks.side_by_side import YURT, Bench, alpha, middle
+
+RUNS, QUEUED, TURNS = 10_000, 2_000, 9
+BUDGET, MEMORY, CACHED = 3, 100, 8
+
+LOOP = """\
+while read -r name; do sbatch --hold --parsable --job-name=$name --output=/dev/null --wrap=true > /dev/null; done
+"""
+
+
+def fill(bench: Bench) -> None:
+    """Runs as they would be after months of work: most have ended, the newest wait in the queue."""
+    from yurt.model import ids
+    from yurt.model.run import Chosen, Code, Run, Status
+    from yurt.store import Store
+
+    now = time.time()
+    names = []
+    with Store(f"{bench.home}/data/yurt.db") as store:
+        for number in range(RUNS):
+            run_id = ids.make(now - RUNS + number, number * 7919)
+            run = Run(
+                id=run_id,
+                context="alpha",
+                kind="slurm",
+                project="bench-0000",
+                source="/home/me/bench",
+                created=now - RUNS + number,
+                command=["train.py", "--lr", "0.1", "--seed", str(number)],
+                folder=f"/lustre/scratch/alice/yurt/projects/bench-0000/runs/{run_id}",
+                params={"lr": 0.1, "seed": number},
+                code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
+                settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
+            )
+            waits = number >= RUNS - QUEUED
+            state = Status(state="held", job=str(number), submitted=now - 500) if waits else Status(state="completed")
+            store.add(run, state)
+            if waits:
+                names.append(f"yurt-{run_id}")
+    subprocess.run([*bench.ssh, "alice@alpha", LOOP], input="\n".join(names) + "\n", text=True, check=True)
+
+
+def main() -> int:
+    if os.geteuid() != 0:
+        print("ps: left out, it needs the lab and the lab needs root")
+        return 0
+    with alpha() as bench:
+        fill(bench)
+        own = f"{bench.home}/own"
+        bench.call([*bench.ssh, "-M", "-N", "-f", "-S", own, "alice@alpha"])
+        squeue = [*bench.ssh, "-S", own, "alice@alpha", "squeue"]
+        shown = bench.call(squeue).count("\n")
+        assert shown > QUEUED, f"only {shown} jobs in the queue"
+        ps = [YURT, "ps", "--context", "alpha"]
+        bench.call(ps)
+        bare, ours = [], []
+        for _turn in range(TURNS):
+            bare.append(bench.seconds(squeue))
+            ours.append(bench.seconds(ps))
+        assert '"held"' in bench.call([*ps, "--json"])
+        peak = int(bench.call([sys.executable, "-c", PEAK, *ps]))
+        os.environ |= {"YURT_DATA_HOME": f"{bench.home}/data", "YURT_CONFIG_HOME": f"{bench.home}/config"}
+        unit = instructions([sys.executable, "-c", "pass"])
+        cached = instructions([YURT, "ps", "--cached", "--json"]) / unit
+        subprocess.run([*bench.ssh, "-S", own, "-O", "exit", "alice@alpha"], capture_output=True, check=False)
+    print(f"\n{'ps, 10,000 runs, 2,000 in the queue':38} {'figure':>9} {'budget':>7}")
+    print(f"{'yurt ps, of a multiplexed ssh squeue':38} {middle(ours) / middle(bare):9.2f} {BUDGET:7}")
+    print(f"{'its peak memory, MiB':38} {peak / 1024:9.0f} {MEMORY:7}")
+    print(f"{'ps --cached --json, of python -c pass':38} {cached:9.2f} {CACHED:7}")
+    return 0
+
+
+PEAK = """\
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""What the benches over ssh share: a lab of their own, a project of 2,000 files, whole commands timed in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+YURT = str(Path(sys.executable).parent / "yurt")
+
+
+class Bench:
+    """A lab with alpha up, and the environment in which yurt knows it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+            "YURT_CONFIG_HOME": f"{home}/config",
+            "YURT_DATA_HOME": f"{home}/data",
+            "YURT_RUNTIME_DIR": f"{home}/r",
+        }
+        self.ssh: list[str] = []
+
+    def seconds(
+        self, argv: Sequence[str], *, folder: Path | None = None, more: Mapping[str, str] | None = None
+    ) -> float:
+        """How long one command takes, from start to end."""
+        started = time.perf_counter()
+        self.call(argv, folder=folder, more=more)
+        return time.perf_counter() - started
+
+    def call(self, argv: Sequence[str], *, folder: Path | None = None, more: Mapping[str, str] | None = None) -> str:
+        done = subprocess.run(
+            argv,
+            cwd=folder or self.home,
+            env={**self.environment, **(more or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(argv)}: {done.stdout[-500:]} {done.stderr[-500:]}")
+        return done.stdout
+
+
+@contextlib.contextmanager
+def alpha() -> Iterator[Bench]:
+    """A bench with alpha up and its facts known."""
+    with tempfile.TemporaryDirectory(prefix="yb-") as folder:
+        bench = Bench(Path(folder))
+        bench.call([YURT, "lab", "up", "alpha"])
+        try:
+            config = bench.home / "data" / "lab" / "default" / "client" / "ssh_config"
+            bench.ssh = ["ssh", "-F", str(config)]
+            bench.call([YURT, "context", "probe", "alpha"])
+            yield bench
+        finally:
+            subprocess.run([YURT, "login", "--close", "alpha"], env=bench.environment, capture_output=True, check=False)
+            bench.call([YURT, "lab", "down", "--wipe"])
+
+
+def project(folder: Path, files: int = 2000, size: int = 10_240) -> Path:
+    """A git repository of so many files; a quarter of them cannot be compressed."""
+    chance = random.Random(4)
+    for number in range(files):
+        target = folder / f"d{number % 40}" / f"f{number}.py"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        line = f"value_{number} = {chance.random()}\n"
+        target.write_bytes(
+            chance.randbytes(size) if number % 4 == 0 else (line * (size // len(line) + 1)).encode()[:size]
+        )
+    git = ["git", "-c", "user.email=bench@example.com", "-c", "user.name=bench"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "bench"]):
+        subprocess.run([*git, *words], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def middle(times: Sequence[float]) -> float:
+    return statistics.median(times)

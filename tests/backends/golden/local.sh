@@ -1,0 +1,23 @@
+#!/bin/sh
+# yurt run 1nfjkdg-9k3rq on local: train.py --lr 0.1
+# Submitted as: sh job.sh NONCE
+# By hand, in this terminal, without touching the run's record: sh job.sh
+
+kind=local
+run=/home/me/data/projects/proj-0000/runs/1nfjkdg-9k3rq
+code=/home/me/data/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7
+subfolder=''
+place=''
+copy=
+launcher=
+container=''
+gpus=
+limit=120 # seconds
+restarts=0 # how often it may be started again
+lease=60 # seconds
+
+environment() { # as your context and your flags have it
+  :
+}
+
+# From here on every run's script is the same.

@@ -1,0 +1,28 @@
+#!/bin/sh
+# yurt run 1nfjkdg-9k3rq on big: train.py --lr 0.1 --fast true --l '[1,"b"]'
+# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --cpus-per-task=4 --mem=4096M --gres=gpu:a100:2 --no-requeue job.sh NONCE
+# By hand, in this terminal, without touching the run's record: sh job.sh
+
+kind=slurm
+run=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq
+code=/scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7
+subfolder=''
+place=''
+copy=
+launcher=
+container=''
+gpus=2
+limit=3600 # seconds
+restarts=0 # how often it may be started again
+lease=60 # seconds
+
+environment() { # as your context and your flags have it
+  load_modules /opt/lmod
+  module load python/3.11 || fail 'module load python/3.11 failed'
+  module load 'it'"'"'s odd' || fail 'module load it'"'"'s odd failed'
+  source ~/setup.sh
+  ulimit -c 0
+  . '/home/alice/venvs/my torch/bin/activate' || fail 'there is no venv /home/alice/venvs/my torch'
+}
+
+# From here on every run's script is the same.

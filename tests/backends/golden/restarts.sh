@@ -1,0 +1,23 @@
+#!/bin/sh
+# yurt run 1nfjkdg-9k3rq on big: train.py
+# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --hold --requeue job.sh NONCE
+# By hand, in this terminal, without touching the run's record: sh job.sh
+
+kind=slurm
+run=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq
+code=''
+subfolder=''
+place=''
+copy=
+launcher=
+container=''
+gpus=
+limit=3600 # seconds
+restarts=3 # how often it may be started again
+lease=30 # seconds
+
+environment() { # as your context and your flags have it
+  :
+}
+
+# From here on every run's script is the same.

@@ -1,0 +1,23 @@
+#!/bin/sh
+# yurt run 1nfjkdg-9k3rq on big: ./mpi '$x'
+# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --ntasks=4 --exclusive --no-requeue job.sh NONCE
+# By hand, in this terminal, without touching the run's record: sh job.sh
+
+kind=slurm
+run=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq
+code=/scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7
+subfolder=''
+place=''
+copy=
+launcher=srun
+container=''
+gpus=
+limit=3600 # seconds
+restarts=0 # how often it may be started again
+lease=60 # seconds
+
+environment() { # as your context and your flags have it
+  :
+}
+
+# From here on every run's script is the same.

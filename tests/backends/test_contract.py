@@ -1,0 +1,165 @@
+"""Every kind of context passes the same suite."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.conftest import end_masters
+from yurt.backends.base import Backend
+from yurt.config import contexts
+from yurt.lab import Lab
+from yurt.model.run import Plan
+from yurt.model.state import settle
+from yurt.testing.runs import (
+    PATIENT,
+    BackendContract,
+    Planner,
+    eventually,
+    follow,
+    look,
+    read,
+    spot,
+    submit,
+    submitted,
+)
+from yurt.verbs import places
+from yurt.verbs.plan import Request
+from yurt.verbs.plan import plan as planning
+
+
+@pytest.fixture(scope="class")
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A user's machine that knows the contexts of the lab, and a project of theirs to stand in."""
+    folder = tmp_path_factory.mktemp("home")
+    runtime = Path(f"/tmp/yb-{os.getpid()}-{abs(hash(str(folder))) % 10**6}")
+    (folder / "my project").mkdir()
+    (folder / "config").mkdir()
+    if request.cls.name != "local":
+        lab: Lab = request.getfixturevalue("lab")
+        shutil.copy(lab.instance.client.parents[3] / "config" / "contexts.yaml", folder / "config")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YURT_CONFIG_HOME", str(folder / "config"))
+        patch.setenv("YURT_DATA_HOME", str(folder / "data"))
+        patch.setenv("YURT_RUNTIME_DIR", str(runtime))
+        patch.chdir(folder / "my project")
+        yield folder
+    if runtime.exists():
+        end_masters(runtime)
+
+
+@pytest.fixture(scope="class")
+def backend(request: pytest.FixtureRequest, home: Path) -> Backend:
+    return places.named_backend(request.cls.name)
+
+
+@pytest.fixture(scope="class")
+def plan(request: pytest.FixtureRequest, home: Path) -> Planner:
+    def made(*words: str, **more: Any) -> Plan:
+        return planning(contexts.named(request.cls.name), Request(words=words, **{"snapshot": False, **more})).plan
+
+    return made
+
+
+class TestLocal(BackendContract):
+    name = "local"
+
+
+class Cluster(BackendContract):
+    def test_a_duplicate_job_changes_nothing(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        """As after an sbatch whose answer was lost: another job of the same run, while the first one runs."""
+        made = plan("sh", "-c", PATIENT)
+        clean.append(made)
+        first = submit(backend, made).job
+        eventually(lambda: read(backend, made, "out.log") == "begun\n")
+        script = 'cd "$1" && shift && sbatch --parsable "$@" job.sh other'
+        second = backend.host.run(script, made.run.folder, *made.options).text.strip()
+        assert second != first
+        eventually(lambda: backend.host.run('squeue -h -j "$1" -o %T', second).text.strip() in ("", "COMPLETED"))
+        seen = look(backend, made)
+        assert (seen.live, seen.job) == ("running", first)
+        backend.host.run(': > "$1/go"', made.run.folder)
+        status = follow(backend, made)
+        assert (status.state, status.job) == ("completed", first)
+        assert read(backend, made, "out.log") == "begun\n" and read(backend, made, "gen.2") == ""
+
+    def test_ended_by_hand_on_the_cluster(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        waits, runs = plan("true", hold=True), plan("sh", "-c", "echo begun; sleep 300")
+        clean += [waits, runs]
+        jobs = [submit(backend, each).job for each in (waits, runs)]
+        eventually(lambda: read(backend, runs, "out.log"))
+        seen = look(backend, waits)
+        assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
+        assert seen.reason == "held by you: scontrol release lets it go"
+        backend.host.run('scancel "$@"', *jobs)
+        assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
+        status = follow(backend, runs)
+        assert status.state == "cancelled"
+        assert status.reason == "its site told it to stop: preempted, or cancelled there by hand"
+
+    def test_tasks_are_started_by_srun(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("sh", "-c", 'echo "$SLURM_PROCID"; exit "$SLURM_PROCID"', flags={"ntasks": 3})
+        clean.append(made)
+        submit(backend, made)
+        status = follow(backend, made)
+        assert sorted(read(backend, made, "out.log").split()) == ["0", "1", "2"]
+        assert (status.state, status.exit_code) == ("failed", 2)
+
+    def test_a_name_that_a_person_chose_is_not_ours(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        """Jobs whose names hold what squeue's columns are cut at, or look like ours, are not taken for runs."""
+        made = plan("true", hold=True)
+        clean.append(made)
+        mine = submit(backend, made).job
+        names = [f"yurt-{made.run.id}|RUNNING", f"x|yurt-{made.run.id}", "yurt-", f"a\tyurt-{made.run.id}"]
+        script = (
+            'cd "$1" && shift && for name in "$@"; do sbatch --parsable -H -J "$name" -o /dev/null --wrap true; done'
+        )
+        others = backend.host.run(script, made.run.folder, *names).text.split()
+        assert len(others) == len(names)
+        try:
+            seen = look(backend, made)
+            assert (seen.job, seen.live) == (mine, "held")
+            backend.cancel(spot(made))
+            left = backend.host.run("squeue -h -u alice -o %i").text.split()
+            assert set(others) <= set(left) and mine not in left
+        finally:
+            backend.host.run('scancel "$@"', *others)
+
+
+@pytest.mark.lab
+class TestAlpha(Cluster):
+    name = "alpha"
+
+    def test_more_memory_than_it_asked_for(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("python3", "-c", "x = b'x' * (1 << 29)", flags={"resources": {"mem": "100M"}})
+        clean.append(made)
+        submit(backend, made)
+        status = follow(backend, made)
+        assert (status.state, status.reason) == ("out_of_memory", "it used more memory than it had asked for")
+
+    @pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="Slurm takes its time to requeue: YURT_SLOW=1")
+    def test_started_again_after_a_requeue(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        command = 'echo "start $YURT_RESTARTS"; [ "$YURT_RESTARTS" = 1 ] || sleep 300'
+        made = plan("sh", "-c", command, restarts=1, lease=6)
+        clean.append(made)
+        job = submit(backend, made).job
+        eventually(lambda: read(backend, made, "out.log"))
+        assert backend.host.run('scontrol requeue "$1"', job).code == 0
+        before = settle(submitted(), look(backend, made), time.time())
+        assert before.state in ("requeued", "running")
+        status = follow(backend, made)
+        assert (status.state, status.restarts, status.job) == ("completed", 1, job)
+        assert read(backend, made, "out.log") == "start 0\nstart 1\n"
+
+
+@pytest.mark.lab
+class TestBeta(Cluster):
+    name = "beta"
+
+    test_over_its_time_limit = None  # type: ignore[assignment]  # alpha shows it; another minute tells no more

@@ -1,0 +1,469 @@
+"""Slurm's own words, read and written: rows of its queue and records, its complaints, its options, its limits.
+
+Rows and complaints were copied from the lab's clusters (Slurm 22.05).
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yurt.backends.slurm import check, options, queries, refusals, states
+from yurt.errors import RefusedError, UnreachableError
+from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
+from yurt.model.run import Asked, Spot
+from yurt.model.state import Ending, Sighting
+
+QUEUE = """\
+67|CANCELLED|Priority|2026-11-15T06:38:10||yurt-cancel
+59|COMPLETED|None|2026-11-15T06:38:09|n1|yurt-fine
+57|FAILED|NonZeroExitCode|2026-11-15T06:38:09|n1|yurt-a b
+61|PENDING|BeginTime|2026-11-15T07:38:08||yurt-begin
+68|PENDING|Priority|N/A||yurt-qos
+64|PENDING|Resources|2026-11-15T07:38:09||yurt-big
+60|PENDING|DependencyNeverSatisfied|N/A||yurt-never
+69_[1-3]|PENDING|JobHeldUser|N/A||yurt-array
+56|PENDING|JobHeldUser|N/A||yurt-run2|x
+70|PENDING|launch failed requeued held|2026-11-15T07:38:09||yurt-launch
+71|PENDING|ReqNodeNotAvail, UnavailableNodes:n[1-2]|N/A||yurt-down
+55|RUNNING|None|2026-11-15T06:38:09|n1|yurt-run1
+62|RUNNING|None|2026-11-15T06:38:09|n[2-3]|yurt-two
+72|COMPLETING|None|2026-11-15T06:38:09|n1|yurt-completing
+73|SOME_NEW_WORD|None|2026-11-15T06:38:09|n1|yurt-later"""
+
+RECORDS = """\
+44|COMPLETED|2026-11-15T06:27:50|2026-11-15T06:27:50|n1|yurt-fine
+46|CANCELLED by 61001|2026-11-15T06:27:52|2026-11-15T06:27:52|n1|yurt-by-hand
+53|OUT_OF_MEMORY|2026-11-15T06:27:56|2026-11-15T06:27:56|n1|yurt-memory
+55|RUNNING|2026-11-15T06:38:09|Unknown|n1|yurt-run1
+64|PENDING|Unknown|Unknown|None assigned|yurt-big
+67|CANCELLED by 61001|2026-11-15T06:38:10|2026-11-15T06:38:10|None assigned|yurt-cancel
+80|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-pipe|d
+81|NODE_FAIL|2026-11-15T06:38:09|2026-11-15T06:39:10|n1|yurt-node"""
+
+AT = 1794724689.0
+"""2026-11-15T06:38:09 UTC."""
+
+
+def poll(*, queue: str = QUEUE, folders: str = "", records: str | None = RECORDS) -> str:
+    last = "= silent" if records is None else f"= records\n{records}"
+    return f"= queue\n{queue}\n= folders\n{folders}\n{last}\n"
+
+
+def looked(text: str, *runs: str) -> dict[str, Sighting]:
+    return queries.read_poll(text, [Spot(run, f"/runs/{run}", 0) for run in runs])
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("begin", ("queued", "PENDING (BeginTime)", "it is not to start before a set time", "61", "", None)),
+        ("qos", ("queued", "PENDING (Priority)", "other jobs are ahead of it", "68", "", None)),
+        ("big", ("queued", "PENDING (Resources)", "it waits for nodes to become free", "64", "", None)),
+        ("array", ("held", "PENDING (JobHeldUser)", "held by you: scontrol release lets it go", "69_[1-3]", "", None)),
+        ("run2|x", ("held", "PENDING (JobHeldUser)", "held by you: scontrol release lets it go", "56", "", None)),
+        (
+            "never",
+            (
+                "queued",
+                "PENDING (DependencyNeverSatisfied)",
+                "the job it waits for ended in a way that never lets it start",
+                "60",
+                "",
+                None,
+            ),
+        ),
+        (
+            "launch",
+            (
+                "held",
+                "PENDING (launch failed requeued held)",
+                "held: it could not be launched on its node",
+                "70",
+                "",
+                None,
+            ),
+        ),
+        (
+            "down",
+            (
+                "queued",
+                "PENDING (ReqNodeNotAvail, UnavailableNodes:n[1-2])",
+                "a node it needs is down, drained or reserved",
+                "71",
+                "",
+                None,
+            ),
+        ),
+        ("run1", ("running", "RUNNING", "", "55", "n1", AT)),
+        ("two", ("running", "RUNNING", "", "62", "n[2-3]", AT)),
+        ("completing", ("running", "COMPLETING", "", "72", "n1", AT)),
+        ("later", ("unknown", "SOME_NEW_WORD", "Slurm says: SOME_NEW_WORD", "73", "n1", AT)),
+    ],
+)
+def test_a_row_of_the_queue(run: str, said: tuple[object, ...]) -> None:
+    seen = looked(poll(), run)[run]
+    assert (seen.live, seen.native, seen.reason, seen.job, seen.node, seen.started) == said
+    assert seen.record is None
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("cancel", ("cancelled", "CANCELLED", "cancelled on the cluster", "67", "")),
+        ("by-hand", ("cancelled", "CANCELLED", "cancelled on the cluster", "46", "n1")),
+        ("fine", ("completed", "COMPLETED", "", "44", "n1")),
+        ("a b", ("failed", "FAILED", "its job failed and left no ending of its own", "57", "n1")),
+        ("pipe|d", ("failed", "FAILED", "its job failed and left no ending of its own", "80", "n1")),
+        ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than it had asked for", "53", "n1")),
+        ("node", ("node_failed", "NODE_FAIL", "its node failed", "81", "n1")),
+        ("nowhere", (None, "", "", "", "")),
+    ],
+)
+def test_a_job_that_is_over(run: str, said: tuple[object, ...]) -> None:
+    seen = looked(poll(), run)[run]
+    assert (seen.record, seen.native, seen.reason, seen.job, seen.node) == said
+    assert seen.live is None and seen.records_known and not seen.gone
+
+
+def test_times_of_records_are_kept_if_it_passed_its_gate() -> None:
+    records = "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
+    passed = looked(poll(folders="r|abc.7|1||", records=records), "r")["r"]
+    assert (passed.started, passed.ended, passed.winner, passed.generation) == (AT, AT + 1, "abc.7", 1)
+    never = looked(poll(folders="r||0||", records=records), "r")["r"]
+    assert (never.started, never.ended, never.generation) == (None, AT + 1, 0)
+
+
+def test_of_several_jobs_the_most_advanced_tells() -> None:
+    queue = (
+        "5|PENDING|Priority|N/A||yurt-r\n6|RUNNING|None|2026-11-15T06:38:09|n1|yurt-r\n7|COMPLETED|None|N/A|n1|yurt-r"
+    )
+    seen = looked(poll(queue=queue), "r")["r"]
+    assert (seen.live, seen.job) == ("running", "6")
+
+
+def test_a_duplicate_that_stopped_at_the_gate_says_nothing() -> None:
+    records = (
+        "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r\n"
+        "8|COMPLETED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
+    )
+    seen = looked(poll(folders="r|abc.7|1||", records=records), "r")["r"]
+    assert (seen.record, seen.job) == ("failed", "7")
+    other = looked(poll(folders="r|abc.9|1||", records=records), "r")["r"]
+    assert other.record is None
+
+
+def test_what_a_job_left_in_its_folder() -> None:
+    ending = '{"code":3,"signal":0,"cause":"","started":1.0,"ended":2.0,"node":"n1","job":"7","restarts":0}'
+    text = poll(folders=f'a|abc.7|2|timeout|{ending}\nb|gone|||\nc|cancelled|0||\nd|abc.8|1||{{"code":')
+    seen = looked(text, "a", "b", "c", "d")
+    assert (seen["a"].winner, seen["a"].generation, seen["a"].stopped) == ("abc.7", 2, "timeout")
+    assert seen["a"].ending == Ending(code=3, started=1.0, ended=2.0, node="n1", job="7")
+    assert seen["b"].gone and seen["b"].winner == "" and not seen["a"].gone
+    assert seen["c"].winner == "cancelled"
+    assert seen["d"].ending is None, "half a file is none"
+
+
+def test_what_the_queue_has_as_before_is_left_out() -> None:
+    queue = "5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-a\n6|PENDING|Priority|||yurt-b\n7|PENDING|Priority|||yurt-c"
+    first = looked(poll(queue=queue), "a", "b", "c")
+    assert first["a"].mark and first["a"].mark != first["b"].mark
+    spots = [Spot(run, f"/runs/{run}", 0, first[run].mark) for run in "abc"]
+    assert queries.read_poll(poll(queue=queue), spots) == {}
+    later = poll(queue=queue.replace("6|PENDING|Priority", "6|PENDING|Resources").replace("7|PENDING", "8|PENDING"))
+    assert set(queries.read_poll(later, spots)) == {"b", "c"}
+    twice = poll(queue=f"{queue}\n9|PENDING|Priority|||yurt-b", folders="a|abc.5|1||")
+    assert set(queries.read_poll(twice, spots)) == {"a", "b"}
+
+
+def test_records_that_did_not_answer() -> None:
+    seen = looked(poll(records=None), "memory", "run1")
+    assert not seen["memory"].records_known and seen["memory"].record is None
+    assert seen["run1"].live == "running"
+
+
+def test_no_answer_is_no_sighting() -> None:
+    for text in ("", "\n", "= queue\n", "noise\n= queue\n|||\n7|RUNNING\n"):
+        (seen,) = looked(text, "r").values()
+        assert (seen.live, seen.record, seen.ending, seen.winner) == (None, None, None, "")
+
+
+@given(st.text(max_size=200), st.sampled_from(["queue", "folders", "records"]))
+def test_whatever_a_site_says_is_read(noise: str, section: str) -> None:
+    text = f"= queue\n7|RUNNING|None|N/A|n1|yurt-r\n= {section}\n{noise}\n"
+    assert set(looked(text, "r", "q")) == {"r", "q"}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("2026-11-15T06:38:09", AT), ("N/A", None), ("Unknown", None), ("", None), ("2026-11-15", None)],
+)
+def test_times(text: str, seconds: float | None) -> None:
+    assert queries.read_time(text) == seconds
+
+
+def test_words_of_slurm() -> None:
+    assert states.word("CANCELLED by 61001") == "CANCELLED" and states.word("COMPLETED+") == "COMPLETED"
+    assert states.live("WHATEVER", "") == "unknown" and states.ended("WHATEVER") is None
+    assert states.live("", "") == "unknown" and states.ended("") is None
+    assert states.live("SUSPENDED", "None") == "running" and states.live("COMPLETED", "None") is None
+    assert states.in_words("PENDING", "QOSMaxJobsPerUserLimit") == "you run as many jobs as the QOS allows"
+    assert states.in_words("PENDING", "AssocGrpMemLimit") == "your account uses as much as it may"
+    assert states.in_words("PENDING", "Whatever") == "Slurm says: Whatever"
+    assert not set(states.LIVE) & set(states.ENDED)
+
+
+# What sbatch says when it will not.
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            "sbatch: error: invalid partition specified: nosuch\n"
+            "sbatch: error: Batch job submission failed: Invalid partition name specified",
+            "job-refused",
+            "big: Slurm refused the job: invalid partition specified: nosuch",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
+            "job-refused",
+            "big: Slurm refused the job: Invalid account or account/partition combination specified",
+        ),
+        (
+            "sbatch: error: beta: requeue is not allowed on this cluster\n"
+            "sbatch: error: Batch job submission failed: Unspecified error",
+            "job-refused",
+            "big: Slurm refused the job: beta: requeue is not allowed on this cluster",
+        ),
+        (
+            "sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information",
+            "job-refused",
+            "big: Slurm refused the job: unrecognized option '--bogus'; Try \"sbatch --help\" for more information",
+        ),
+        (
+            "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
+            "accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "submit-limit",
+            "big: you have as many jobs there as you may have",
+        ),
+        (
+            "sbatch: error: AssocGrpSubmitJobsLimit\nsbatch: error: Batch job submission failed: Job violates "
+            "accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "submit-limit",
+            "big: you have as many jobs there as you may have",
+        ),
+        (
+            "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job violates "
+            "accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "job-refused",
+            "big: Slurm refused the job: QOSMaxWallDurationPerJobLimit",
+        ),
+        (
+            "sbatch: error: QOSMinGRES\nsbatch: error: Batch job submission failed: Job violates "
+            "accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "job-refused",
+            "big: Slurm refused the job: QOSMinGRES",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+            "slurm-silent",
+            "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
+            "Unable to contact slurm controller (connect failure)",
+        ),
+        (
+            "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+            "slurm-silent",
+            "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
+            "Socket timed out on send/recv operation",
+        ),
+        ("", "slurm-silent", "big: Slurm does not answer there"),
+    ],
+)
+def test_complaints_of_sbatch(words: str, code: str, said: str) -> None:
+    error = refusals.classify("big", words)
+    assert (error.code, error.message) == (code, said)
+    assert isinstance(error, UnreachableError if code == "slurm-silent" else RefusedError)
+
+
+# What sbatch is asked for.
+
+
+def test_options_of_a_run() -> None:
+    asked = Asked(cpus=4, gpus=2, gpu_type="a100", memory_mb=4096, minutes=90, ntasks=2, partition="main", qos="q")
+    more = {"C": "fast", "--exclusive": None, "mem": "8G"}
+    made = options.arguments("r", asked, more, restarts=0, folder="/a b/r")
+    assert made == [
+        "--job-name=yurt-r",
+        "--comment=yurt:r",
+        "--chdir=/a b/r",
+        "--output=out.log",
+        "--error=err.log",
+        "--open-mode=append",
+        "--partition=main",
+        "--qos=q",
+        "--time=90",
+        "--cpus-per-task=4",
+        "--mem=8G",
+        "--gres=gpu:a100:2",
+        "--ntasks=2",
+        "--constraint=fast",
+        "--exclusive",
+        "--no-requeue",
+    ]
+    assert options.arguments("r", Asked(gpus=1), {}, restarts=3, folder="/r")[-2:] == ["--gres=gpu:1", "--requeue"]
+    assert "'--chdir=/a b/r'" in options.as_typed(made)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("#SBATCH --time=10 --mem 1G", {"time": "10", "mem": "1G"}),
+        ("#SBATCH -t10 -c 4 -J name", {"time": "10", "cpus-per-task": "4", "job-name": "name"}),
+        ("#SBATCH --exclusive --hold", {"exclusive": None, "hold": None}),
+        ('#SBATCH --comment="two words" # remark --mem=1', {"comment": "two words"}),
+        ("#SBATCH --comment='not closed", {"comment": "'not"}),
+        ("#SBATCH\t--time=5\r", {"time": "5"}),
+        ("\n# comment\n\n#SBATCH -p a\n#SBATCH -p b", {"partition": "b"}),
+        ("##SBATCH -p a\n #SBATCH -p b\n# SBATCH -p c", {}),
+        ("echo\n#SBATCH -p a", {}),
+        ("#SBATCH -a 1-3", {"array": "1-3"}),
+    ],
+)
+def test_lines_of_a_users_script(lines: str, found: dict[str, str | None]) -> None:
+    assert options.read_script(f"#!/bin/bash -e\n{lines}\n").options == found
+    assert options.read_script(f"#!/bin/bash -e\n{lines}\n").interpreter == ["/bin/bash", "-e"]
+    assert options.read_script(lines).interpreter == []
+
+
+@given(st.text(max_size=300))
+def test_any_script_is_read(text: str) -> None:
+    found = options.read_script(text)
+    assert all(line.startswith("#SBATCH") and "\n" not in line for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"job-name": "x"}, "--job-name is set by yurt itself, which finds the run by it"),
+        ({"o": "x"}, "--output is set by yurt itself, which finds the run by it"),
+        ({"--array": "1-3"}, "--array would make something else of it than one run"),
+        ({"a": "1-3"}, "--array would make something else of it than one run"),
+        ({"wrap": "x"}, "--wrap would make something else of it than one run"),
+        ({"two words": "x"}, "'two words' is no option of sbatch"),
+        ({"Nodes": "1"}, "'Nodes' is no option of sbatch"),
+    ],
+)
+def test_options_that_are_not_the_users(more: dict[str, str | None], said: str) -> None:
+    assert options.faults(more) == [said]
+    assert options.faults({"constraint": "a", "exclusive": None, "C": "b"}) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "several"),
+    [
+        (Asked(), {}, False),
+        (Asked(ntasks=1), {"nodes": "1"}, False),
+        (Asked(ntasks=2), {}, True),
+        (Asked(), {"nodes": "2-4"}, True),
+        (Asked(), {"N": "3"}, True),
+        (Asked(), {"ntasks-per-node": "4"}, True),
+        (Asked(), {"nodes": None, "exclusive": None}, False),
+    ],
+)
+def test_when_srun_is_needed(asked: Asked, more: dict[str, str | None], several: bool) -> None:
+    assert options.several_tasks(asked, more) is several
+
+
+# What a site cannot give.
+
+FACTS = Facts(
+    probed_at=0,
+    user="alice",
+    host="login",
+    partitions=[
+        Partition(
+            name="main",
+            default=True,
+            max_minutes=1440,
+            nodes=[
+                NodeKind(count=2, cpus=8, memory_mb=8000, gpu_type="a100", gpus=2),
+                NodeKind(count=1, cpus=32, memory_mb=64_000),
+            ],
+        ),
+        Partition(name="short", max_minutes=2, nodes=[NodeKind(count=1, cpus=8, memory_mb=8000)]),
+        Partition(name="long", accounts=["rich"], nodes=[NodeKind(count=1, cpus=8, memory_mb=8000)]),
+        Partition(name="broken", up=False),
+    ],
+    accounts=[Account(name="lab", default=True, qos=["normal", "few"]), Account(name="rich", qos=["normal"])],
+    qos=[Qos(name="normal"), Qos(name="few"), Qos(name="admins")],
+    home_refusal="not from /home",
+    variables={"HOME": "/home/alice"},
+    tiers=[
+        Tier(name="scratch", variable="SCRATCH", path="/scratch/alice", free_mb=900),
+        Tier(name="full", variable="F", path="/full", free_mb=1),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "folder", "said"),
+    [
+        (Asked(), "/scratch/alice/yurt", []),
+        (Asked(partition="main", cpus=32, minutes=1440, memory_mb=64_000), "/s", []),
+        (Asked(partition="main,short"), "/s", []),
+        (Asked(partition="mian"), "/s", ["there is no partition 'mian'; did you mean 'main'?"]),
+        (Asked(partition="main,shrot"), "/s", ["there is no partition 'shrot'; did you mean 'short'?"]),
+        (Asked(partition="zzz"), "/s", ["there is no partition 'zzz'; there is main, short, long or broken"]),
+        (Asked(partition="broken"), "/s", ["partition 'broken' is down"]),
+        (Asked(account="lba"), "/s", ["you have no account 'lba'; did you mean 'lab'?"]),
+        (
+            Asked(account="lab", partition="long"),
+            "/s",
+            ["partition 'long' is only for rich, not for account 'lab'"],
+        ),
+        (Asked(account="lab", qos="fwe"), "/s", ["you may not use the QOS 'fwe'; did you mean 'few'?"]),
+        (Asked(account="rich", qos="few"), "/s", ["you may not use the QOS 'few'; there is normal"]),
+        (
+            Asked(minutes=2880),
+            "/s",
+            ["2d is more than partition 'main' allows; at most 1d, or use partition long or broken"],
+        ),
+        (
+            Asked(minutes=3, partition="short"),
+            "/s",
+            ["3m is more than partition 'short' allows; at most 2m, or use partition main, long or broken"],
+        ),
+        (Asked(gpus=1, gpu_type="h100"), "/s", ["there are no GPUs of type 'h100'; did you mean 'a100'?"]),
+        (Asked(gpus=1, partition="short"), "/s", ["partition 'short' has no GPUs; use partition main"]),
+        (Asked(gpus=3), "/s", ["no node of partition 'main' has 3 GPUs; at most 2"]),
+        (Asked(cpus=64), "/s", ["no node of partition 'main' has 64 cores; at most 32"]),
+        (Asked(cpus=16, gpus=1), "/s", ["no node of partition 'main' has 16 cores and the GPUs asked for; at most 8"]),
+        (Asked(memory_mb=65_536), "/s", ["no node of partition 'main' has 64G of memory; at most 64000M"]),
+        (
+            Asked(),
+            "/home/alice/yurt",
+            ["the site takes no jobs from the home folder (not from /home); set storage_dir to /scratch/alice"],
+        ),
+        (Asked(), "/home/alicette", []),
+        (Asked(), "/full/yurt", ["/full, where runs are kept, is full"]),
+        (
+            Asked(partition="mian", account="lba"),
+            "/s",
+            ["there is no partition 'mian'; did you mean 'main'?", "you have no account 'lba'; did you mean 'lab'?"],
+        ),
+    ],
+)
+def test_what_a_site_cannot_give(asked: Asked, folder: str, said: list[str]) -> None:
+    assert check.faults(asked, FACTS, folder) == said
+
+
+def test_a_site_of_which_little_is_known_forbids_nothing() -> None:
+    asked = Asked(
+        partition="x", account="y", qos="z", gpus=9, gpu_type="h100", cpus=1000, memory_mb=10**9, minutes=10**6
+    )
+    assert check.faults(asked, Facts(probed_at=0, user="a", host="h"), "/home/a") == []
+    bare = msgspec.structs.replace(FACTS, partitions=[Partition(name="main", default=True)], accounts=[], qos=[])
+    assert check.faults(msgspec.structs.replace(asked, partition="main", gpu_type=None), bare, "/s") == []

@@ -1,0 +1,105 @@
+"""`python -m tests.campaign`: hundreds of submissions under faults, on a lab of its own; 1 on any violation."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from tests.campaign.campaign import Campaign, Outcome, draw
+from tests.campaign.faults import FAULTS, WORDS
+from tests.campaign.judge import Count, count
+
+COLUMNS = ("runs", "submissions", "refused", "once", "twice", "never", "cancelled", "killed", "again", "stranded")
+
+
+def main() -> int:
+    asked = _arguments()
+    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
+    home.mkdir(exist_ok=True)
+    work = home / f"campaign-{time.strftime('%m%d-%H%M%S')}"
+    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
+    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
+    work.mkdir()
+    from yurt.lab import Lab
+
+    episodes = draw(seed, asked.runs, asked.only)
+    print(f"seed {seed}: {len(episodes)} episodes; the log is {work / 'log'}", flush=True)
+    began = time.monotonic()
+    lab = Lab()
+    lab.up()
+    try:
+        with (work / "log").open("w") as log:
+            outcome = Campaign(lab, work, runtime, writer(log)).run(episodes, patience=asked.patience)
+    finally:
+        if not asked.home:
+            lab.down(wipe=True)
+        shutil.rmtree(runtime, ignore_errors=True)
+    show(outcome)
+    print(f"\n{time.monotonic() - began:.0f} s. To replay: make campaign SEED={seed} RUNS={asked.runs}", end="")
+    print(" ONLY=FAULT for one kind of fault")
+    if outcome.violations:
+        return 1
+    if not asked.home:
+        shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
+    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
+    parser.add_argument("--runs", type=int, default=300, help="about how many runs (300)")
+    parser.add_argument(
+        "--only", action="append", choices=list(FAULTS), default=[], help="only this fault; may be repeated"
+    )
+    parser.add_argument("--home", help="keep the lab here, and leave it up")
+    parser.add_argument("--patience", type=float, default=200, help="seconds for the last runs to end (200)")
+    return parser.parse_args()
+
+
+def writer(file: TextIO) -> Callable[[str], None]:
+    """Lines with the time, from any thread."""
+    lock = threading.Lock()
+
+    def write(text: str) -> None:
+        with lock:
+            file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+            file.flush()
+
+    return write
+
+
+def show(outcome: Outcome) -> None:
+    """The table, by fault, and every violation."""
+    table = count(outcome.cases)
+    total = Count()
+    print(f"{'fault':<36}" + "".join(f"{name:>12}" for name in COLUMNS))
+    for name in FAULTS:
+        if name in table:
+            _row(f"{name}: {WORDS[name]}"[:36], table[name])
+            for column in COLUMNS:
+                setattr(total, column, getattr(total, column) + getattr(table[name], column))
+    _row("all", total)
+    print(
+        "cancelled, killed: never started, by the user's wish, or ended by Slurm past the gate; again: allowed restarts"
+    )
+    if outcome.missed:
+        print(f"{len(outcome.missed)} faults came too late to bite")
+    print("\n".join(["", *outcome.violations, f"{len(outcome.violations)} violations"]))
+
+
+def _row(name: str, row: Count) -> None:
+    print(f"{name:<36}" + "".join(f"{getattr(row, column):>12}" for column in COLUMNS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

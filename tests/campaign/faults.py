@@ -1,0 +1,442 @@
+"""The faults: what is drawn of each, and how it is brought about. A draw is plain values, so that it can be logged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.campaign.site import Site, processes_in
+from yurt.lab.relay import Rules
+
+Draw = dict[str, Any]
+
+LEASE = 6
+"""Seconds; the shortest that job.sh can divide by six."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A kind of fault. `share` is its part of a hundred runs, `each` how many runs one episode has."""
+
+    share: int
+    draw: Callable[[Random], Draw]
+    perform: Callable[[Site, str, Draw], None]
+    each: int = 1
+    clusters: tuple[str, ...] = ("alpha", "beta")
+
+
+def _work(random: Random, longest: float = 1.5) -> Draw:
+    return {"rest": round(random.uniform(0.2, longest), 2), "snapshot": random.random() < 0.25}
+
+
+def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[str]:
+    if draw.get("snapshot"):
+        (site.client.project / "salt").write_text(label)  # other code than last time, so that it travels
+    arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
+    return site.client.start(*arguments)
+
+
+def _reach(site: Site, label: str, process: subprocess.Popen[str], draw: Mapping[str, Any]) -> None:
+    """Wait for the moment drawn: a step of the script on the login host, or some seconds."""
+    if "step" in draw:
+        site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
+        if not site.steps.fired():
+            site.missed.append(label)
+    else:
+        time.sleep(draw["seconds"])
+
+
+def _moment(random: Random) -> Draw:
+    """When it strikes: at a step of the submission on the login host, or after some time."""
+    if random.random() < 0.7:
+        return {"step": random.randint(1, 16), "when": random.choice(["before", "after"])}
+    return {"seconds": round(random.uniform(0.05, 0.9), 3)}
+
+
+def _arm(site: Site, draw: Mapping[str, Any]) -> None:
+    if "step" in draw:
+        site.steps.arm(draw["step"], draw["when"], "pause")
+
+
+# The link is cut at a byte: at any, or inside the script
+
+
+def draw_cut(random: Random) -> Draw:
+    found = _work(random)
+    found |= {"direction": random.choice(["up", "up", "down"]), "greeting": random.random() < 0.15}
+    found |= {"fraction": round(random.random(), 4), "connections": random.choice([1, 1, 0])}
+    return found | _ending(random)
+
+
+def draw_truncate(random: Random) -> Draw:
+    found = _work(random) | {"direction": "up", "greeting": False, "fraction": round(random.random(), 4)}
+    return found | {"connections": 1, "rate": random.choice([0, 0, 60000])} | _ending(random)
+
+
+def _ending(random: Random) -> Draw:
+    """After a reset ssh's master dies of itself; a silent link leaves everybody waiting until one is killed."""
+    if random.random() < 0.6:
+        return {"ending": "reset"}
+    victims = ["master", "session", "master session", "yurt"]
+    return {"ending": "stall", "victim": random.choice(victims), "patience": round(random.uniform(0.7, 1.6), 2)}
+
+
+def perform_cut(site: Site, label: str, draw: Draw) -> None:
+    site.client.hang_up()
+    site.weather(
+        Rules(
+            cut_at=_byte(site, draw),
+            direction=draw["direction"],
+            ending=draw["ending"],
+            connections=draw["connections"],
+            rate=draw.get("rate", 0),
+        )
+    )
+    process = _start(site, label, draw)
+    if draw["ending"] == "stall":
+        _kill_what_hangs(site, label, process, draw)
+    site.client.end(process, seconds=20 if draw["ending"] == "reset" else 6)
+    site.client.hang_up()
+    if draw["ending"] == "reset" and not site.was_cut():
+        site.missed.append(label)
+
+
+def _byte(site: Site, draw: Draw) -> int:
+    """Which byte a fraction stands for. Of the bytes down only the last few are the answer: half the cuts are there."""
+    if draw["direction"] == "down":
+        fraction = draw["fraction"]
+        return int(site.down * (fraction * 1.6 if fraction < 0.5 else 0.8 + (fraction - 0.5) * 0.4))
+    if draw["greeting"]:
+        return int(site.greeting * draw["fraction"])
+    return site.greeting + int((site.up - site.greeting) * draw["fraction"])
+
+
+def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[str], draw: Draw) -> None:
+    deadline = time.monotonic() + draw["patience"] + (2 if draw.get("rate") else 0)
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if process.poll() is not None:
+        site.missed.append(label)
+    elif draw["victim"] == "yurt":
+        process.kill()
+    else:
+        site.client.kill_ssh(*draw["victim"].split())
+        site.weather()
+
+
+# ssh's processes on this machine, or yurt itself
+
+
+def draw_ssh(random: Random) -> Draw:
+    victim = random.choice(["master", "session", "master session"])
+    return _work(random) | _moment(random) | {"victim": victim, "linger": round(random.uniform(0, 0.8), 2)}
+
+
+def perform_ssh(site: Site, label: str, draw: Draw) -> None:
+    _arm(site, draw)
+    process = _start(site, label, draw)
+    _reach(site, label, process, draw)
+    if not site.client.kill_ssh(*draw["victim"].split()):
+        site.missed.append(label)
+    time.sleep(draw["linger"])
+    site.steps.release()
+    site.client.end(process)
+
+
+def draw_client(random: Random) -> Draw:
+    return _work(random) | _moment(random) | {"linger": round(random.uniform(0, 0.5), 2)}
+
+
+def perform_client(site: Site, label: str, draw: Draw) -> None:
+    _arm(site, draw)
+    process = _start(site, label, draw)
+    _reach(site, label, process, draw)
+    process.kill()
+    time.sleep(draw["linger"])
+    site.steps.release()
+    site.client.end(process)
+
+
+# The shell on the login host
+
+
+def draw_shell(random: Random) -> Draw:
+    if random.random() < 0.3:  # sbatch itself is the step most worth killing
+        how = random.choice(["inner", "all", "self"])
+        found = {"step": 1, "program": "sbatch", "what": how, "seconds": round(random.uniform(0.005, 0.08), 3)}
+    else:
+        found = {"step": random.randint(1, 16), "program": "any", "what": random.choice(["inner", "all"])}
+    return _work(random) | found | {"when": random.choice(["before", "after"])}
+
+
+def perform_shell(site: Site, label: str, draw: Draw) -> None:
+    site.steps.arm(draw["step"], draw["when"], draw["what"], program=draw["program"], seconds=draw.get("seconds", 0))
+    site.client.end(_start(site, label, draw))
+    if not site.steps.fired():
+        site.missed.append(label)
+
+
+# The controller: silent for a while, or killed with the job in its memory only
+
+
+def draw_silence(random: Random) -> Draw:
+    found = {"mode": random.choice(["stop", "freeze"]), "seconds": round(random.uniform(2, 14), 1)}
+    return _work(random) | found | {"at_sbatch": random.random() < 0.7}
+
+
+def perform_silence(site: Site, label: str, draw: Draw) -> None:
+    if draw["at_sbatch"]:
+        site.steps.arm(1, "before", "pause", program="sbatch")
+        first = _start(site, label, draw)
+        site.until(lambda: site.steps.wait_paused(0.05) or first.poll() is not None, 30, pause=0)
+        _silence(site, draw)
+        site.steps.release()
+    else:
+        _silence(site, draw)
+        first = _start(site, label, draw)
+    second = _start(site, label, draw)
+    time.sleep(draw["seconds"])
+    if draw["mode"] == "freeze":
+        site.signal_in("ctl", "slurmctld", signal.SIGCONT)
+    else:
+        site.lab.faults.start_ctld(site.name)
+    for process in (first, second):
+        site.client.end(process)
+
+
+def _silence(site: Site, draw: Draw) -> None:
+    if draw["mode"] == "freeze":
+        assert site.signal_in("ctl", "slurmctld", signal.SIGSTOP)
+    else:
+        site.lab.faults.stop_ctld(site.name)
+
+
+def draw_crash(random: Random) -> Draw:
+    found = {"startable": random.random() < 0.5, "late": round(random.choice([0, 0, random.uniform(0, 0.3)]), 3)}
+    return _work(random, 4.0) | found
+
+
+def perform_crash(site: Site, label: str, draw: Draw) -> None:
+    if not draw["startable"]:
+        site.partition("DOWN")
+    site.steps.arm(1, "after", "pause", program="sbatch")
+    process = _start(site, label, draw)
+    site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
+    time.sleep(draw["late"])
+    site.lab.faults.kill_ctld(site.name)
+    site.steps.release()
+    site.client.end(process)
+    site.lab.faults.start_ctld(site.name)
+    site.client.end(_start(site, label, draw))
+    site.partition("UP")
+
+
+# Two clients with the same outbox
+
+
+def draw_twins(random: Random) -> Draw:
+    found = {"mode": random.choice(["same", "copy", "copy"]), "held": random.random() < 0.6}
+    return _work(random) | found | {"together": random.random() < 0.4}
+
+
+def perform_twins(site: Site, label: str, draw: Draw) -> None:
+    site.client.hang_up()
+    site.weather(Rules(cut_at=0))
+    for _each in range(3):
+        site.client.end(_start(site, label, draw))
+    site.weather()
+    other = site.client
+    if draw["mode"] == "copy":
+        other = site.client.copy(f"{site.name}-{label}")
+        site.copies.append(other)
+    if draw["together"]:
+        site.partition("DOWN")
+    held = draw["held"] and draw["mode"] == "copy"
+    if held:
+        site.steps.arm(1, "before", "pause", program="sbatch")
+    first = site.client.start("agent", "once")
+    if held:
+        site.until(lambda: site.steps.wait_paused(0.05) or first.poll() is not None, 30, pause=0)
+    second = other.start("agent", "once")
+    if held:
+        other.end(second)
+        site.steps.release()
+        site.client.end(first)
+    else:
+        site.client.end(first)
+        other.end(second)
+    if draw["together"]:
+        site.partition("UP")
+
+
+# A node is cut off, and its job given to another one
+
+
+def draw_node(random: Random) -> Draw:
+    """`hangs`: the part of the job that touches the disk is stopped too, as by a disk that does not answer."""
+    found = {"administrator": random.random() < 0.5, "hangs": random.random() < 0.6}
+    return found | {"seconds": round(random.choice([0, random.uniform(0, 4)]), 2), "rest": 150}
+
+
+def perform_node(site: Site, label: str, draw: Draw) -> None:
+    finish(site)
+    words = site.words(rest=draw["rest"], pace="0.5")
+    program = (sys.executable, "-m", "tests.campaign.leased")
+    site.client.end(site.client.start(site.name, label, str(LEASE), *words, program=program))
+    site.settle()
+    run = site.newest(label)
+    if not site.until(lambda: [each for each in site.starts() if each.run == run], 60):
+        site.missed.append(label)
+        return
+    time.sleep(draw["seconds"])
+    node = next(each.host for each in site.starts() if each.run == run)
+    site.plug(node, up=False)
+    stopped = _stop_beating(site, run, node) if draw["hangs"] else 0
+    site.log(f"{label}: {run} on {node}, which is cut off" + (", its beat stopped" if stopped else ""))
+    if draw["administrator"]:
+        site.on_ctl("scontrol", "update", f"nodename={node}", "state=down", "reason=campaign")
+
+    def again() -> bool:
+        return any(each.generation and each.ended for each in site.starts() if each.run == run)
+
+    def heal() -> None:
+        if not site.until(again, 180, pause=0.5):
+            site.missed.append(label)
+        site.plug(node, up=True)
+        if stopped:
+            with suppress(ProcessLookupError):
+                os.kill(stopped, signal.SIGCONT)
+        site.until(lambda: not site.cluster.node_states()[node].endswith("*"), 20, pause=1)
+        site.resume_nodes()
+
+    site.over, site.after = again, heal
+
+
+def finish(site: Site) -> None:
+    """Complete an episode that was left open, waiting for it."""
+    after, site.after = site.after, None
+    if after is not None:
+        after()
+
+
+def _stop_beating(site: Site, run: str, node: str) -> int:
+    """Stop the process of a job that touches the shared disk; 0 if it was not found."""
+    folder = next(each.run.folder for each in site.client.entries() if each.run.id == run)
+    nonce = (site.steps.root / folder[1:] / "winner").read_text().partition(".")[0]
+
+    def of_the_job(pid: int) -> bool:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").endswith(nonce.encode())
+
+    def parent(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    for _try in range(50):
+        try:
+            own = [pid for pid in processes_in(site.cluster.pid(node), "slurm_script") if of_the_job(pid)]
+            beats = [pid for pid in own if parent(pid) in own]
+        except OSError:
+            beats = []
+        if beats:
+            os.kill(beats[0], signal.SIGSTOP)
+            return beats[0]
+        time.sleep(0.02)
+    return 0
+
+
+# The user changes their mind
+
+
+def draw_cancel(random: Random) -> Draw:
+    how = random.choice(["step", "step", "lost", "later", "waiting"])
+    found: Draw = {"how": how}
+    if how == "step":
+        found |= {"step": random.randint(1, 16), "when": random.choice(["before", "after"])}
+    if how == "lost":
+        found |= {"by": random.choice(["yurt", "shell", "answer"]), "when": random.choice(["before", "after"])}
+    if how == "later":
+        found |= {"seconds": round(random.uniform(0, 2.5), 2)}
+    if random.random() < 0.3:
+        found |= {"cut": round(random.random(), 3), "direction": random.choice(["up", "down"])}
+    return _work(random, 2.5) | found
+
+
+def perform_cancel(site: Site, label: str, draw: Draw) -> None:
+    process = _begin_cancelled(site, label, draw)
+    run = site.newest(label)
+    if not run:
+        site.missed.append(label)
+    else:
+        if "cut" in draw and draw["how"] != "waiting":
+            site.client.hang_up()
+            most = site.down if draw["direction"] == "down" else site.greeting * 2
+            site.weather(Rules(cut_at=int(most * draw["cut"]), direction=draw["direction"], connections=1))
+        site.cancel(run)
+    site.steps.release()
+    if process is not None:
+        site.client.end(process)
+    if draw["how"] == "waiting":
+        site.client.hang_up()
+
+
+def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[str] | None:
+    """Submit, up to the moment at which the user cancels; a yurt that is still at it is returned."""
+    how = draw["how"]
+    if how == "step":
+        _arm(site, draw)
+        process = _start(site, label, draw)
+        _reach(site, label, process, draw)
+        return process
+    if how == "waiting":
+        site.client.hang_up()
+        site.weather(Rules(cut_at=0))
+    elif how == "lost" and draw["by"] == "answer":
+        site.client.hang_up()
+        site.weather(Rules(cut_at=site.down - 20, direction="down", connections=1))
+    elif how == "lost":
+        what = "all" if draw["by"] == "shell" else "pause"
+        site.steps.arm(1, draw["when"], what, program="sbatch")
+    process = _start(site, label, draw)
+    if how == "lost" and draw["by"] == "yurt":
+        site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
+        process.kill()
+    site.client.end(process)
+    if how == "later":
+        time.sleep(draw["seconds"])
+    return None
+
+
+FAULTS: dict[str, Fault] = {
+    "cut": Fault(20, draw_cut, perform_cut),
+    "ssh": Fault(12, draw_ssh, perform_ssh),
+    "client": Fault(12, draw_client, perform_client),
+    "shell": Fault(18, draw_shell, perform_shell),
+    "truncate": Fault(9, draw_truncate, perform_cut),
+    "silence": Fault(4, draw_silence, perform_silence, each=2),
+    "twins": Fault(9, draw_twins, perform_twins, each=3),
+    "crash": Fault(5, draw_crash, perform_crash, each=2),
+    "node": Fault(1, draw_node, perform_node, clusters=("alpha",)),
+    "cancel": Fault(12, draw_cancel, perform_cancel),
+}
+"""Every kind, in the order of the table."""
+
+WORDS = {
+    "cut": "the link cut at a byte",
+    "ssh": "ssh or its master killed",
+    "client": "yurt itself killed",
+    "shell": "the shell on the login host killed",
+    "truncate": "the script truncated",
+    "silence": "slurmctld stopped or frozen",
+    "twins": "two clients, one outbox",
+    "crash": "slurmctld killed after its answer",
+    "node": "a node cut off, its job requeued",
+    "cancel": "cancelled at any moment",
+}

@@ -1,0 +1,60 @@
+"""What the user's own code wrote down: a line when it starts, one when it ends, and heartbeats between. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+WORK = """\
+ledger=$1 rest=$2 pace=$3
+say() { echo "$1 $YURT_RUN_ID $YURT_RESTARTS $(hostname) $(date +%s.%N)" >> "$ledger"; }
+say start
+[ "$YURT_RESTARTS" = 0 ] || rest=2
+if [ -n "$pace" ]; then
+  until=$(($(date +%s) + rest))
+  while [ "$(date +%s)" -lt "$until" ]; do
+    say beat
+    sleep "$pace"
+  done
+else
+  sleep "$rest"
+fi
+say end
+"""
+"""The user's code. It is called with the ledger, the seconds its first start takes, and the pause between beats."""
+
+
+class Start(msgspec.Struct):
+    """One start of a run's code, from its first line to its last."""
+
+    run: str
+    generation: int
+    host: str
+    first: float
+    last: float
+    ended: bool = False
+
+
+def read(text: str) -> list[Start]:
+    """All starts, in the order of their first lines. A line that does not belong to one is a fault of the campaign."""
+    starts: list[Start] = []
+    for line in text.splitlines():
+        word, run, generation, host, at = line.split()
+        if word == "start":
+            starts.append(Start(run, int(generation), host, float(at), float(at)))
+            continue
+        own = [each for each in starts if (each.run, each.generation, each.host) == (run, int(generation), host)]
+        own[-1].last = max(own[-1].last, float(at))
+        own[-1].ended = own[-1].ended or word == "end"
+    return starts
+
+
+def overlaps(starts: Iterable[Start]) -> list[tuple[Start, Start]]:
+    """Pairs of starts of one run that ran at the same time."""
+    found: list[tuple[Start, Start]] = []
+    seen: list[Start] = []
+    for start in sorted(starts, key=lambda each: each.first):
+        found += [(other, start) for other in seen if other.run == start.run and other.last > start.first]
+        seen.append(start)
+    return found

@@ -1,0 +1,235 @@
+"""One cluster under the campaign: its ledger, its steps, its weather, and the client that uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.campaign.client import Client
+from tests.campaign.ledger import WORK, Start, read
+from tests.campaign.steps import Steps
+from yurt.config import facts
+from yurt.lab import Lab
+from yurt.lab.cluster import inside
+from yurt.lab.relay import Rules
+
+SHARED = "lustre/scratch/alice"
+LEDGER, BEGUN = "campaign-ledger", "campaign-begun"
+PROLOG = f'echo "$SLURM_JOB_NAME $SLURM_JOB_ID" >> /{SHARED}/{BEGUN}\n'
+ROUNDS = 6
+
+
+class Site:
+    """A cluster of the lab and the person who submits to it. Everything here is used by one thread only."""
+
+    def __init__(self, lab: Lab, name: str, folder: Path, runtime: Path, log: Callable[[str], None]) -> None:
+        self.lab, self.name, self.cluster = lab, name, lab.cluster(name)
+        self._log = log
+        self.steps = Steps(self.cluster)
+        project = folder / f"project-{name}"
+        project.mkdir(parents=True)
+        (project / "work.sh").write_text(WORK)
+        self.client = Client(name, data=folder / name, runtime=runtime / name, project=project, log=self.log)
+        self.copies: list[Client] = []
+        self.cancelled: set[str] = set()
+        """Runs the user wished to end."""
+        self.cut_off = ""
+        """The node whose link is down."""
+        self.missed: list[str] = []
+        """Episodes whose fault did not bite."""
+        self.after: Callable[[], None] | None = None
+        """What must still be done for an episode that is not over."""
+        self.over: Callable[[], bool] = lambda: True
+        self.facts = b""
+        self.up = self.down = self.greeting = 0
+
+    @property
+    def shared(self) -> Path:
+        return self.steps.root / SHARED
+
+    @property
+    def clients(self) -> list[Client]:
+        return [self.client, *self.copies]
+
+    def log(self, text: str) -> None:
+        self._log(f"{self.name} {text}")
+
+    # Set-up
+
+    def prepare(self) -> None:
+        """Ledger, steps, relay; then one run without a fault, which shows how many bytes a submission takes."""
+        for name in (LEDGER, BEGUN):
+            (self.shared / name).write_text("")
+            (self.shared / name).chmod(0o666)
+        prolog = self.cluster.folder / "slurm" / "task_prolog.sh"
+        if PROLOG not in prolog.read_text():
+            prolog.write_text(prolog.read_text() + PROLOG)
+        self.steps.install()
+        self.weather()
+        self.partition("UP")
+        self.client.call("context", "probe", self.name)
+        self.submit("none", rest=0.2)
+        self.client.hang_up()
+        for words in (["true"], []):
+            log = self._relay_log()
+            log.unlink(missing_ok=True)
+            if words:
+                config = str(self.lab.instance.client / "ssh_config")
+                subprocess.run(
+                    ["ssh", "-F", config, self.name, *words], stdin=subprocess.DEVNULL, capture_output=True, check=True
+                )
+            else:
+                self.submit("none", rest=0.2)
+                self.client.hang_up()
+            row = self._relay_rows(1)[-1]
+            self.greeting = row["up"] if words else self.greeting
+            self.up, self.down = row["up"], row["down"]
+        self.facts = facts.file_of(self.name).read_bytes()
+        self.log(f"a connection: {self.greeting} bytes; a submission: {self.up} up, {self.down} down")
+
+    def restore(self) -> None:
+        """The lab as it was."""
+        for client in self.clients:
+            client.hang_up()
+        self.steps.remove()
+        prolog = self.cluster.folder / "slurm" / "task_prolog.sh"
+        prolog.write_text(prolog.read_text().replace(PROLOG, ""))
+        self.lab.faults.heal(self.name)
+
+    # What a person does
+
+    def words(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
+        call = ["sh", "work.sh"] if snapshot else ["sh", "-c", WORK, "work"]
+        return [*call, f"/{SHARED}/{LEDGER}", f"{rest:g}", pace]
+
+    def arguments(self, label: str, *, rest: float, snapshot: bool = False) -> list[str]:
+        how = [] if snapshot else ["--no-snapshot"]
+        return ["run", "--context", self.name, "--name", label, *how, *self.words(rest=rest, snapshot=snapshot)]
+
+    def submit(self, label: str, *, rest: float, snapshot: bool = False) -> str:
+        return self.client.call(*self.arguments(label, rest=rest, snapshot=snapshot))
+
+    def newest(self, label: str) -> str:
+        """The id of the newest run of an episode; empty if none was made."""
+        return next((each.run.id for each in self.client.entries() if each.run.name == label), "")
+
+    def cancel(self, run: str) -> None:
+        self.cancelled.add(run)
+        self.client.call("cancel", run)
+
+    def settle(self) -> None:
+        """Everything is well again: what waits goes out. A few rounds suffice, or the judge will see it."""
+        self.weather()
+        self.steps.disarm()
+        self.resume_nodes()
+        if not facts.file_of(self.name).exists():  # a refusal makes yurt ask anew, which is not what is to be hit
+            facts.file_of(self.name).write_bytes(self.facts)
+        for client in self.clients:
+            for _round in range(ROUNDS):
+                if not client.waiting():
+                    break
+                client.once()
+
+    # Weather and accidents
+
+    def weather(self, rules: Rules | None = None) -> None:
+        """What new connections meet from now on."""
+        self._relay_log().unlink(missing_ok=True)
+        self.lab.faults.delay(self.name, rules or Rules())
+
+    def was_cut(self) -> bool:
+        return any(row["cut"] for row in self._relay_rows(0))
+
+    def _relay_log(self) -> Path:
+        return self.lab.faults.rules_file(self.name).with_suffix(".log")
+
+    def _relay_rows(self, wanted: int) -> list[dict[str, Any]]:
+        """What the relay noted of connections that ended."""
+        deadline = time.monotonic() + 10
+        while True:
+            log = self._relay_log()
+            rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+            if len(rows) >= wanted or time.monotonic() > deadline:
+                return rows
+            time.sleep(0.02)
+
+    def on_ctl(self, *argv: str) -> str:
+        done = subprocess.run(inside(self.cluster.pid("ctl"), [*argv]), capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    def partition(self, state: str) -> None:
+        """Jobs are taken in any state, and started only while it is up."""
+        self.on_ctl("scontrol", "update", "partitionname=main", f"state={state}")
+
+    def resume_nodes(self) -> None:
+        """What an operator does: Slurm drains a node on which it started an id twice, as it does after a crash."""
+        for node, state in self.cluster.node_states().items():
+            if state.startswith(("drain", "drng", "down")) and node != self.cut_off:
+                self.on_ctl("scontrol", "update", f"nodename={node}", "state=resume")
+
+    def signal_in(self, host: str, name: str, number: signal.Signals) -> int:
+        """Signal the processes of that name on a host; returns how many there were."""
+        found = processes_in(self.cluster.pid(host), name)
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return len(found)
+
+    def plug(self, node: str, *, up: bool) -> None:
+        """A node's link to its cluster's switch."""
+        argv = ["nsenter", "--net", "-t", str(self.cluster.pid("fabric"))]
+        subprocess.run([*argv, "ip", "link", "set", f"to-{node}", "up" if up else "down"], check=True)
+        self.cut_off = "" if up else node
+
+    # What came of it
+
+    def starts(self) -> list[Start]:
+        return read((self.shared / LEDGER).read_text())
+
+    def begun(self) -> list[str]:
+        """The run of each job that Slurm began, as often as it did."""
+        lines = (self.shared / BEGUN).read_text().splitlines()
+        return [line.split()[0].removeprefix("yurt-") for line in lines]
+
+    def passed(self, folder: str) -> int:
+        """How many starts of a run passed the gate."""
+        return len(
+            [
+                path
+                for path in self.steps.root.joinpath(folder[1:]).glob("gen.*")
+                if re.fullmatch(r"gen\.\d+(\.d)?", path.name)
+            ]
+        )
+
+    def queue(self) -> list[str]:
+        """Yurt's jobs that Slurm still holds, with their state and its reason."""
+        rows = self.on_ctl("squeue", "-h", "-o", "%j %i %T %r").splitlines()
+        return [row for row in rows if row.startswith("yurt-")]
+
+    def until(self, what: Callable[[], object], seconds: float, pause: float = 0.1) -> bool:
+        deadline = time.monotonic() + seconds
+        while not what():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+        return True
+
+
+def processes_in(host: int, name: str) -> list[int]:
+    """Processes of that name that share the pid namespace of a host's first process."""
+    space = os.readlink(f"/proc/{host}/ns/pid")
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if (entry / "comm").read_text().strip() == name and os.readlink(entry / "ns" / "pid") == space:
+                    found.append(int(entry.name))
+    return found

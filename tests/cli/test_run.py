@@ -1,0 +1,701 @@
+"""run, ps, show, logs, wait and cancel as a user types them: what they say, what they refuse, what they leave alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pexpect
+import pytest
+from rich.cells import cell_len
+
+from tests.conftest import YURT, Called, call
+from tests.hosts.conftest import end_masters
+from yurt.cli import main
+from yurt.config import facts as kept
+from yurt.lab import Lab
+from yurt.model.context import Context
+from yurt.model.facts import Facts, NodeKind, Partition, Tier
+from yurt.model.run import Run, State, Status
+from yurt.store import Store
+from yurt.testing.runs import PATIENT, eventually
+
+NOWHERE = Context(name="big", type="slurm", slurm_url="alice@big.invalid", partition="main", time="2h", account="lab")
+
+CONTEXTS = """\
+contexts:
+  big:
+    type: slurm
+    slurm_url: alice@big.invalid
+    partition: main
+    account: lab
+    time: 2h
+    resources: {cpu: 2, mem: 4G}
+    sbatch_options: {constraint: fast}
+"""
+
+FACTS = Facts(
+    probed_at=0,
+    user="alice",
+    host="login",
+    slurm_version="22.05.8",
+    partitions=[
+        Partition(name="main", default=True, max_minutes=1440, nodes=[NodeKind(count=2, cpus=8, memory_mb=8000)]),
+        Partition(name="short", max_minutes=2),
+    ],
+    variables={"HOME": "/home/alice", "SCRATCH": "/scratch/alice"},
+    tiers=[Tier(name="scratch", variable="SCRATCH", path="/scratch/alice", free_mb=1000)],
+)
+
+
+class User:
+    """Somebody with an empty configuration who stands in a project with one script."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.project = home / "proj"
+        self.project.mkdir()
+        (self.project / "train.py").write_text("print('trained')\n")
+        self.runtime = Path(f"/tmp/yr-{os.getpid()}-{abs(hash(str(home))) % 10**6}")
+        self.environment = {
+            "YURT_CONFIG_HOME": str(home / "config"),
+            "YURT_DATA_HOME": str(home / "data"),
+            "YURT_RUNTIME_DIR": str(self.runtime),
+        }
+
+    def __call__(self, *words: str, **environment: str) -> Called:
+        return call(*words, environment={**self.environment, **environment})
+
+    def quick(self, *words: str, **environment: str) -> Called:
+        """The same within this process: for what needs no process of its own."""
+        streams = [io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace", write_through=True) for _each in range(2)]
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**self.environment, **environment}.items():
+                patch.setenv(name, value)
+            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+                code = main.run([*words])
+        out, err = (stream.buffer.getvalue().decode() for stream in streams)
+        return Called(code, out, err)
+
+    def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
+        environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
+        environment.pop("COLUMNS", None)
+        environment.pop("NO_COLOR", None)
+        return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=20, dimensions=(40, columns))
+
+    def contents(self) -> list[tuple[Any, ...]]:
+        """Every run of the index, and every folder of a run."""
+        file = self.home / "data" / "yurt.db"
+        rows: list[tuple[Any, ...]] = []
+        if file.exists():
+            with sqlite3.connect(file) as index:
+                rows = index.execute("SELECT id, status FROM runs ORDER BY id").fetchall()
+        return [*rows, *((str(path),) for path in sorted(self.home.glob("data/projects/*/runs/*")))]
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+    found = User(tmp_path)
+    monkeypatch.chdir(found.project)
+    yield found
+    if found.runtime.exists():
+        end_masters(found.runtime)
+
+
+def said(answer: Called, code: int) -> str:
+    """The one sentence of an error; a hint may follow it."""
+    assert answer.code == code, answer
+    assert answer.out == "" and "Traceback" not in answer.err
+    first, *hints = answer.err.splitlines()
+    assert first.startswith("yurt: ") and len(hints) <= 1 and all(hint.startswith("  try: ") for hint in hints)
+    return first.removeprefix("yurt: ")
+
+
+WRONG_OPTIONS = [
+    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'. For example: --cpus 4"),
+    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'. For example: --cpus 4"),
+    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'. For example: --cpus 4"),
+    (["--gpus", "a:b:c"], "--gpus must be a number of GPUs, or a type and a number, such as 2 or a100:2, not 'a:b:c'"),
+    (["--mem", "5X"], "--mem must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
+    (["--time", "0"], "--time must be a time above zero"),
+    (["--time", "soon"], "--time must be a time above zero"),
+    (["--ntasks", "0"], "--ntasks must be a whole number above zero, not '0'"),
+    (["--sbatch-option", "=x"], "--sbatch-option: '=x' is not KEY=VALUE"),
+    (["--sbatch-option", "array=1-3"], "--array would make something else of it than one run"),
+    (["--sbatch-option", "-J=x"], "--job-name is set by yurt itself, which finds the run by it"),
+    (["--sbatch-option", "a b=x"], "'a b' is no option of sbatch"),
+    (["--var", "x"], "--var: 'x' is not KEY=VALUE"),
+    (["--var", "=x"], "--var: '=x' is not KEY=VALUE"),
+    (["--var", "1A=x"], "'1A' is no name for a variable"),
+    (["--var", "UID=1"], "'UID' belongs to the shell"),
+    (["--param", "x"], "--param: 'x' is not KEY=VALUE"),
+    (["--param", "a b=1"], "'a b' is no name for a parameter: use letters, digits, '_', '.' and '-'"),
+    (["--param", "--=1"], "'--' is no name for a parameter"),
+    (["--param", "a.b=1", "--param", "a_b=2"], "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B"),
+    (["--largest-file", "0"], "invalid value for '--largest-file': 0 is not in the range x>=1"),
+    (["--max-requeues", "3"], "--max-requeues says how often, and --requeue whether; give both"),
+    (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
+    (["--venv", "\udcff"], "venv is no UTF-8 text: \\xff"),
+    (["--bogus"], "no such option '--bogus'"),
+    (["--name"], "missing argument"),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), WRONG_OPTIONS, ids=lambda value: " ".join(value)[:40])
+def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) -> None:
+    assert said(user.quick("run", "--no-snapshot", *options, "train.py"), 2).startswith(sentence)
+    assert user.contents() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["run"], 2, "missing argument"),
+        (["run", "--"], 2, "missing argument"),
+        (["run", ""], 2, "there is nothing to run"),
+        (["run", "nosuch.py"], 2, "there is no file 'nosuch.py' here"),
+        (["run", "tran.py"], 2, "there is no file 'tran.py' here; did you mean 'train.py'?"),
+        (["run", "sub/nosuch.sh"], 2, "there is no file 'sub/nosuch.sh' here"),
+        (["run", "train.py", "--", "--a.b", "1", "--a-b", "2"], 2, "the parameters 'a.b' and 'a-b' would both be"),
+        (["run", "--context", "nosuch", "train.py"], 3, "there is no context 'nosuch'"),
+        (["run", "--cpus", "9999", "train.py"], 5, "local: this machine has 2 cores, not 9999"),
+        (["run", "--gpus", "a100:5", "train.py"], 5, "local: this machine has 1 GPUs, not 5"),
+        (["ps", "x"], 2, "got unexpected extra argument (x)"),
+        (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
+        (["ps", "--filter", "state=done"], 2, "--filter: 'done' is no state"),
+        (["ps", "-n", "0"], 2, "invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
+        (["show"], 2, "missing argument 'RUN'"),
+        (["show", "zzz"], 3, "there is no run 'zzz'"),
+        (["show", ""], 3, "there is no run ''"),
+        (["show", "%"], 3, "there is no run '%'"),
+        (["show", "\udcff"], 3, "there is no run "),
+        (["show", "-"], 3, "there are no runs yet"),
+        (["show", "a", "b"], 2, "got unexpected extra argument (b)"),
+        (["logs"], 2, "missing argument 'RUN...'"),
+        (["logs", "zzz"], 3, "there is no run 'zzz'"),
+        (["logs", "--tail", "0", "-"], 2, "invalid value for '--tail'"),
+        (["wait", "zzz"], 3, "there is no run 'zzz'"),
+        (["wait", "--timeout", "-1", "-"], 2, "invalid value for '--timeout'"),
+        (["cancel"], 2, "missing argument 'RUN...'"),
+        (["cancel", "@last"], 3, "there are no runs yet"),
+        (["agent", "once", "x"], 2, "got unexpected extra argument (x)"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_wrong_usage_of_every_verb(user: User, words: list[str], code: int, sentence: str) -> None:
+    machine = {"YURT_LOCAL_CPUS": "2", "YURT_LOCAL_GPUS": "1"}
+    assert said(user.quick(*words, **machine), code).startswith(sentence)
+    answer = user.quick(words[0], "--json", *words[1:], **machine)
+    assert answer.code == code and answer.err == "" and len(answer.out.splitlines()) == 1
+    error = answer.json["error"]
+    assert error["message"].startswith(sentence) and error["fault"] == ("site" if code == 5 else "user")
+    assert user.contents() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("time: soon", "1: time must be a time above zero"),
+        ("nosuchkey: 1", "1: nosuchkey is not a key of a project; its keys are name, partition"),
+        ("\npartiton: main", "2: partiton is not a key of a project; did you mean 'partition'?"),
+        ("resources: {cpu: x}", "1: resources.cpu must be a whole number above zero, not 'x'"),
+        ("[1, 2]", "1: the file must be a mapping of settings"),
+        ("a: b: c", "1: the file is not valid YAML"),
+        ("time: 1\ntime: 2", "2: time stands twice, in lines 1 and 2; keep one"),
+        ("slurm_url: x", "1: slurm_url is a key of a context, not of a project; it belongs in contexts.yaml"),
+        ("variables: [1]", "1: variables must be a mapping of names to text, not a list"),
+        ("name: [a]", "1: name must be text, not a list"),
+        ("cmd_type: x", "1: cmd_type must be sbatch or srun, not 'x'"),
+    ],
+)
+def test_a_wrong_yurt_yaml(user: User, text: str, sentence: str) -> None:
+    (user.project / "yurt.yaml").write_text(text)
+    assert said(user.quick("run", "train.py"), 2).startswith(f"{user.project}/yurt.yaml:{sentence}")
+    assert user.contents() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("variables: {A B: 1}", "'A B' is no name for a variable"),
+        ("sbatch_options: {array: 1-3}", "--array would make something else of it than one run"),
+        ("sbatch_options: {output: x}", "--output is set by yurt itself, which finds the run by it"),
+    ],
+)
+def test_settings_that_make_no_run(user: User, text: str, sentence: str) -> None:
+    (user.project / "yurt.yaml").write_text(text)
+    assert said(user.quick("run", "--no-snapshot", "train.py"), 2) == sentence
+    assert user.contents() == []
+
+
+@pytest.mark.parametrize("verb", ["run", "ps", "show", "logs", "wait", "cancel", "agent once"])
+def test_help_has_examples(user: User, verb: str) -> None:
+    answer = user.quick(*verb.split(), "--help")
+    assert answer.code == 0 and f"\n  yurt {verb}" in answer.out.partition("Examples:")[2]
+
+
+# A plan, without anybody to send it to.
+
+
+@pytest.fixture
+def offline(user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
+    """A user whose site is known and out of reach; a program `ssh` that is called leaves a mark."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "contexts.yaml").write_text(CONTEXTS)
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
+    kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text(f"#!/bin/sh\necho called >> {tmp_path}/called\nexit 255\n")
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    user.environment |= {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "YURT_CONTEXT": "big"}
+    return user
+
+
+def planned(user: User, *words: str) -> dict[str, Any]:
+    answer = user.quick("run", "--dry-run", "--json", *words)
+    assert answer.code == 0, answer
+    assert answer.json["kind"] == "plan" and user.contents() == []
+    assert not (user.home / "called").exists(), "a dry run calls nobody"
+    found: dict[str, Any] = {**answer.json["data"], "warnings": answer.json["warnings"]}
+    return found
+
+
+def options(view: dict[str, Any]) -> list[str]:
+    text: str = view["submitted_as"]
+    return text.removeprefix("sbatch ").removesuffix(" job.sh NONCE").split()
+
+
+def test_a_dry_run_sends_nothing_and_shows_all(offline: User) -> None:
+    view = planned(offline, "--gpus", "0", "--var", "A=it's", "train.py", "--", "--lr", "0.1")
+    run = view["run"]
+    assert run["context"] == "big" and run["params"] == {"lr": 0.1} and run["command"] == ["train.py", "--lr", "0.1"]
+    assert run["folder"].startswith("/scratch/alice/yurt/projects/proj-") and run["code"]["files"] == 1
+    assert "\nset -- \"$@\" 'python' 'train.py' '--lr' '0.1'\n" in view["data"]
+    assert f"\nrun={run['folder']}\n" in view["script"] and "\nexport A='it'\"'\"'s'\n" in view["data"]
+    assert set(view["sends"]) == {"code", "run.json", "job.sh", "data", "params.json"} and view["warnings"] == []
+    sources = {each["key"]: each["source"] for each in run["settings"]}
+    assert sources["time"] == "contexts.yaml:7" and sources["variables"] == "flag"
+    people = offline("run", "--dry-run", "train.py")
+    assert people.code == 0 and people.err == ""
+    for part in ("nothing was sent", "# folder: /scratch/alice/yurt/projects/proj-", "# --- job.sh", "# --- data"):
+        assert part in people.out
+    assert "# time: 2h (contexts.yaml:7)\n" in people.out and "# sbatch --job-name=yurt-" in people.out
+    assert "environment() {" in people.out and "set -- \"$@\" 'python' 'train.py'" in people.out
+    assert offline.contents() == [] and not (offline.home / "called").exists()
+
+
+def test_what_the_site_cannot_give_is_said_without_asking_it(offline: User) -> None:
+    for words, sentence in (
+        (["--time", "2d"], "2d is more than partition 'main' allows; at most 1d"),
+        (["--partition", "shrot"], "there is no partition 'shrot'; did you mean 'short'?"),
+        (["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
+        (["--cpus", "9"], "no node of partition 'main' has 9 cores; at most 8"),
+        (["--gpus", "1"], "partition 'main' has no GPUs"),
+    ):
+        assert said(offline.quick("run", *words, "train.py"), 5) == f"big: {sentence}"
+    assert offline.contents() == [] and not (offline.home / "called").exists()
+
+
+SBATCH = """\
+#!/bin/bash
+#SBATCH --time=10 -c 4
+#SBATCH --mem-per-cpu=1G
+#SBATCH -C slow
+#SBATCH --output=mine.txt
+
+srun python train.py "$@"
+"""
+
+
+def test_a_script_with_sbatch_lines(offline: User) -> None:
+    (offline.project / "job.sbatch").write_text(SBATCH)
+    view = planned(offline, "job.sbatch", "--", "--lr", "1")
+    assert view["script"].splitlines()[:5] == ["#!/bin/sh", *SBATCH.splitlines()[1:5]]
+    assert "'/bin/bash' 'job.sbatch' '--lr' '1'" in view["data"]
+    # Settings of the context yield to the script's own lines, which stand for the same.
+    given = options(view)
+    assert "--partition=main" in given and "--account=lab" in given
+    for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
+        assert not any(option.startswith(prefix) for option in given), prefix
+    assert "\nlimit=600 # seconds\n" in view["script"], "its time limit is not known to job.sh"
+    assert view["warnings"] == ["#SBATCH --output of the script is left aside: yurt sets it, to find the run again"]
+    assert "--output=out.log" in given
+    # Options of yurt's win over them.
+    given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))
+    assert {"--time=30", "--mem=2048M", "--constraint=new"} <= set(given)
+    assert not any(option.startswith("--cpus-per-task") for option in given)
+
+
+def test_a_script_with_sbatch_lines_starts_its_tasks_itself(offline: User) -> None:
+    (offline.project / "job.sbatch").write_text("#!/bin/sh\n#SBATCH --nodes=2\nsrun hostname\n")
+    assert "\nlauncher=\n" in planned(offline, "--ntasks", "4", "job.sbatch")["script"]
+    assert "\nlauncher=srun\n" in planned(offline, "--ntasks", "4", "train.py")["script"]
+    assert "\nlauncher=srun\n" in planned(offline, "--nodes", "2", "train.py")["script"]
+
+
+@pytest.mark.parametrize("line", ["--array=1-3", "-a 1-3", "--wait", "--test-only"])
+def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
+    (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
+    name = {"-a 1-3": "array"}.get(line, line[2:].partition("=")[0])
+    sentence = f"'job.sh' has #SBATCH --{name}, which would make something else of it than one run"
+    assert said(offline.quick("run", "job.sh"), 2) == sentence
+    assert offline.contents() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mode", "started"),
+    [
+        ("a.py", "", 0o644, "'python' 'a.py'"),
+        ("a.sh", "true\n", 0o644, "'sh' 'a.sh'"),
+        ("a.sh", "#!/bin/bash -e\ntrue\n", 0o644, "'/bin/bash' '-e' 'a.sh'"),
+        ("a", "#!/usr/bin/env python3\n", 0o755, "'./a'"),
+        ("a", "#!/usr/bin/env python3\n", 0o644, "'/usr/bin/env' 'python3' 'a'"),
+    ],
+)
+def test_how_a_file_is_started(offline: User, name: str, text: str, mode: int, started: str) -> None:
+    (offline.project / name).write_text(text)
+    (offline.project / name).chmod(mode)
+    assert f'\nset -- "$@" {started}\n' in planned(offline, name)["data"]
+    assert f'\nset -- "$@" {started}\n' in planned(offline, str(offline.project / name))["data"]
+
+
+# Which runs are meant, and how they are listed: from an index that is made here.
+
+NOW = 1_790_000_000.0
+
+
+def listed(user: User) -> list[str]:
+    """An index of runs in many states."""
+    made: list[tuple[str, State, str, dict[str, Any], list[str], str]] = [
+        ("1nfaaaa-aaaa1", "failed", "local", {"lr": 0.1, "fast": True}, ["paper"], "first"),
+        ("1nfaaab-bbbb2", "completed", "local", {"lr": 0.2}, ["paper", "x y"], ""),
+        ("1nfaaac-aaaa3", "completed", "old", {"text": "it's"}, [], "with a name that is quite long, and goes on"),
+        ("1nfbbbb-cccc4", "lost", "local", {}, [], "last 🦜 ü 日本語の長い名前"),
+    ]
+    index = Store(f"{user.home}/data/yurt.db")
+    for at, (run, state, context, params, tags, name) in enumerate(made):
+        record = Run(
+            id=run,
+            context=context,
+            kind="local",
+            project="proj-0000",
+            source="/home/me/proj",
+            created=NOW + at,
+            command=["train.py", "--data", "/a/very/long/path/of/some/data/set", "--lr", "0.1"],
+            folder=f"/nowhere/{run}",
+            name=name,
+            params=params,
+            tags=tags,
+        )
+        reason = "killed by signal 9 (KILL), which takes quite some words to say" if state == "failed" else ""
+        index.add(record, Status(state=state, reason=reason, started=NOW + at, ended=NOW + at + 60))
+    return [run for run, *_more in made]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("1nfaaaa-aaaa1", "1nfaaaa-aaaa1"),
+        ("1nfb", "1nfbbbb-cccc4"),
+        ("1NFB", "1nfbbbb-cccc4"),
+        ("aaaa3", "1nfaaac-aaaa3"),
+        ("bb", "1nfaaab-bbbb2"),
+        ("-", "1nfbbbb-cccc4"),
+        ("@last", "1nfbbbb-cccc4"),
+    ],
+)
+def test_which_run_is_meant(user: User, word: str, meant: str) -> None:
+    listed(user)
+    answer = user.quick("show", "--cached", "--json", word)
+    assert answer.code == 0 and answer.json["data"]["run"]["id"] == meant
+
+
+def test_a_word_that_may_be_several(user: User) -> None:
+    listed(user)
+    before = user.contents()
+    for verb in ("show", "logs", "wait", "cancel"):
+        assert (
+            said(user.quick(verb, "1nfaaa"), 2) == "'1nfaaa' may be 3 runs: 1nfaaac-aaaa3, 1nfaaab-bbbb2, 1nfaaaa-aaaa1"
+        )
+        assert said(user.quick(verb, "aaaa"), 2) == "'aaaa' may be 2 runs: 1nfaaac-aaaa3, 1nfaaaa-aaaa1"
+    assert said(user.quick("cancel", "1nfb", "zzz"), 3) == "there is no run 'zzz'"
+    assert user.contents() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ([], [3, 2, 1, 0]),
+        (["-n", "2"], [3, 2]),
+        (["--filter", "state=completed"], [2, 1]),
+        (["--filter", "state=completed", "--filter", "state=lost"], [3, 2, 1]),
+        (["--filter", "state=completed", "-n", "1"], [2]),
+        (["--filter", "context=old"], [2]),
+        (["--context", "old"], [2]),
+        (["--filter", "tag=paper"], [1, 0]),
+        (["--filter", "tag=paper", "-n", "1"], [1]),
+        (["--filter", "tag=x y"], [1]),
+        (["--filter", "tag=paper", "--filter", "state=failed"], [0]),
+        (["--filter", "lr=0.1"], [0]),
+        (["--filter", "fast=true"], [0]),
+        (["--filter", "text=it's"], [2]),
+        (["--filter", "name=first"], [0]),
+        (["--filter", "project=proj-0000"], [3, 2, 1, 0]),
+        (["--filter", "nosuch=1"], []),
+        (["--all"], [3, 2, 1, 0]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) or "all",
+)
+def test_filters(user: User, words: list[str], found: list[int]) -> None:
+    ids = listed(user)
+    answer = user.quick("ps", "--cached", "--json", *words)
+    assert answer.code == 0 and answer.json["kind"] == "runs"
+    assert [row["id"] for row in answer.json["data"]] == [ids[at] for at in found]
+
+
+def width(line: str) -> int:
+    """Columns of a terminal that a line takes."""
+    return int(cell_len(re.sub("\033\\[[0-9;]*m", "", line)))
+
+
+@pytest.mark.parametrize("columns", [60, 80, 240])
+def test_ps_fits_the_terminal(user: User, columns: int) -> None:
+    ids = listed(user)
+    child = user.spawn("ps", "--cached", columns=columns)
+    child.expect(pexpect.EOF)
+    lines = [line for line in child.before.split("\r\n") if line]
+    assert len(lines) == 5 and "\033[31m" in child.before
+    assert max(width(line) for line in lines) <= columns
+    for run, line in zip(reversed(ids), lines[1:], strict=True):
+        assert line.startswith(run)
+    assert ("quite some words to say" in child.before) == (columns == 240)
+
+
+def test_ps_in_a_pipe_is_whole_and_plain(user: User) -> None:
+    listed(user)
+    for words in (["ps", "--cached"], ["ps", "--cached", "--wide"]):
+        answer = user(*words, TERM="xterm-256color", COLUMNS="60")
+        assert answer.code == 0 and "\033" not in answer.out
+        assert "which takes quite some words to say" in answer.out and "…" not in answer.out
+    assert "/a/very/long/path" in answer.out and "paper,x y" in answer.out
+    answer = user("show", "--cached", "1nfaaaa")
+    assert "\033" not in answer.out and "lr: 0.1\n" in answer.out
+
+
+# Runs, from the first word to the last.
+
+
+def test_every_verb_speaks_json(user: User) -> None:
+    started = user("run", "--json", "train.py", "--", "--lr", "0.1")
+    assert started.code == 0 and started.err == "" and started.json["kind"] == "run"
+    run = started.json["data"]["run"]["id"]
+    assert user("wait", "--json", run).json["data"][0]["status"]["state"] == "completed"
+    for words, kind in (
+        (["ps"], "runs"),
+        (["show", "-"], "run-shown"),
+        (["wait", "-"], "runs-ended"),
+        (["cancel", "-"], "runs-cancelled"),
+        (["agent", "once"], "agent-round"),
+        (["run", "--wait", "train.py"], "run"),
+        (["run", "--follow", "train.py"], "run"),
+    ):
+        answer = user(*words, "--json") if words[0] != "run" else user("--json", *words)
+        assert answer.code == 0 and answer.err == "" and len(answer.out.splitlines()) == 1, words
+        assert set(answer.json) == {"yurt", "kind", "data", "warnings"} and answer.json["yurt"] == 1
+        assert answer.json["kind"] == kind and answer.json["warnings"] == []
+    (line,) = user("logs", "--json", run).out.splitlines()
+    assert json.loads(line)["data"] == {"run": run, "stream": "out", "line": "trained"}
+
+
+def test_how_a_run_ended_is_the_exit_code(user: User) -> None:
+    failing = ["--no-snapshot", "sh", "-c", "echo out; echo err >&2; exit 9"]
+    answer = user("run", "-f", *failing)
+    assert answer.code == 1 and "out\n" in answer.out
+    assert answer.err.startswith("err\n") and answer.err.endswith(": exit code 9\n")
+    assert user("run", "--wait", *failing).code == 1
+    assert user("wait", "-").code == 1
+    assert user("run", *failing).code == 0
+    assert user("run", "--wait", "--no-snapshot", "true").code == 0
+    assert user("run", "-q", "--wait", "--no-snapshot", "true").out == ""
+    assert user("run", "--no-snapshot", "sh", "-c", "sleep 30").code == 0
+    late = user("wait", "-", "--timeout", "0.3", "--json")
+    assert late.code == 4 and late.json["data"][0]["status"]["state"] in ("queued", "running")
+    assert user("cancel", "-").code == 0
+
+
+def test_logs(user: User) -> None:
+    writing = "for i in 1 2 3; do echo out $i; echo err $i >&2; done; printf rest"
+    runs = [user("--json", "run", "--wait", "--no-snapshot", "sh", "-c", writing).json["data"]["run"]["id"]]
+    assert (user("logs", "-").out, user("logs", "-").err) == ("out 1\nout 2\nout 3\nrest", "err 1\nerr 2\nerr 3\n")
+    assert (user("logs", "--out", "-").err, user("logs", "--err", "-").out) == ("", "")
+    tail = user("logs", "--tail", "2", "-")
+    assert (tail.out, tail.err) == ("out 3\nrest", "err 2\nerr 3\n")
+    follow = user("logs", "-f", "-")
+    assert (follow.out, follow.err) == (user("logs", "-").out, user("logs", "-").err)
+    runs.append(user("--json", "run", "--wait", "--no-snapshot", "echo", "other").json["data"]["run"]["id"])
+    for more in ([], ["-f"]):
+        both = user("logs", *more, *runs)
+        assert sorted(both.out.splitlines()) == sorted(
+            [*(f"[{runs[0]}] {line}" for line in ("out 1", "out 2", "out 3", "rest")), f"[{runs[1]}] other"]
+        )
+
+
+def test_watching_says_what_changes_a_line_each(user: User) -> None:
+    assert user("run", "--no-snapshot", "--name", "one", "sh", "-c", PATIENT).code == 0
+    argv = [YURT, "ps", "--watch", "--json"]
+    environment = {**os.environ, **user.environment}
+    watching = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert watching.stdout is not None and watching.stderr is not None
+    first = json.loads(watching.stdout.readline())
+    assert first["kind"] == "runs" and [row["name"] for row in first["data"]] == ["one"]
+    (folder,) = user.home.glob("data/projects/*/runs/*")
+    (folder / "go").touch()
+    last: dict[str, Any] = first
+    while last["data"][0]["state"] != "completed":
+        last = json.loads(watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    rest, errors = watching.communicate(timeout=10)
+    assert watching.returncode == 130 and "Traceback" not in errors
+    assert all(json.loads(line)["kind"] == "runs" for line in rest.splitlines())
+
+
+def test_code_travels_and_stays_as_it_was(user: User) -> None:
+    (user.project / "train.py").write_text(
+        "import os, pathlib\nprint(open('data.txt').read(), pathlib.Path('new').write_text('x'))\n"
+        "open('data.txt', 'a') if 'COPIED' in os.environ else None\n"
+    )
+    (user.project / "data.txt").write_text("first")
+    first = user("--json", "run", "--wait", "train.py").json["data"]
+    (user.project / "data.txt").write_text("second")
+    second = user("--json", "run", "--wait", "--copy", "--var", "COPIED=1", "train.py").json["data"]
+    assert [each["status"]["state"] for each in (first, second)] == ["completed"] * 2
+    assert user("logs", first["run"]["id"]).out == "first 1\n" and user("logs", "-").out == "second 1\n"
+    assert first["run"]["code"]["tree"] != second["run"]["code"]["tree"]
+    assert not (user.project / "new").exists() and user("ps", "--json").json["data"][0]["id"] == second["run"]["id"]
+    work = Path(second["run"]["folder"]) / "work"
+    assert not (work / "data.txt").is_symlink() and (work / "new").read_text() == "x"
+    assert (Path(first["run"]["folder"]) / "work" / "data.txt").is_symlink()
+
+
+# On the clusters.
+
+
+@pytest.fixture(scope="module")
+def on_lab(tmp_path_factory: pytest.TempPathFactory, lab: Lab) -> Iterator[User]:
+    found = User(tmp_path_factory.mktemp("on-lab"))
+    (found.home / "config").mkdir()
+    shutil.copy(lab.instance.client.parents[3] / "config" / "contexts.yaml", found.home / "config")
+    yield found
+    if found.runtime.exists():
+        end_masters(found.runtime)
+
+
+@pytest.fixture
+def standing(on_lab: User, monkeypatch: pytest.MonkeyPatch) -> User:
+    monkeypatch.chdir(on_lab.project)
+    return on_lab
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("context", "words", "sentence"),
+    [
+        ("beta", ["--time", "2d"], "2d is more than partition 'main' allows; at most 1d"),
+        (
+            "beta",
+            ["-p", "short", "--time", "5"],
+            "5m is more than partition 'short' allows; at most 2m, or use partition main",
+        ),
+        ("beta", ["-p", "shrot"], "there is no partition 'shrot'; did you mean 'short'?"),
+        ("beta", ["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
+        ("beta", ["--cpus", "99"], "no node of partition 'main' has 99 cores; at most 8"),
+        ("beta", ["--gpus", "1"], "partition 'main' has no GPUs"),
+        ("alpha", ["-A", "lba"], "you have no account 'lba'; did you mean 'lab'?"),
+        ("alpha", ["--qos", "fwe"], "you may not use the QOS 'fwe'; did you mean 'few'?"),
+        ("alpha", ["--gpus", "h100:1"], "there are no GPUs of type 'h100'; did you mean 'a100'?"),
+        ("alpha", ["--gpus", "a100:3"], "no node of partition 'main' has 3 GPUs; at most 2"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_a_cluster_would_refuse(standing: User, context: str, words: list[str], sentence: str) -> None:
+    before = standing.contents()
+    assert said(standing.quick("--context", context, "run", *words, "train.py"), 5) == f"{context}: {sentence}"
+    assert standing.contents() == before
+
+
+@pytest.mark.lab
+def test_betas_home_takes_no_runs(standing: User) -> None:
+    before = standing.contents()
+    answer = standing("--context", "beta", "run", "train.py", YURT_STORAGE_DIR="~")
+    assert re.fullmatch(
+        r"beta: the site takes no jobs from the home folder \(.*\); set storage_dir to /lustre/scratch/alice",
+        said(answer, 5),
+    )
+    assert standing.contents() == before
+
+
+@pytest.mark.lab
+def test_what_only_sbatch_knows_to_refuse(standing: User) -> None:
+    before = standing.contents()
+    answer = standing("--context", "beta", "run", "--sbatch-option", "constraint=nosuch", "train.py")
+    assert said(answer, 5) == "beta: Slurm refused the job: Invalid feature specification"
+    answer = standing("--context", "alpha", "run", "--sbatch-option", "bogus", "train.py")
+    assert said(answer, 5).startswith("alpha: Slurm refused the job: unrecognized option '--bogus'")
+    assert standing.contents() == before
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_code_and_sbatch_lines_on_a_cluster(standing: User, context: str) -> None:
+    """A script of the user's own: its lines are obeyed, its code is there, may not be changed, but may be added to."""
+    (standing.project / "sub").mkdir(exist_ok=True)
+    (standing.project / "sub" / "data.txt").write_text(f"for {context}\n")
+    (standing.project / "job.sbatch").write_text(
+        "#!/bin/bash\n#SBATCH --cpus-per-task=3 --time=7\n"
+        'cat sub/data.txt; echo "$SLURM_CPUS_PER_TASK $1"; squeue -h -j "$SLURM_JOB_ID" -o %l\n'
+        "touch new && echo new; echo x >> sub/data.txt || echo kept\n"
+    )
+    answer = standing("--context", context, "--json", "run", "--wait", "job.sbatch", "a b")
+    assert answer.code == 0, answer
+    logs = standing("logs", "-")
+    assert logs.out.splitlines() == [f"for {context}", "3 a b", "7:00", "new", "kept"], logs
+    assert answer.json["data"]["run"]["code"]["tree"]
+
+
+@pytest.mark.lab
+def test_modules_and_variables_on_a_cluster(standing: User) -> None:
+    (standing.project / "yurt.yaml").write_text(
+        'modules_to_load: ["null"]\nafter_module_load_cmd: export LATER="$MINE later"\nvariables: {MINE: it\'s}\n'
+    )
+    try:
+        answer = standing("--context", "alpha", "run", "-f", "sh", "-c", 'echo "$LATER"; echo "$LOADEDMODULES"')
+        assert answer.code == 0 and answer.out.splitlines()[1:] == ["it's later", "null"], answer
+        failing = standing("--context", "alpha", "run", "-f", "--module", "no/such", "echo", "started")
+        assert failing.code == 1 and "yurt: module load no/such failed\n" in failing.err
+        assert "started" not in failing.out
+    finally:
+        (standing.project / "yurt.yaml").unlink()
+
+
+@pytest.mark.lab
+def test_watching_a_cluster_until_cancelled(standing: User) -> None:
+    assert standing("--context", "alpha", "run", "--no-snapshot", "sleep", "300").code == 0
+    eventually(lambda: standing("ps", "--json", "-n", "1").json["data"][0]["state"] == "running")
+    gone = standing("cancel", "-", "--json")
+    assert gone.code == 0 and gone.json["data"][0]["told"]
+    done = standing("wait", "-", "--json", "--timeout", "60")
+    assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
+    again = standing("cancel", "-")
+    assert again.code == 0 and "it had ended already (cancelled)" in again.out

@@ -1,0 +1,280 @@
+"""How a run stands after a look: what was seen by the job itself, its queue and its records, put together."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yurt.model.run import FINAL, State, Status
+from yurt.model.state import (
+    ATTEMPTS,
+    CANCELLED,
+    FORGIVING,
+    RESUBMIT_AFTER,
+    SETTLING,
+    YOUNG,
+    Ending,
+    Sighting,
+    settle,
+    signal_name,
+)
+
+NOW = 1_800_000_000.0
+OPEN = sorted(set(get_args(State)) - FINAL - {"waiting", "submitting"})
+LIVE = ["held", "queued", "starting", "running", "requeued", "unknown"]
+WON = "n0nce.7"
+
+
+def ending(code: int = 0, **more: Any) -> Ending:
+    return Ending(code=code, started=NOW - 60, ended=NOW - 1, **more)
+
+
+def after(seconds: float, *sightings: Sighting, before: Status | None = None) -> Status:
+    """How a run stands after looks at it, so many seconds apart."""
+    status = before or Status(state="queued", submitted=NOW, attempts=1, job="7")
+    for count, seen in enumerate(sightings):
+        status = settle(status, seen, NOW + count * seconds)
+    return status
+
+
+# What one look finds.
+
+
+@pytest.mark.parametrize(
+    ("ended", "record", "state", "reason"),
+    [
+        (ending(0), None, "completed", ""),
+        (ending(0), "failed", "completed", ""),
+        (ending(0), "cancelled", "completed", ""),
+        (ending(0, cause="cancelled"), "cancelled", "completed", ""),
+        (ending(3), None, "failed", "exit code 3"),
+        (ending(3), "completed", "failed", "exit code 3"),
+        (ending(3), "timeout", "failed", "exit code 3"),
+        (ending(137, signal=9), None, "failed", "killed by signal 9 (KILL)"),
+        (ending(137, signal=9), "failed", "failed", "killed by signal 9 (KILL)"),
+        (ending(137, signal=9), "out_of_memory", "out_of_memory", "it used more memory than it had asked for"),
+        (ending(137, signal=9), "node_failed", "node_failed", "killed by signal 9 (KILL)"),
+        (ending(143, signal=15), "timeout", "timeout", "it reached its time limit"),
+        (ending(143, signal=15, cause="timeout"), None, "timeout", "it reached its time limit"),
+        (ending(1, cause="out_of_memory"), "failed", "out_of_memory", "it used more memory than it had asked for"),
+        (ending(143, signal=15, cause="cancelled"), "failed", "cancelled", "cancelled"),
+        (
+            ending(143, signal=15, cause="stopped"),
+            "cancelled",
+            "cancelled",
+            "its site told it to stop: preempted, or cancelled there by hand",
+        ),
+        (ending(200, signal=72), None, "failed", "killed by signal 72 (unknown)"),
+    ],
+)
+def test_a_jobs_own_ending_is_believed(ended: Ending, record: State | None, state: str, reason: str) -> None:
+    for live in (None, "running"):
+        seen = Sighting(ending=ended, record=record, live=live, winner=WON, generation=1)
+        status = after(0, seen)
+        assert (status.state, status.reason, status.exit_code) == (state, reason, ended.code)
+        assert (status.started, status.ended, status.signal) == (ended.started, ended.ended, ended.signal or None)
+        assert settle(status, seen, NOW + 1000) == status
+
+
+@pytest.mark.parametrize(
+    ("seen", "state"),
+    [
+        (Sighting(live="queued"), "queued"),
+        (Sighting(live="queued", generation=1, winner=WON), "requeued"),
+        (Sighting(live="held"), "held"),
+        (Sighting(live="starting"), "starting"),
+        (Sighting(live="running"), "running"),
+        (Sighting(live="unknown"), "unknown"),
+        (Sighting(live="running", record="failed"), "running"),
+        (Sighting(winner=CANCELLED), "cancelled"),
+        (Sighting(winner=CANCELLED, live="queued"), "cancelled"),
+        (Sighting(record="cancelled"), "cancelled"),
+        (Sighting(), "unknown"),
+        (Sighting(gone=True), "unknown"),
+        (Sighting(winner=WON, generation=1), "unknown"),
+        (Sighting(winner=WON, generation=1, record="failed"), "unknown"),
+        (Sighting(winner=WON, generation=1, record="cancelled"), "unknown"),
+        (Sighting(winner=WON, generation=1, stopped="timeout"), "unknown"),
+        (Sighting(winner=WON, generation=1, sure=True), "lost"),
+        (Sighting(gone=True, sure=True), "lost"),
+        (Sighting(sure=True), "waiting"),
+    ],
+)
+def test_one_look(seen: Sighting, state: str) -> None:
+    assert after(0, seen).state == state
+
+
+@pytest.mark.parametrize(
+    ("seen", "seconds", "state", "reason"),
+    [
+        (Sighting(winner=WON, generation=1, record="failed", reason="why"), SETTLING, "failed", "why"),
+        (Sighting(winner=WON, generation=1, record="completed"), SETTLING, "completed", ""),
+        (Sighting(record="node_failed"), SETTLING, "node_failed", "it ended before your code was started"),
+        (Sighting(record="completed"), SETTLING, "failed", "it ended before your code was started"),
+        (Sighting(record="completed", gone=True), SETTLING, "completed", ""),
+        (Sighting(winner=WON, generation=1, stopped="timeout"), SETTLING, "timeout", "it reached its time limit"),
+        (Sighting(winner=WON, generation=1, stopped="cancelled"), SETTLING, "cancelled", "cancelled"),
+        (Sighting(winner=WON, generation=1), FORGIVING, "lost", "the site forgot it, and it left no ending"),
+        (Sighting(winner=WON, generation=1), FORGIVING - 1, "unknown", "the site does not know it now"),
+        (Sighting(gone=True), FORGIVING, "lost", "the site forgot it, and its folder is gone"),
+        (Sighting(), RESUBMIT_AFTER - 1, "unknown", "the site does not know it now"),
+        (Sighting(), RESUBMIT_AFTER, "waiting", "the site forgot it before it started; it is submitted again"),
+        (Sighting(records_known=False), 10 * FORGIVING, "unknown", "the site does not know it now"),
+    ],
+)
+def test_what_stays_away(seen: Sighting, seconds: float, state: str, reason: str) -> None:
+    status = after(seconds, seen, seen)
+    assert (status.state, status.reason) == (state, reason)
+
+
+def test_a_job_the_queue_showed_for_long_is_not_submitted_again() -> None:
+    """Only a young job can have been lost by a crash of the controller; an old one was taken away."""
+    rooted = after(YOUNG, Sighting(live="queued"), Sighting(live="queued"))
+    assert rooted.rooted and not after(YOUNG - 1, Sighting(live="queued"), Sighting(live="queued")).rooted
+    assert after(FORGIVING - 1, Sighting(), Sighting(), before=rooted).state == "unknown"
+    status = after(FORGIVING, Sighting(), Sighting(), before=rooted)
+    assert (status.state, status.reason) == ("lost", "the site forgot it before it started")
+
+
+def test_a_site_that_forgets_again_and_again_is_not_asked_for_ever() -> None:
+    worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
+    assert after(RESUBMIT_AFTER, Sighting(), Sighting(), before=worn).state == "unknown"
+    assert after(FORGIVING, Sighting(), Sighting(), before=worn).state == "lost"
+
+
+def test_seen_again_it_was_never_away() -> None:
+    away = after(4, Sighting(live="running"), Sighting(), Sighting())
+    assert away.state == "unknown" and away.missing_since == NOW + 4
+    back = settle(away, Sighting(live="running"), NOW + 20)
+    assert (back.state, back.missing_since) == ("running", None)
+    assert after(FORGIVING - 1, Sighting(winner=WON, generation=1), before=back).state == "unknown"
+
+
+def test_a_requeue_and_its_count() -> None:
+    first = after(1, Sighting(live="running", winner=WON, generation=1))
+    waits = settle(first, Sighting(live="queued", reason="it waits"), NOW + 9)
+    assert (waits.state, waits.reason) == ("requeued", "it waits")
+    second = settle(waits, Sighting(live="running", winner=WON, generation=2), NOW + 20)
+    assert (second.state, second.restarts) == ("running", 1)
+    done = settle(second, Sighting(ending=ending(0, restarts=1), winner=WON, generation=2), NOW + 30)
+    assert (done.state, done.restarts) == ("completed", 1)
+
+
+def test_nothing_new_is_no_news() -> None:
+    seen = Sighting(live="running", native="RUNNING", job="7", node="n1", started=NOW)
+    first = after(0, seen)
+    assert first.seen_at == NOW
+    assert settle(first, seen, NOW + 30) == first
+    assert settle(first, Sighting(live="running", node="n2"), NOW + 30).seen_at == NOW + 30
+
+
+def test_the_winners_job_is_the_runs_job() -> None:
+    assert after(0, Sighting(live="running", job="8", winner="abc.7")).job == "7"
+    assert after(0, Sighting(live="running", job="8")).job == "8"
+
+
+def test_names_of_signals() -> None:
+    assert (signal_name(9), signal_name(11), signal_name(999)) == ("KILL", "SEGV", "unknown")
+
+
+# Whatever is seen, in whatever order.
+
+endings = st.builds(
+    Ending,
+    code=st.sampled_from([0, 1, 2, 78, 127, 137, 139, 143]),
+    signal=st.sampled_from([0, 9, 11, 15]),
+    cause=st.sampled_from(["", "cancelled", "timeout", "out_of_memory", "stopped", "a word of a later yurt"]),
+    started=st.just(NOW - 60),
+    ended=st.just(NOW - 1),
+    restarts=st.integers(0, 3),
+)
+sightings = st.builds(
+    Sighting,
+    live=st.sampled_from([None, None, *LIVE]),
+    record=st.sampled_from([None, *sorted(FINAL - {"lost"})]),
+    ending=st.none() | endings,
+    winner=st.sampled_from(["", WON, CANCELLED]),
+    generation=st.integers(0, 3),
+    stopped=st.sampled_from(["", "cancelled", "timeout", "stopped", "other"]),
+    gone=st.booleans(),
+    records_known=st.booleans(),
+    sure=st.booleans(),
+)
+statuses = st.builds(
+    Status,
+    state=st.sampled_from(OPEN),
+    submitted=st.sampled_from([None, NOW - 1000, NOW]),
+    missing_since=st.sampled_from([None, NOW - 100, NOW - 7, NOW]),
+    attempts=st.integers(0, ATTEMPTS),
+    rooted=st.booleans(),
+    cancel=st.booleans(),
+    restarts=st.integers(0, 3),
+)
+finals = st.builds(Status, state=st.sampled_from(sorted(FINAL)), ended=st.just(NOW - 5), attempts=st.integers(0, 3))
+pauses = st.sampled_from([0.0, 1.0, RESUBMIT_AFTER, SETTLING, FORGIVING, 10_000.0])
+
+
+@given(finals, sightings)
+def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: Sighting) -> None:
+    status = settle(before, seen, NOW)
+    assert status.final
+    if seen.ending is None:
+        assert status == before
+    else:
+        assert status.exit_code == seen.ending.code
+
+
+@given(statuses, sightings)
+def test_any_look_at_any_run(before: Status, seen: Sighting) -> None:
+    status = settle(before, seen, NOW)
+    empty_gate = not seen.winner and not seen.generation and not seen.gone
+    assert status.restarts >= before.restarts
+    assert settle(status, seen, NOW) == status or status.state == "waiting", "the same look twice says the same"
+    if status.final:
+        assert status.ended is not None and not status.cancel and status.missing_since is None
+    if status.state == "waiting":
+        assert empty_gate and seen.live is None and seen.record is None and seen.ending is None
+        assert before.attempts < ATTEMPTS and seen.records_known
+    if status.state == "completed":
+        assert (seen.ending and seen.ending.code == 0) or (seen.record == "completed" and not empty_gate)
+    if seen.ending is not None:
+        assert status.final and status.state != "lost" and status.exit_code == seen.ending.code
+        assert (status.state == "completed") == (seen.ending.code == 0)
+    elif seen.live is not None:
+        assert not status.final or seen.winner == CANCELLED
+    elif not seen.sure and not seen.records_known:
+        assert status.state != "lost", "silence of the records was taken for loss"
+    elif before.missing_since is None and not seen.sure:
+        assert status.state != "lost", "one look was enough to give it up"
+
+
+@given(statuses, st.lists(st.tuples(sightings, pauses), max_size=8), sightings)
+def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, float]], last: Sighting) -> None:
+    """Once a run stays as it was seen last, some looks later it has ended, waits, or is plainly somewhere."""
+    now, status, ended = NOW, before, False
+    for seen, pause in looks:
+        now += pause
+        status = settle(status, seen, now)
+        assert not ended or status.final, "it came back from its end"
+        ended = status.final
+        if status.state == "waiting":
+            status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
+    for _again in range(3 * ATTEMPTS):
+        now += FORGIVING
+        status = settle(status, last, now)
+        if status.state == "waiting":
+            status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
+    assert status.final or last.live is not None or not last.records_known
+    if not status.final and last.live is None:
+        assert status.state == "unknown"
+        known = msgspec.structs.replace(last, records_known=True)
+        for _again in range(3 * ATTEMPTS):
+            now += FORGIVING
+            status = settle(status, known, now)
+            if status.state == "waiting":
+                status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1)
+        assert status.final, "the records are back, and it still hangs"

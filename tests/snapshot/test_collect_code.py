@@ -1,0 +1,200 @@
+"""Old checkouts go, those that somebody needs stay, whatever happens at the same moment."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
+from yurt.hosts import Host, LocalHost
+from yurt.snapshot import send, take
+
+MAKE = """\
+project=$1 && shift && mkdir -p "$project/snapshots" && cd "$project"
+for each; do
+  tree=${each%%:*} days=${each##*:}
+  mkdir -p snapshots/$tree/d && echo $tree > snapshots/$tree/d/file && chmod -R a-w snapshots/$tree
+  touch -d "$((days * 24 * 60 + 5)) minutes ago" snapshots/$tree
+done
+"""
+
+NEWEST = [f"new{number}:{number}" for number in range(5)]
+"""Five that stay whatever the others are."""
+
+
+def make(host: Host, folder: str, *checkouts: str) -> None:
+    """Checkouts NAME:DAYS-OLD, read-only like real ones."""
+    assert host.run(MAKE, folder, *checkouts).code == 0
+
+
+def collect(host: Host, folder: str, before: str = "") -> set[str]:
+    """Which of the old ones are left; `before` may replace functions and commands."""
+    answer = host.run(send.receiver() + before + '\ncollect_code "$1"', folder)
+    assert (answer.code, answer.out, answer.err) == (0, b"", b"")
+    assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left lying about"
+    assert host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222', folder).out == b"", (
+        "what stays is read-only"
+    )
+    names = host.run('ls "$1/snapshots"', folder).text.split()
+    assert {name for name in names if name.startswith("new")} == {name.split(":")[0] for name in NEWEST}
+    return {name for name in names if not name.startswith("new")}
+
+
+def write(host: Host, folder: str, path: str, text: str = "") -> None:
+    assert host.run('cd "$1" && mkdir -p "${2%/*}" && printf "$3" > "$2"', folder, path, text).code == 0
+
+
+class Collecting:
+    def test_what_goes_and_what_stays(self, place: Place) -> None:
+        host, folder = place
+        make(host, folder, *NEWEST, "week:7", "six:6", "run:30", "done:30", "sweep:30", "both:30", "none:30")
+        write(host, folder, "runs/1/code", "run\\n")
+        write(host, folder, "runs/2/code", "done\\n")
+        write(host, folder, "runs/2/exit.json", "{}")
+        write(host, folder, "runs/3/code", "both\\n")
+        write(host, folder, "runs/3/exit.json", "{}")
+        write(host, folder, "runs/4/code", "both")  # the line does not end
+        write(host, folder, "runs/5/other")
+        write(host, folder, "sweeps/1/code", "sweep\\n")
+        write(host, folder, "sweeps/1/exit.json", "{}")
+        watched = 'mv() { echo "${2#snapshots/}" >> moved; command mv "$@"; }'
+        assert collect(host, folder, watched) == {"six", "run", "sweep", "both"}
+        moved = host.run('sort "$1/moved"', folder).text.split()
+        assert moved == ["done", "none", "week"], "what is used is not even away for a moment"
+        write(host, folder, "runs/1/exit.json", "{}")
+        assert host.run(send.receiver() + 'have_code "$1" run', folder).code == 0
+        write(host, folder, "runs/4/exit.json", "{}")
+        assert collect(host, folder) == {"six", "run", "sweep"}, "one that was just used is new"
+
+    def test_few_are_left_alone(self, place: Place) -> None:
+        host, folder = place
+        assert host.run(send.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
+        make(host, folder, *(f"{name.split(':')[0]}:90" for name in NEWEST))
+        watched = 'for each in find mktemp mv rm chmod mkdir; do eval "$each() { echo $each >> called; }"; done'
+        assert collect(host, folder, watched) == set()
+        assert host.run('cat "$1/called"', folder).out == b"", "and cost nothing"
+        make(host, folder, "older:91")
+        assert collect(host, folder) == set()
+
+    def test_used_at_the_very_moment(self, place: Place) -> None:
+        """A submission comes between the look and the rename: it touches, or its run is there by then."""
+        host, folder = place
+        make(host, folder, *NEWEST, "touched:30", "run:30", "none:30")
+        before = """
+        mv() {
+          case $3 in
+            incoming/*/touched) have_code . touched ;;
+            incoming/*/run) mkdir -p runs/9 && echo run > runs/9/code ;;
+          esac
+          command mv "$@"
+        }
+        """
+        assert collect(host, folder, before) == {"touched", "run"}
+        assert collect(host, folder) == {"touched", "run"}
+
+    def test_sent_again_at_the_very_moment(self, place: Place) -> None:
+        """It was renamed away, so somebody brought it anew; that one stays."""
+        host, folder = place
+        make(host, folder, *NEWEST, "again:30")
+        before = """
+        mv() {
+          command mv "$@" || return
+          case $3 in incoming/*/again) mkdir -p snapshots/again/anew && touch "$3" && chmod -R a-w snapshots/again ;; esac
+        }
+        """
+        assert collect(host, folder, before) == {"again"}
+        assert host.run('ls "$1/snapshots/again"', folder).text == "anew\n"
+
+    def test_objects_go_when_there_are_many_and_the_next_sender_copes(
+        self, place: Place, project: Path, store: Path
+    ) -> None:
+        host, folder = place
+        first = take(project, store)
+        send.send(host, first, folder)
+        make(host, folder, *NEWEST, "old:30")
+        many = 'mkdir -p "$1/code.git/objects/17" && cd "$1/code.git/objects/17" && touch $(seq 50)'
+        host.run('touch "$1/snapshots/$2"', folder, first.tree)
+        assert collect(host, folder) == {first.tree}
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "there are few"
+        host.run(many, folder)
+        make(host, folder, "used:30")
+        write(host, folder, "runs/1/code", "used")
+        assert collect(host, folder) == {first.tree, "used"}
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "no checkout went"
+        make(host, folder, "old:30")
+        assert collect(host, folder) == {first.tree, "used"}
+        assert host.run('ls "$1/code.git"', folder).out == b""
+        (project / "plain").write_text("edited")
+        second = take(project, store)
+        send.send(host, second, folder)
+        assert_arrived(host, project, folder, second.tree)
+
+
+class TestHere(Here, Collecting):
+    pass
+
+
+class TestOnClusters(OnClusters, Collecting):
+    pass
+
+
+def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
+    tmp_path: Path, project: Path, store: Path
+) -> None:
+    folder, here = tmp_path / "far", LocalHost()
+    make(here, str(folder), *NEWEST, "old:30")
+    script = f"{send.receiver()}code_remove() {{ kill -9 0; }}\ncollect_code '{folder}'"
+    subprocess.run(["setsid", "-w", "sh", "-c", script], check=False)
+    assert not (folder / "snapshots" / "old").exists()
+    left = next((folder / "incoming").iterdir())
+    send.send(here, take(project, store), str(folder))
+    assert left.exists(), "it might be at work"
+    subprocess.run(["touch", "-d", "2 days ago", str(left)], check=True)
+    (project / "plain").write_text("edited")
+    send.send(here, take(project, store), str(folder))
+    assert not left.exists()
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
+    """Many times, a collector and a submission at the same moment."""
+    folder, here = tmp_path / "far", LocalHost()
+    make(here, str(folder), *NEWEST)
+    kept = 0
+    with ThreadPoolExecutor(2) as pool:
+        for turn in range(30):
+            make(here, str(folder), "old:30")
+            wait = f"sleep 0.0{turn % 10}\n"
+            collecting = pool.submit(here.run, send.receiver() + 'collect_code "$1"', str(folder))
+            having = pool.submit(here.run, send.receiver() + wait + 'have_code "$1" old', str(folder))
+            assert collecting.result().code == 0
+            there = (folder / "snapshots" / "old" / "d" / "file").exists()
+            assert (having.result().code == 0) == there, turn
+            kept += there
+            if there:
+                subprocess.run(["chmod", "-R", "u+w", str(folder / "snapshots" / "old")], check=True)
+                shutil.rmtree(folder / "snapshots" / "old")
+    assert 0 < kept < 30, "they never met"
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, project: Path, store: Path) -> None:
+    """Taking one checkout away makes no file of another writable, though they are the same."""
+    folder, here = str(tmp_path / "far"), LocalHost()
+    first = take(project, store)
+    send.send(here, first, folder)
+    (project / "plain").write_text("edited")
+    second = take(project, store)
+    send.send(here, second, folder)
+    make(here, folder, *NEWEST)
+    # As for somebody who is not root, rm fails where a folder may not be written.
+    script = (
+        send.receiver() + 'rm() { [ -w "$2" ] && [ -z "$(find "$2" -type d ! -perm -200)" ] && command rm "$@"; }\n'
+    )
+    here.run('touch -d "30 days ago" "$1/snapshots/$2"', folder, first.tree)
+    assert here.run(script + 'collect_code "$1"', folder).code == 0
+    assert not Path(folder, "snapshots", first.tree).exists()
+    assert_arrived(here, project, folder, second.tree)
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)

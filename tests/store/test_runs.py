@@ -1,0 +1,133 @@
+"""The index: several yurts at once, files nobody else can read, an index that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from yurt.errors import RefusedError
+from yurt.model import ids
+from yurt.model.run import Plan, Run, Status
+from yurt.store import Store
+
+
+def run(number: int, context: str = "alpha", **more: str) -> Run:
+    run_id = ids.make(1_800_000_000 + number, number * 7919)
+    return Run(
+        id=run_id,
+        context=context,
+        kind="slurm",
+        project="p-0000",
+        source="/src",
+        created=float(number),
+        command=["true"],
+        folder=f"/far/runs/{run_id}",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def plan(of: Run) -> Plan:
+    return Plan(run=of, script="#!/bin/sh\n", data=b"\xff", params=b"{}", options=[], project_folder="/far", store="/s")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "deep" / "yurt.db"))
+
+
+def test_only_its_owner_reads_it(store: Store) -> None:
+    store.add(run(1), Status(), plan(run(1)))
+    folder = Path(store.file).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
+
+
+def test_what_waits_goes_out_in_order_and_what_ended_keeps_no_plan(store: Store) -> None:
+    made = [run(number, "alpha" if number % 2 else "beta") for number in range(6)]
+    for each in reversed(made):
+        store.add(each, Status(), plan(each))
+    assert store.outbox("alpha") == [made[1].id, made[3].id, made[5].id]
+    kept = store.plan(made[1].id)
+    assert kept is not None
+    assert kept.data == b"\xff"
+    assert store.spots("alpha") == [], "nothing is to be seen of what has not gone out"
+    store.change([made[1].id], lambda _run, status: msgspec.structs.replace(status, state="completed"))
+    assert store.plan(made[1].id) is None
+    assert store.outbox("alpha") == [made[3].id, made[5].id]
+    assert store.contexts_of_unfinished() == ["alpha", "beta"]
+    store.change([made[3].id], lambda _run, status: msgspec.structs.replace(status, state="queued", cancel=True))
+    assert [spot.id for spot in store.spots("alpha")] == [made[3].id] == store.cancels("alpha")
+
+
+def test_marks_are_kept_until_something_else_changes(store: Store) -> None:
+    store.add(run(1), Status(state="queued"))
+    one = run(1).id
+    assert store.change([one], lambda _run, status: status, lambda _run, _status: "7|PENDING") == {}
+    assert store.spots("alpha")[0].mark == "7|PENDING"
+    store.change([one], lambda _run, status: msgspec.structs.replace(status, cancel=True))
+    assert store.spots("alpha")[0].mark == ""
+
+
+def test_prefixes(store: Store) -> None:
+    for number in range(3):
+        store.add(run(number * 100_000), Status())
+    first = run(0).id
+    time_part, random_part = first.split("-")
+    assert store.matching(first) == [first]
+    assert store.matching(random_part) == [first]
+    assert first in store.matching(time_part[:3])
+    assert store.matching("%") == store.matching("_") == []
+
+
+WRITER = """\
+import sys, msgspec
+from yurt.store import Store
+with Store(sys.argv[1]) as store:
+    for _ in range(50):
+        store.change([sys.argv[2]], lambda _run, status: msgspec.structs.replace(status, attempts=status.attempts + 1))
+"""
+
+
+def test_writers_at_once_lose_nothing(store: Store) -> None:
+    one = run(1)
+    store.add(one, Status())
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, store.file, one.id]) for _each in range(4)]
+    assert [each.wait() for each in writers] == [0] * 4
+    entry = store.get(one.id)
+    assert entry is not None
+    assert entry.status.attempts == 200
+
+
+MAKER = """\
+import sys
+from yurt.store import Store
+Store(sys.argv[1]).contexts_of_unfinished()
+"""
+
+
+def test_makers_at_once(tmp_path: Path) -> None:
+    file = str(tmp_path / "new" / "yurt.db")
+    makers = [subprocess.Popen([sys.executable, "-c", MAKER, file]) for _each in range(6)]
+    assert [each.wait() for each in makers] == [0] * 6
+
+
+def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"this is no database" * 100)
+    with pytest.raises(RefusedError, match="cannot be used"):
+        Store(str(broken))
+    newer = tmp_path / "newer.db"
+    with sqlite3.connect(newer) as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(RefusedError, match="newer yurt"):
+        Store(str(newer))
+    if os.geteuid():
+        with pytest.raises(RefusedError):
+            Store("/proc/yurt.db")

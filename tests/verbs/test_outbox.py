@@ -1,0 +1,243 @@
+"""Runs that cannot go out at once, sites that answer late or wrongly: nothing is lost, everything is said."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import YURT, Called, call
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh, eventually
+from yurt.lab import Lab
+from yurt.lab.relay import Rules
+
+pytestmark = pytest.mark.lab
+
+
+class Laptop:
+    """A user's machine with an index of its own, from which the lab's clusters can be reached."""
+
+    def __init__(self, home: Path, lab_home: Path) -> None:
+        self.home = home
+        self.project = home / "project"
+        self.project.mkdir()
+        shutil.copytree(lab_home / "config", home / "config")
+        self.runtime = Path(f"/tmp/yo-{abs(hash(str(home))) % 10**8}")
+        self.environment = {
+            "YURT_CONFIG_HOME": str(home / "config"),
+            "YURT_DATA_HOME": str(home / "data"),
+            "YURT_RUNTIME_DIR": str(self.runtime),
+        }
+
+    def __call__(self, *arguments: str) -> Called:
+        before = Path.cwd()
+        os.chdir(self.project)
+        try:
+            return call(*arguments, environment=self.environment)
+        finally:
+            os.chdir(before)
+
+    def run(self, context: str, *words: str) -> dict[str, Any]:
+        done = self("--context", context, "--json", "run", *words)
+        assert done.code == 0, done
+        envelope: dict[str, Any] = done.json
+        return {**envelope["data"], "warnings": envelope["warnings"]}
+
+    def row(self, run: str) -> dict[str, Any]:
+        rows = [row for row in self("ps", "--json").json["data"] if row["id"] == run]
+        found: dict[str, Any] = rows[0]
+        return found
+
+    def starts(self, run: str) -> None:
+        eventually(lambda: self.row(run)["state"] == "running")
+
+    def ended(self, run: str) -> dict[str, Any]:
+        eventually(lambda: self.row(run)["state"] not in UNFINISHED, seconds=90, pause=0.5)
+        return self.row(run)
+
+
+UNFINISHED = ("waiting", "submitting", "held", "queued", "starting", "running", "requeued", "unknown")
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path, yurt_home)
+    for name in ("alpha", "beta"):
+        assert made("context", "probe", name).code == 0
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+def test_out_of_reach_and_back_in_order(laptop: Laptop, lab: Lab) -> None:
+    laptop("login", "--close", "alpha")
+    ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
+    lab.faults.cut("alpha")
+    try:
+        first = [laptop.run("alpha", "sh", "-c", f"echo {number} >> {ledger}") for number in range(2)]
+        assert [each["status"]["state"] for each in first] == ["waiting", "waiting"]
+        assert "waits" in first[0]["warnings"][0]
+        again = laptop("agent", "once", "--json")
+        assert again.code == 4
+        assert len(again.json["data"]["waiting"]) == 2
+        assert laptop("ps", "--json").json["data"][0]["state"] == "waiting"
+    finally:
+        lab.faults.heal("alpha")
+    # Whatever talks to the site next sends what waits, before anything of its own.
+    last = laptop.run("alpha", "--cpus", "1", "sh", "-c", f"echo 2 >> {ledger}")
+    jobs = [int(laptop.row(each["run"]["id"])["job"]) for each in first]
+    assert jobs == sorted(jobs)
+    assert jobs[-1] < int(last["status"]["job"])
+    for each in (*first, last):
+        assert laptop.ended(each["run"]["id"])["state"] == "completed"
+    assert sorted(Ssh(lab)("alpha", f"cat {ledger}").split()) == ["0", "1", "2"]
+
+
+def test_cancel_of_a_run_that_never_went_out(laptop: Laptop, lab: Lab) -> None:
+    laptop("login", "--close", "beta")
+    lab.faults.cut("beta:login1")
+    lab.faults.cut("beta:login2")
+    try:
+        run = laptop.run("beta", "true")["run"]["id"]
+        done = laptop("cancel", run, "--json")
+        assert (done.code, done.json["data"][0]["state"]) == (0, "cancelled")
+    finally:
+        lab.faults.heal("beta:login1")
+        lab.faults.heal("beta:login2")
+    assert laptop("agent", "once", "--json").json["data"]["submitted"] == []
+    assert laptop.row(run)["state"] == "cancelled"
+
+
+def test_cancel_of_a_running_run_out_of_reach(laptop: Laptop, lab: Lab) -> None:
+    run = laptop.run("alpha", "sleep", "100")["run"]["id"]
+    laptop.starts(run)
+    laptop("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        done = laptop("cancel", run)
+        assert done.code == 4
+        assert "not told yet" in done.out
+    finally:
+        lab.faults.heal("alpha")
+    assert laptop.ended(run)["state"] == "cancelled"
+
+
+def test_a_silent_controller(laptop: Laptop, lab: Lab) -> None:
+    lab.faults.stop_ctld("beta")
+    try:
+        made = laptop.run("beta", "true")
+        assert made["status"]["state"] == "waiting"
+        looked = laptop("ps", "--json")
+        assert "could not look at beta" in looked.json["warnings"][0]
+    finally:
+        lab.faults.start_ctld("beta")
+    eventually(lambda: laptop("agent", "once").code == 0, seconds=30)
+    assert laptop.ended(made["run"]["id"])["state"] == "completed"
+
+
+def test_a_full_disk_and_a_full_queue(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
+    lab.faults.full("alpha:scratch")
+    try:
+        refused = laptop("--context", "alpha", "run", "true")
+        assert refused.code == 5
+        assert "disk is full" in refused.err
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert laptop("ps", "--json").json["data"] == [], "nothing is kept of a run that was refused"
+    held = [laptop.run("alpha", "--qos", "few", "--hold", "true") for _each in range(4)]
+    states = [each["status"]["state"] for each in held]
+    assert states[-1] == "waiting", states
+    assert "as many jobs" in held[-1]["warnings"][0]
+    for each in held:
+        laptop("cancel", each["run"]["id"])
+    assert {row["state"] for row in laptop("ps", "--json").json["data"]} == {"cancelled"}
+
+
+def test_records_that_cannot_be_read(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
+    lab.faults.stop_dbd("alpha")
+    try:
+        good = laptop.run("alpha", "sh", "-c", "exit 3")["run"]["id"]
+        row = laptop.ended(good)
+        assert (row["state"], row["exit_code"]) == ("failed", 3)
+    finally:
+        lab.faults.start_dbd("alpha")
+
+
+def test_a_job_cancelled_on_the_cluster_by_hand(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
+    for cluster in ("alpha", "beta"):
+        waiting = laptop.run(cluster, "--hold", "true")
+        running = laptop.run(cluster, "sleep", "100")
+        laptop.starts(running["run"]["id"])
+        assert laptop.row(waiting["run"]["id"])["state"] == "held"
+        ssh(cluster, f"scancel {waiting['status']['job']} {running['status']['job']}")
+        assert laptop.ended(waiting["run"]["id"])["state"] == "cancelled"
+        assert laptop.ended(running["run"]["id"])["state"] == "cancelled"
+
+
+@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+def test_a_job_out_of_sight_goes_out_again_and_starts_once(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
+    """Under another name the first job is not seen any more; let go, both come to the gate."""
+    ledger = f"/lustre/scratch/alice/twice-{time.time()}"
+    made = laptop.run(cluster, "--hold", "sh", "-c", f"echo started >> {ledger}; sleep 1")
+    run, job = made["run"]["id"], made["status"]["job"]
+    ssh(cluster, f"scontrol update job={job} name=hidden")
+    assert laptop.row(run)["state"] == "unknown"
+    eventually(lambda: laptop.row(run)["job"] not in ("", job), seconds=40, pause=1)
+    assert laptop.row(run)["state"] == "held"
+    second = laptop.row(run)["job"]
+    ssh(cluster, f"scontrol release {job} {second}")
+    assert laptop.ended(run)["state"] == "completed"
+    left = f"squeue -h -t pending,running | grep -cE '^ *({job}|{second}) '"
+    eventually(lambda: ssh.ask(cluster, left).out.split()[-1] == "0")
+    assert ssh(cluster, f"cat {ledger}").split()[-2:].count("started") == 1
+
+
+@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+def test_following_goes_on_after_cuts(laptop: Laptop, lab: Lab, cluster: str) -> None:
+    lines = 60
+    words = 'printf "line %s %01500d\\n" $i 0; printf "other %s %01500d\\n" $i 0 >&2'
+    script = f"i=0; while [ $i -lt {lines} ]; do {words}; i=$((i+1)); sleep 0.1; done"
+    run = laptop.run(cluster, "sh", "-c", script)["run"]["id"]
+    laptop("login", "--close", cluster)
+    target = {"alpha": "alpha", "beta": "beta:login1"}[cluster]
+    lab.faults.delay(target, Rules(cut_at=50_000, direction="down"))
+    try:
+        environment = {**os.environ, **laptop.environment}
+        done = subprocess.run([YURT, "logs", "-f", run], env=environment, capture_output=True, timeout=120, check=False)
+    finally:
+        lab.faults.heal(target)
+    assert done.stdout.decode().split("\n")[:-1] == [f"line {number} {'0' * 1500}" for number in range(lines)]
+    assert "trying again" in done.stderr.decode(), "no cut was met"
+    said = [line for line in done.stderr.decode().split("\n") if line.startswith("other")]
+    assert said == [f"other {number} {'0' * 1500}" for number in range(lines)]
+
+
+def test_the_client_killed_at_any_moment(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
+    ledger = f"/lustre/scratch/alice/kills-{time.time()}"
+    laptop.run("alpha", "true")
+    environment = {**os.environ, **laptop.environment}
+    for number in range(8):
+        words = [YURT, "--context", "alpha", "run", "sh", "-c", f"echo {number} >> {ledger}"]
+        process = subprocess.Popen(words, env=environment, cwd=laptop.project, stdout=subprocess.DEVNULL)
+        time.sleep(0.06 + 0.03 * number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert laptop("agent", "once").code == 0
+    rows = laptop("ps", "--json").json["data"]
+    for row in rows:
+        assert laptop.ended(row["id"])["state"] == "completed"
+    started = ssh("alpha", f"cat {ledger}").split()
+    assert len(started) == len(set(started)) == len(rows) - 1
