@@ -26,6 +26,8 @@ class Client:
     def __init__(self, name: str, *, data: Path, runtime: Path, project: Path, log: Callable[[str], None]) -> None:
         self.name, self.data, self.runtime, self.project = name, data, runtime, project
         self.log = log
+        self.number = 0
+        self.numbers: dict[int, int] = {}
         self.wrong: list[str] = []
         """What yurt said that it must never say here: that a site refuses a run, or that yurt has a bug."""
         self.environment = {
@@ -41,26 +43,37 @@ class Client:
         shutil.copytree(self.data, data)
         return Client(name, data=data, runtime=runtime, project=self.project, log=self.log)
 
-    def start(self, *arguments: str, program: tuple[str, ...] = (YURT,)) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*program, *arguments],
-            cwd=self.project,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, *arguments: str, program: tuple[str, ...] = (YURT,)) -> subprocess.Popen[bytes]:
+        # Into a file: what a killed yurt leaves behind would keep a pipe open.
+        self.number += 1
+        with self._said(self.number).open("wb") as output:
+            process = subprocess.Popen(
+                [*program, *arguments],
+                cwd=self.project,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.numbers[process.pid] = self.number
+        return process
 
-    def end(self, process: subprocess.Popen[str], *, seconds: float = PATIENCE) -> str:
+    def _said(self, number: int) -> Path:
+        return self.data.with_name(f"{self.name}.{number}.out")
+
+    def end(self, process: subprocess.Popen[bytes], *, seconds: float = PATIENCE) -> str:
         """Wait for a yurt; returns what it said. One that hangs is killed."""
+        late = ""
         try:
-            said = process.communicate(timeout=seconds)[0]
+            process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
-            said = process.communicate()[0] + f" (killed: it had not come back in {seconds:.0f} s)"
-        said = " ".join(said.split())
+            process.wait()
+            late = f"(killed: it had not come back in {seconds:.0f} s)"
+        output = self._said(self.numbers.pop(process.pid))
+        said = " ".join([*output.read_text(errors="replace").split(), late])
+        output.unlink()
         self.log(f"{self.name}: code {process.returncode}: {said[:300]}")
         if process.returncode not in (0, 4, -signal.SIGKILL):
             self.wrong.append(f"{self.name}: yurt came back with code {process.returncode}: {said[:300]}")

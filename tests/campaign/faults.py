@@ -38,14 +38,14 @@ def _work(random: Random, longest: float = 1.5) -> Draw:
     return {"rest": round(random.uniform(0.2, longest), 2), "snapshot": random.random() < 0.25}
 
 
-def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[str]:
+def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes]:
     if draw.get("snapshot"):
         (site.client.project / "salt").write_text(label)  # other code than last time, so that it travels
     arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
     return site.client.start(*arguments)
 
 
-def _reach(site: Site, label: str, process: subprocess.Popen[str], draw: Mapping[str, Any]) -> None:
+def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mapping[str, Any]) -> None:
     """Wait for the moment drawn: a step of the script on the login host, or some seconds."""
     if "step" in draw:
         site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
@@ -57,14 +57,29 @@ def _reach(site: Site, label: str, process: subprocess.Popen[str], draw: Mapping
 
 def _moment(random: Random) -> Draw:
     """When it strikes: at a step of the submission on the login host, or after some time."""
-    if random.random() < 0.7:
-        return {"step": random.randint(1, 16), "when": random.choice(["before", "after"])}
+    dice = random.random()
+    if dice < 0.4:
+        return {"step": random.randint(1, 16), "program": "any", "when": random.choice(["before", "after"])}
+    if dice < 0.7:
+        return {"step": 1, "program": "sbatch", "when": random.choice(["before", "after"])}
     return {"seconds": round(random.uniform(0.05, 0.9), 3)}
 
 
 def _arm(site: Site, draw: Mapping[str, Any]) -> None:
     if "step" in draw:
-        site.steps.arm(draw["step"], draw["when"], "pause")
+        site.steps.arm(draw["step"], draw["when"], "pause", program=draw.get("program", "any"))
+
+
+def _meanwhile(random: Random) -> Draw:
+    """Before the script on the login host goes on it is overtaken by the next try, or some time passes."""
+    return {"overtaken": True} if random.random() < 0.4 else {"linger": round(random.uniform(0, 0.6), 2)}
+
+
+def _pass_time(site: Site, draw: Draw) -> None:
+    if draw.get("overtaken"):
+        site.client.once()
+    else:
+        time.sleep(draw["linger"])
 
 
 # The link is cut at a byte: at any, or inside the script
@@ -120,7 +135,7 @@ def _byte(site: Site, draw: Draw) -> int:
     return site.greeting + int((site.up - site.greeting) * draw["fraction"])
 
 
-def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[str], draw: Draw) -> None:
+def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[bytes], draw: Draw) -> None:
     deadline = time.monotonic() + draw["patience"] + (2 if draw.get("rate") else 0)
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -138,7 +153,7 @@ def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[str], dra
 
 def draw_ssh(random: Random) -> Draw:
     victim = random.choice(["master", "session", "master session"])
-    return _work(random) | _moment(random) | {"victim": victim, "linger": round(random.uniform(0, 0.8), 2)}
+    return _work(random) | _moment(random) | {"victim": victim} | _meanwhile(random)
 
 
 def perform_ssh(site: Site, label: str, draw: Draw) -> None:
@@ -147,13 +162,13 @@ def perform_ssh(site: Site, label: str, draw: Draw) -> None:
     _reach(site, label, process, draw)
     if not site.client.kill_ssh(*draw["victim"].split()):
         site.missed.append(label)
-    time.sleep(draw["linger"])
+    _pass_time(site, draw)
     site.steps.release()
     site.client.end(process)
 
 
 def draw_client(random: Random) -> Draw:
-    return _work(random) | _moment(random) | {"linger": round(random.uniform(0, 0.5), 2)}
+    return _work(random) | _moment(random) | _meanwhile(random)
 
 
 def perform_client(site: Site, label: str, draw: Draw) -> None:
@@ -161,7 +176,7 @@ def perform_client(site: Site, label: str, draw: Draw) -> None:
     process = _start(site, label, draw)
     _reach(site, label, process, draw)
     process.kill()
-    time.sleep(draw["linger"])
+    _pass_time(site, draw)
     site.steps.release()
     site.client.end(process)
 
@@ -208,7 +223,7 @@ def perform_silence(site: Site, label: str, draw: Draw) -> None:
     if draw["mode"] == "freeze":
         site.signal_in("ctl", "slurmctld", signal.SIGCONT)
     else:
-        site.lab.faults.start_ctld(site.name)
+        site.start_ctld()
     for process in (first, second):
         site.client.end(process)
 
@@ -235,7 +250,7 @@ def perform_crash(site: Site, label: str, draw: Draw) -> None:
     site.lab.faults.kill_ctld(site.name)
     site.steps.release()
     site.client.end(process)
-    site.lab.faults.start_ctld(site.name)
+    site.start_ctld()
     site.client.end(_start(site, label, draw))
     site.partition("UP")
 
@@ -364,8 +379,11 @@ def draw_cancel(random: Random) -> Draw:
         found |= {"by": random.choice(["yurt", "shell", "answer"]), "when": random.choice(["before", "after"])}
     if how == "later":
         found |= {"seconds": round(random.uniform(0, 2.5), 2)}
-    if random.random() < 0.3:
+    dice = random.random()
+    if dice < 0.3:
         found |= {"cut": round(random.random(), 3), "direction": random.choice(["up", "down"])}
+    elif dice < 0.55 and how != "step":
+        found |= {"kill": random.randint(1, 10), "what": random.choice(["inner", "all"])}
     return _work(random, 2.5) | found
 
 
@@ -379,6 +397,8 @@ def perform_cancel(site: Site, label: str, draw: Draw) -> None:
             site.client.hang_up()
             most = site.down if draw["direction"] == "down" else site.greeting * 2
             site.weather(Rules(cut_at=int(most * draw["cut"]), direction=draw["direction"], connections=1))
+        if "kill" in draw:
+            site.steps.arm(draw["kill"], "after", draw["what"])
         site.cancel(run)
     site.steps.release()
     if process is not None:
@@ -387,7 +407,7 @@ def perform_cancel(site: Site, label: str, draw: Draw) -> None:
         site.client.hang_up()
 
 
-def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[str] | None:
+def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes] | None:
     """Submit, up to the moment at which the user cancels; a yurt that is still at it is returned."""
     how = draw["how"]
     if how == "step":

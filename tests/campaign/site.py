@@ -22,7 +22,7 @@ from yurt.lab.cluster import inside
 from yurt.lab.relay import Rules
 
 SHARED = "lustre/scratch/alice"
-LEDGER, BEGUN = "campaign-ledger", "campaign-begun"
+BEGUN = "campaign-begun"
 PROLOG = f'echo "$SLURM_JOB_NAME $SLURM_JOB_ID" >> /{SHARED}/{BEGUN}\n'
 ROUNDS = 6
 
@@ -34,6 +34,7 @@ class Site:
         self.lab, self.name, self.cluster = lab, name, lab.cluster(name)
         self._log = log
         self.steps = Steps(self.cluster)
+        self.ledger = f"ledger-{folder.name}"
         project = folder / f"project-{name}"
         project.mkdir(parents=True)
         (project / "work.sh").write_text(WORK)
@@ -66,7 +67,7 @@ class Site:
 
     def prepare(self) -> None:
         """Ledger, steps, relay; then one run without a fault, which shows how many bytes a submission takes."""
-        for name in (LEDGER, BEGUN):
+        for name in (self.ledger, BEGUN):
             (self.shared / name).write_text("")
             (self.shared / name).chmod(0o666)
         prolog = self.cluster.folder / "slurm" / "task_prolog.sh"
@@ -108,7 +109,7 @@ class Site:
 
     def words(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
         call = ["sh", "work.sh"] if snapshot else ["sh", "-c", WORK, "work"]
-        return [*call, f"/{SHARED}/{LEDGER}", f"{rest:g}", pace]
+        return [*call, f"/{SHARED}/{self.ledger}", f"{rest:g}", pace]
 
     def arguments(self, label: str, *, rest: float, snapshot: bool = False) -> list[str]:
         how = [] if snapshot else ["--no-snapshot"]
@@ -165,6 +166,11 @@ class Site:
         done = subprocess.run(inside(self.cluster.pid("ctl"), [*argv]), capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
+    def start_ctld(self) -> None:
+        """Start the controller and wait until it answers; a node that is cut off is not waited for."""
+        self.cluster.service("ctl", "ctld", "start")
+        assert self.until(lambda: "unknown" not in self.cluster.node_states().values(), 60)
+
     def partition(self, state: str) -> None:
         """Jobs are taken in any state, and started only while it is up."""
         self.on_ctl("scontrol", "update", "partitionname=main", f"state={state}")
@@ -192,7 +198,7 @@ class Site:
     # What came of it
 
     def starts(self) -> list[Start]:
-        return read((self.shared / LEDGER).read_text())
+        return read((self.shared / self.ledger).read_text())
 
     def begun(self) -> list[str]:
         """The run of each job that Slurm began, as often as it did."""
@@ -210,9 +216,10 @@ class Site:
         )
 
     def queue(self) -> list[str]:
-        """Yurt's jobs that Slurm still holds, with their state and its reason."""
+        """Jobs of this campaign's runs that Slurm still holds, with their state and its reason."""
         rows = self.on_ctl("squeue", "-h", "-o", "%j %i %T %r").splitlines()
-        return [row for row in rows if row.startswith("yurt-")]
+        own = {f"yurt-{entry.run.id}" for client in self.clients for entry in client.entries()}
+        return [row for row in rows if row.split()[0] in own]
 
     def until(self, what: Callable[[], object], seconds: float, pause: float = 0.1) -> bool:
         deadline = time.monotonic() + seconds

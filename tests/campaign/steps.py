@@ -8,7 +8,7 @@ from pathlib import Path
 
 from yurt.lab.cluster import Cluster
 
-PROGRAMS = "cat chmod cp dd find git head id ln ls mkdir mktemp mv rm sbatch scancel squeue tar timeout touch wc"
+PROGRAMS = "cat chmod cp dd find git head id ln ls mkdir mktemp mv rm sbatch scancel squeue tar timeout touch uname wc"
 LINE = "[ ! -d /tmp/campaign/bin ] || PATH=/tmp/campaign/bin:$PATH\n"
 
 

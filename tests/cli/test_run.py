@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import sqlite3
@@ -382,7 +383,7 @@ def listed(user: User) -> list[str]:
         ("1nfaaaa-aaaa1", "failed", "local", {"lr": 0.1, "fast": True}, ["paper"], "first"),
         ("1nfaaab-bbbb2", "completed", "local", {"lr": 0.2}, ["paper", "x y"], ""),
         ("1nfaaac-aaaa3", "completed", "old", {"text": "it's"}, [], "with a name that is quite long, and goes on"),
-        ("1nfbbbb-cccc4", "lost", "local", {}, [], "last 🦜 ü 日本語の長い名前"),
+        ("1nfbbbb-cccc4", "lost", "local", {}, [], "日本語の長い名前 🦜 ü"),
     ]
     index = Store(f"{user.home}/data/yurt.db")
     for at, (run, state, context, params, tags, name) in enumerate(made):
@@ -470,7 +471,7 @@ def width(line: str) -> int:
     return int(cell_len(re.sub("\033\\[[0-9;]*m", "", line)))
 
 
-@pytest.mark.parametrize("columns", [60, 80, 240])
+@pytest.mark.parametrize("columns", [46, 60, 80, 240])
 def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     ids = listed(user)
     child = user.spawn("ps", "--cached", columns=columns)
@@ -480,6 +481,8 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert max(width(line) for line in lines) <= columns
     for run, line in zip(reversed(ids), lines[1:], strict=True):
         assert line.startswith(run)
+    titles = [title for title in ("name", "command", "why") if title[:5] in lines[0]]
+    assert titles == {46: [], 60: ["name", "command"]}.get(columns, ["name", "command", "why"])
     assert ("quite some words to say" in child.before) == (columns == 240)
 
 
@@ -558,13 +561,19 @@ def test_watching_says_what_changes_a_line_each(user: User) -> None:
     environment = {**os.environ, **user.environment}
     watching = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert watching.stdout is not None and watching.stderr is not None
-    first = json.loads(watching.stdout.readline())
+
+    def until(state: str) -> dict[str, Any]:
+        assert watching.stdout is not None
+        while (found := json.loads(watching.stdout.readline()))["data"][0]["state"] != state:
+            pass
+        return dict(found)
+
+    first = until("running")
     assert first["kind"] == "runs" and [row["name"] for row in first["data"]] == ["one"]
+    assert not select.select([watching.stdout], [], [], 3)[0], "nothing is new, and yet it speaks"
     (folder,) = user.home.glob("data/projects/*/runs/*")
     (folder / "go").touch()
-    last: dict[str, Any] = first
-    while last["data"][0]["state"] != "completed":
-        last = json.loads(watching.stdout.readline())
+    until("completed")
     watching.send_signal(signal.SIGINT)
     rest, errors = watching.communicate(timeout=10)
     assert watching.returncode == 130 and "Traceback" not in errors

@@ -19,6 +19,7 @@ from yurt.model.state import (
     YOUNG,
     Ending,
     Sighting,
+    mark_of,
     settle,
     signal_name,
 )
@@ -278,3 +279,11 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
             if status.state == "waiting":
                 status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1)
         assert status.final, "the records are back, and it still hangs"
+
+
+def test_what_a_run_is_known_by_at_the_next_look() -> None:
+    """Only a status that time alone does not change may be passed over when the queue says the same."""
+    seen = Sighting(live="running", mark="7|RUNNING")
+    young, rooted = after(0, seen), after(YOUNG, seen, seen)
+    assert (mark_of(young, seen), mark_of(rooted, seen)) == ("", "7|RUNNING")
+    assert mark_of(rooted, Sighting(mark="7|COMPLETED", record="completed")) == ""

@@ -21,7 +21,7 @@ from yurt.lab.relay import Rules
 from yurt.snapshot import Snapshot, send, take
 
 NO_GIT = """\
-bin=$(mktemp -d) && ln -s /usr/bin/* /bin/* "$bin" 2> /dev/null
+bin=$1/bin && mkdir -p "$bin" && ln -sf /usr/bin/* /bin/* "$bin" 2> /dev/null
 rm -f "$bin/git" && PATH=$bin
 """
 """For a script: the host as it would be without git."""
@@ -344,6 +344,22 @@ def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, st
     assert receive(here, folder, send.code_for(second, [first.tree]), before=slow).code == 47
     time.sleep(0.4)
     assert os.listdir(f"{folder}/incoming") == []
+    subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("No space left on device", 1), ("Disk quota exceeded", 1), ("object is corrupt", 47)]
+)
+def test_a_full_disk_is_no_reason_to_send_all(
+    tmp_path: Path, project: Path, store: Path, words: str, expected: int
+) -> None:
+    here, folder = LocalHost(), str(tmp_path / "far")
+    first, second = both(project, store)
+    send.send(here, first, folder)
+    failing = f"code_git() {{ echo 'error: {words}' >&2; return 128; }}\n"
+    answer = receive(here, folder, send.code_for(second, [first.tree]), before=failing)
+    assert (answer.code, answer.out) == (expected, b"the rest")
+    assert (words in answer.errors) == (expected == 1)
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
@@ -357,6 +358,22 @@ def as_nobody(project: Path, wanted: str) -> int:
         return in_child(refused(place / "p", place / "theirs.git", wanted), user=65534)
     finally:
         subprocess.run(["rm", "-rf", str(place)], check=True)
+
+
+@pytest.mark.parametrize("many", [1, 1000], ids=["as a pack", "one by one"])
+@pytest.mark.parametrize("code", ["disk-full", "quota-full"])
+def test_full_disk(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch, many: int, code: str) -> None:
+    monkeypatch.setattr(record, "MANY", many)
+    number = {"disk-full": errno.ENOSPC, "quota-full": errno.EDQUOT}[code]
+
+    def full(_descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch, pytest.raises(RefusedError) as caught:
+        patch.setattr(os, "fsync", full)
+        take(project, store)
+    assert caught.value.code == code
+    sound(store, take(project, store).tree)
 
 
 def test_a_snapshot_is_its_files(project: Path, store: Path) -> None:

@@ -320,7 +320,7 @@ def test_any_name_and_any_content(tmp_path_factory: pytest.TempPathFactory, file
 NAMES = st.lists(st.sampled_from(["a", "a.b", "a-b", "a0", "ab", "b"]), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(names=st.sets(NAMES, max_size=12), packed=st.booleans())
 def test_trees_are_those_git_would_make(
     tmp_path_factory: pytest.TempPathFactory, names: set[str], packed: bool

@@ -38,14 +38,17 @@ got["environment"] = {name.hex(): value.hex() for name, value in os.environb.ite
 json.dump(got, open(os.environ["YURT_OUTPUTS"] + "/dump.json", "w"))
 """
 
+MARK = f"/tmp/yurt-was-here-{os.getpid()}"
+"""A file that is there only if something was executed that should not have been."""
+
 AWKWARD = [
     "",
     " ",
     "'",
     '"',
     "'\"'\"'",
-    "$(touch /tmp/yurt-was-here)",
-    "`touch /tmp/yurt-was-here`",
+    f"$(touch {MARK})",
+    f"`touch {MARK}`",
     "${HOME}",
     "$HOME",
     "\\",
@@ -69,7 +72,7 @@ AWKWARD = [
     ";",
     "&",
     "|",
-    "> /tmp/yurt-was-here",
+    f"> {MARK}",
     "-n",
     "-",
     "-x",
@@ -197,6 +200,7 @@ EVERYWHERE = pytest.mark.parametrize(
     "context",
     ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)],
 )
+LOCAL_AND_SLURM = pytest.mark.parametrize("context", ["local", pytest.param("alpha", marks=pytest.mark.lab)])
 
 
 @EVERYWHERE
@@ -223,10 +227,10 @@ def test_arguments_variables_and_parameters(users: Users, context: str) -> None:
         name: shown(value) if isinstance(value, str) else value for name, value in read.items()
     }
     assert got["run"]["params"] == got["parameters"]
-    assert not Path("/tmp/yurt-was-here").exists()
+    assert not Path(MARK).exists()
 
 
-@EVERYWHERE
+@LOCAL_AND_SLURM
 def test_long_values(users: Users, context: str) -> None:
     """A single one as long as Linux lets through, and a megabyte of them."""
     longest = "é" * (ARGUMENT_LIMIT // 2) + "x"
@@ -251,7 +255,34 @@ def test_long_values(users: Users, context: str) -> None:
     assert got["parameters"]["q"] == "z" * (VARIABLE_LIMIT + 1)
 
 
-AWKWARD_NAME = 'it\'s a "$(touch /tmp/yurt-was-here)" `id` ü *~ -n'
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.10", 0.1),
+        ("1e-4", 0.0001),
+        ("7", 7),
+        ("-3", -3),
+        ("007", "007"),
+        ("+7", "+7"),
+        ("1e400", "1e400"),
+        ("123456789012345678901234567890", 123456789012345678901234567890),
+        ("nan", "nan"),
+        ("true", True),
+        ("True", "True"),
+        ("null", None),
+        ("[1,  2]", [1, 2]),
+        ('{"a": 1}', '{"a": 1}'),
+        ('"x"', '"x"'),
+        ("", ""),
+        ("\udcff", "\udcff"),
+    ],
+)
+def test_what_a_text_stands_for(text: str, value: object) -> None:
+    found = typed(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+AWKWARD_NAME = 'it\'s a "$(touch mark)" `touch mark` ü *~ -n'
 
 
 @EVERYWHERE
@@ -265,7 +296,7 @@ def test_a_storage_folder_with_any_name(users: Users, context: str) -> None:
     assert f"/{name}/yurt/projects/" in folder
     assert got["environment"]["YURT_RUN_DIR"] == folder
     assert got["cwd"] == (str(user.home / "proj") if context == "local" else f"{folder}/work")
-    assert not Path("/tmp/yurt-was-here").exists()
+    assert not (user.home / "proj" / "mark").exists() and not Path("mark").exists()
 
 
 @pytest.mark.parametrize(

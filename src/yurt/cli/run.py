@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -81,7 +82,15 @@ def run(**options: Any) -> int:
             _show_plan(planned)
             return 0
         index = store()
-        entry, warnings = verbs.run(index, context, planned, watch=watch)
+        try:
+            entry, warnings = verbs.run(index, context, planned, watch=watch)
+        except KeyboardInterrupt:
+            run_id = planned.plan.run.id
+            print(
+                f"\nyurt: run {run_id} is kept and goes out, if it has not; to end it: yurt cancel {run_id}",
+                file=sys.stderr,
+            )
+            raise
     now.warnings += warnings
     stay = options["follow"] or options["wait"] or _stays(planned)
     if not (stay and now.json):

@@ -10,5 +10,10 @@ except ImportError:  # pragma: no cover: a Python that is not CPython
 
 def digest(text: str, size: int = 8) -> bytes:
     """`size` bytes that tell a text from others; not for secrets."""
-    made: bytes = blake2b(text.encode(errors="surrogateescape"), digest_size=size).digest()
+    return checksum(text.encode(errors="surrogateescape"), size)
+
+
+def checksum(content: bytes, size: int = 20) -> bytes:
+    """`size` bytes by which damage to a content is noticed."""
+    made: bytes = blake2b(content, digest_size=size).digest()
     return made

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-_INTEGER = re.compile(r"-?\d+")
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 
@@ -47,9 +46,7 @@ def typed(text: str) -> Any:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
         return text
-    if isinstance(value, float):  # as large as nothing JSON can hold, or an integer that would lose digits
-        return value if abs(value) != float("inf") and not _INTEGER.fullmatch(text) else text
-    return value if value is None or isinstance(value, bool | int | list) else text
+    return value if value is None or isinstance(value, bool | int | float | list) else text
 
 
 def words(params: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import struct
@@ -63,6 +62,37 @@ class Collecting:
         for name, error in walk.closed.items():
             raise unreadable(name, error)
         return walk.files
+
+
+def from_elsewhere(
+    paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()
+) -> dict[bytes, bytes]:
+    """Take files and folders from outside the project in, under their last name. Returns where each of them is.
+
+    Raises UserError for one that is not there, or whose name the project has too.
+    """
+    found: dict[bytes, bytes] = {}
+    for path in paths:
+        name = os.fsencode(path.name)
+        if name in files or any(each.startswith(name + b"/") for each in files):
+            raise UserError(
+                f"'{path}' is to travel with the code, and the project has a '{shown(name)}' of its own",
+                code="usage",
+                hint="rename one of them",
+            )
+        if path.is_dir():
+            inner = Collecting(path, own, exclude=exclude).files()
+            files.update({name + b"/" + each: about for each, about in inner.items()})
+            found.update({name + b"/" + each: os.path.join(os.fsencode(path), each) for each in inner})
+        else:
+            try:
+                files[name] = os.lstat(path)
+            except OSError as error:
+                raise UserError(
+                    f"'{path}' is to travel with the code: {error.strerror}", code="usage", hint="see paths_to_copy"
+                ) from None
+            found[name] = os.fsencode(path)
+    return found
 
 
 class _Walk:
@@ -175,6 +205,8 @@ def _left_out(root: Path, own: Path, names: Iterable[bytes], exclude: Sequence[s
 
 def _index(names: Sequence[bytes]) -> bytes:
     """A git index of files of which nothing but the name is known."""
+    import hashlib
+
     empty_blob = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
     entries = [struct.pack(">4sLL", b"DIRC", 2, len(names))]
     for name in names:

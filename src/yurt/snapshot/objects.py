@@ -1,4 +1,4 @@
-"""Writes git objects as git does, but many at once into one pack, on all cores and with one wait for the disk.
+"""Writes git objects as git does, but many at once into one pack, on several cores and with few waits for the disk.
 
 Whatever has its final name is complete and on disk: it is written aside, synced and renamed.
 """

@@ -8,10 +8,10 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from yurt.snapshot import objects, seen
+from yurt.snapshot import seen
 from yurt.snapshot.collect import Files, unreadable
 
 MANY = 100
@@ -20,8 +20,11 @@ MANY = 100
 READERS = 4
 
 
-def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str, int]:
-    """The tree of these files, and how many of them were still there. Nobody else may use the store meanwhile."""
+def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Mapping[bytes, bytes]) -> tuple[str, int]:
+    """The tree of these files, and how many of them were still there. Nobody else may use the store meanwhile.
+
+    They are below `root`, except for those whose path is in `elsewhere`.
+    """
     rows = {}
     for name, about in files.items():
         row = last.files.get(name)
@@ -29,6 +32,8 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str,
             rows[name] = row
     if len(rows) == len(files) == len(last.files) and last.tree:
         return last.tree, len(rows)
+
+    from yurt.snapshot import objects  # not needed where nothing changed
 
     changed = sorted(files.keys() - rows.keys())
     aside = store / "aside"
@@ -40,7 +45,7 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen) -> tuple[str,
 
     def read(name: bytes) -> None:
         try:
-            found = _content(above + name)
+            found = _content(elsewhere.get(name) or above + name)
         except OSError as error:
             raise unreadable(name, error) from None
         if found is not None:  # else it vanished just now

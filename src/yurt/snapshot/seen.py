@@ -5,11 +5,12 @@ A file lost or damaged costs one reading of everything and nothing else: it carr
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
 import msgspec
+
+from yurt.model.digest import checksum
 
 NAME = "seen"
 
@@ -34,7 +35,7 @@ _decoder = msgspec.msgpack.Decoder(Seen)
 def load(store: Path) -> Seen:
     try:
         content = (store / NAME).read_bytes()
-        if hashlib.sha1(content[20:], usedforsecurity=False).digest() == content[:20]:
+        if checksum(content[20:]) == content[:20]:
             return _decoder.decode(content[20:])
     except (OSError, msgspec.DecodeError):
         pass
@@ -44,7 +45,7 @@ def load(store: Path) -> Seen:
 def save(store: Path, aside: Path, what: Seen) -> None:
     """Only when all of its objects are in the store. Not synced: what a power cut leaves of it is noticed."""
     content = msgspec.msgpack.encode(what)
-    (aside / NAME).write_bytes(hashlib.sha1(content, usedforsecurity=False).digest() + content)
+    (aside / NAME).write_bytes(checksum(content) + content)
     (aside / NAME).rename(store / NAME)
 
 

@@ -6,8 +6,6 @@ else is to be done there.
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -17,7 +15,7 @@ import msgspec
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.snapshot import git, objects
+from yurt.snapshot import git
 from yurt.snapshot.tree import Snapshot, distrust
 
 HAVE, PLAIN = "have", "plain"
@@ -83,6 +81,8 @@ def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
 
 def is_known(snapshot: Snapshot, tree: str) -> bool:
     """Whether this machine's store has a tree that a host says it has."""
+    from yurt.snapshot import objects
+
     try:
         return len(tree) == 40 and objects.loose(snapshot.store, bytes.fromhex(tree)).exists()
     except ValueError:
@@ -97,6 +97,8 @@ def everything(snapshot: Snapshot) -> bytes:
     index = snapshot.store / "objects" / "pack" / f"pack-{snapshot.tree}.idx"
     if index.exists():  # it was made as a whole
         return _together(snapshot, index)
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="yurt-") as folder:
         wanted = f"{snapshot.tree}\n".encode()
         # Nothing to be like: looking for likenesses would cost more than it saves.
@@ -105,6 +107,8 @@ def everything(snapshot: Snapshot) -> bytes:
 
 
 def _together(snapshot: Snapshot, index: Path) -> bytes:
+    import hashlib
+
     about, pack = index.read_bytes(), index.with_suffix(".pack").read_bytes()
     if hashlib.sha1(memoryview(pack)[:-20], usedforsecurity=False).digest() != pack[-20:]:
         raise _broken(snapshot, "a pack is damaged")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from yurt.errors import NotFoundError, UserError
+from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.snapshot import collect, record, seen
 
 LARGEST_FILE = 50 << 20
@@ -55,25 +55,28 @@ def take(
     *,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    also: Sequence[Path] = (),
     largest_file: int = LARGEST_FILE,
     largest_tree: int = LARGEST_TREE,
 ) -> Snapshot:
     """A snapshot of the project in `root`, kept in the git folder `store`, which is made if absent.
 
+    `also` are files and folders from elsewhere, which stand under their last name at the top of the project.
     Nothing is written into the user's own repository. Two at once wait for each other. Raises
     UserError for a file or a tree that is too large and for a file that cannot be read, naming it.
     """
     if not root.is_dir():
         raise NotFoundError(f"there is no folder '{root}'", code="not-found")
     root, store = root.absolute(), store.absolute()  # git is called in other folders
-    with _locked(store):
+    with _writing(store), _locked(store):
         _make(store)
         collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)
         last = seen.load(store)
         collecting.look_ahead(last.files)
         files = collecting.files()
+        elsewhere = collect.from_elsewhere([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _weigh(files, largest_file, largest_tree)
-        tree, count = record.record(root, store, files, last)
+        tree, count = record.record(root, store, files, last, elsewhere)
     return Snapshot(tree, count, size, store)
 
 
@@ -103,9 +106,24 @@ def _make(store: Path) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir():
+        import shutil
+
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing(store: Path) -> Iterator[None]:
+    """What is wrong with the disk in the words of every other such error."""
+    try:
+        yield
+    except OSError as error:
+        full = {errno.ENOSPC: ("disk-full", "the disk is full"), errno.EDQUOT: ("quota-full", "your quota is used up")}
+        if error.errno not in full:
+            raise
+        code, words = full[error.errno]
+        raise RefusedError(f"{store} could not be written: {words}", code=code, hint="free some space") from None
 
 
 @contextlib.contextmanager

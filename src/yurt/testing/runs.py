@@ -237,7 +237,7 @@ class BackendContract:
     def test_submitted_three_times_at_once_it_starts_once(
         self, backend: Backend, plan: Planner, clean: list[Plan]
     ) -> None:
-        made = plan("sh", "-c", 'echo started; echo $$ >> "$YURT_RUN_DIR/ledger"; sleep 2')
+        made = plan("sh", "-c", 'echo started; echo $$ >> "$YURT_RUN_DIR/ledger"; sleep 1')
         clean.append(made)
         with ThreadPoolExecutor(3) as pool:
             placed = list(pool.map(lambda _each: submit(backend, made), range(3)))

@@ -5,9 +5,11 @@ Nothing is sent here, and of this machine only the store of snapshots is written
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -230,11 +232,13 @@ def _snapshot(project: Project, request: Request, context: Context, watch: Watch
     watch(Event("taking a snapshot of the code"))
     asked = provenance.Commit(project.folder)
     limits = {} if request.largest_file is None else {"largest_file": request.largest_file}
+    inside, outside = _further(context.paths_to_copy, project)
     taken = snapshot.take(
         project.folder,
         project.code,
-        include=[*request.include, *context.paths_to_copy],
+        include=[*request.include, *inside],
         exclude=[*context.exclude, *request.exclude],
+        also=outside,
         **limits,
     )
     commit, tree, branch = asked.answer()
@@ -246,6 +250,21 @@ def _snapshot(project: Project, request: Request, context: Context, watch: Watch
         changed=bool(commit) and tree != taken.tree,
         branch=branch,
     )
+
+
+def _further(paths: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
+    """paths_to_copy as globs below the project, and as paths outside of it. They are from the project's folder on."""
+    inside: list[str] = []
+    outside: list[Path] = []
+    folder = os.path.realpath(project.folder)
+    for text in paths:
+        path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
+        if path.startswith(folder + "/"):
+            name = glob.escape(os.path.relpath(path, folder))
+            inside.append(f"{name}/**" if os.path.isdir(path) else name)
+        else:
+            outside.append(Path(path))
+    return inside, outside
 
 
 def _variables(run: Run, context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:

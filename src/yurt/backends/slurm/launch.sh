@@ -4,8 +4,11 @@ look() { # whether a job of this run is in the queue; exits if the queue cannot 
 }
 launch() { # launch [OPTION OF SBATCH]...
   for each in out.log err.log; do : >> "$each"; done # made here, for the user's eyes only
-  job=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
-  job=${job%%;*}
+  said=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
+  job=
+  for word in $said; do # a site may say more than the id
+    case $word in [0-9]*) job=${word%%;*} ;; esac
+  done
   echo "$job" >> jobs
   echo "submitted $job"
 }

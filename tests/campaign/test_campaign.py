@@ -1,0 +1,86 @@
+"""A few submissions under every fault, at the moments that hurt most; `make campaign` draws hundreds."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.campaign import Campaign, Episode, Outcome
+from tests.campaign.faults import FAULTS, Draw
+from tests.campaign.judge import count
+from yurt.lab import Lab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(240)]
+
+PATIENCE = 60
+QUICK = {"rest": 0.3, "snapshot": False}
+CODE = {"rest": 0.3, "snapshot": True}
+RESET = {"ending": "reset", "greeting": False, "connections": 1}
+
+ALPHA: list[tuple[str, Draw]] = [
+    ("node", {"administrator": True, "hangs": True, "seconds": 0, "rest": 150}),
+    ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.999}),
+    ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.97}),
+    ("ssh", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "victim": "master", "overtaken": True}),
+    ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "linger": 0.2}),
+    ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "what": "inner"}),
+    ("shell", {**CODE, "step": 9, "program": "any", "when": "after", "what": "all"}),
+    ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3}),
+    ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
+    ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
+    ("cancel", {**QUICK, "rest": 2, "how": "lost", "by": "yurt", "when": "after"}),
+]
+
+BETA: list[tuple[str, Draw]] = [
+    ("silence", {**QUICK, "mode": "freeze", "seconds": 10.5, "at_sbatch": True}),
+    (
+        "cut",
+        {**QUICK, **RESET, "direction": "down", "fraction": 0.97, "ending": "stall", "victim": "yurt", "patience": 1},
+    ),
+    ("truncate", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
+    ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "what": "self", "seconds": 0.02}),
+    ("ssh", {**CODE, "step": 6, "program": "any", "when": "after", "victim": "session", "linger": 0.1}),
+    ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "overtaken": True}),
+    ("crash", {**QUICK, "startable": False, "late": 0}),
+    ("twins", {**QUICK, "mode": "same", "held": False, "together": False}),
+    ("cancel", {**QUICK, "how": "waiting"}),
+    ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
+]
+
+
+@pytest.fixture(scope="module")
+def outcome(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """All of it is brought about once, on both clusters side by side."""
+    folder = tmp_path_factory.mktemp("campaign")
+    episodes = [
+        Episode(cluster, fault, number, draw)
+        for cluster, drawn in (("alpha", ALPHA), ("beta", BETA))
+        for number, (fault, draw) in enumerate(drawn)
+    ]
+    with (folder / "log").open("w") as log, tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
+        campaign = Campaign(lab, folder, Path(runtime), lambda text: print(text, file=log, flush=True))
+        outcome = campaign.run(episodes, patience=PATIENCE)
+    print((folder / "log").read_text())
+    return outcome
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_code_starts_exactly_once(outcome: Outcome, fault: str) -> None:
+    row = count(outcome.cases)[fault]
+    assert row.once + row.cancelled == row.runs
+    assert (row.twice, row.never, row.killed, row.stranded) == (0, 0, 0, 0)
+
+
+def test_nothing_else_went_wrong(outcome: Outcome) -> None:
+    assert outcome.violations == []
+
+
+def test_the_faults_bit(outcome: Outcome) -> None:
+    """A fault that comes too late proves nothing."""
+    table = count(outcome.cases)
+    assert outcome.missed == []
+    assert table["twins"].refused and table["ssh"].refused + table["client"].refused, "duplicates met the gate"
+    assert table["node"].again == 1
+    assert table["cancel"].cancelled and table["cancel"].once, "some before their start, some after it"

@@ -1,0 +1,69 @@
+"""The judge sees what it must: each wrong that a campaign may find, put before it. And a seed draws the same twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.campaign.campaign import draw
+from tests.campaign.judge import Case, count, violations
+from tests.campaign.ledger import overlaps, read
+from yurt.model.run import Status
+
+DONE = Status(state="completed")
+ONE = "start r 0 n1 1.0\nend r 0 n1 2.0\n"
+
+
+def case(ledger: str, status: Status = DONE, label: str = "cut-1", **more: int) -> Case:
+    fields = {"restarts": more.get("restarts", 0), "passed": more.get("passed", 0), "begun": more.get("begun", 0)}
+    wished = bool(more.get("cancelled", 0))
+    return Case(run="r", label=label, statuses=[status], starts=read(ledger), cancelled=wished, **fields)
+
+
+def test_what_is_right() -> None:
+    assert violations(case(ONE)) == []
+    assert violations(case("", Status(state="cancelled", reason="cancelled before it started"), cancelled=1)) == []
+    assert violations(case("start r 0 n1 1.0\n", Status(state="cancelled"), cancelled=1)) == []
+    again = "start r 0 n1 1.0\nbeat r 0 n1 5.0\nstart r 1 n2 9.0\nend r 1 n2 11.0\n"
+    assert violations(case(again, label="node-1", restarts=3)) == []
+    assert violations(case("start r 0 n1 1.0\n", Status(state="lost"), label="crash-1", passed=1)) == []
+    assert violations(case("", Status(state="lost"), label="crash-1", passed=1)) == []
+    slurm = Status(state="cancelled", native="CANCELLED", reason="cancelled on the cluster")
+    assert violations(case("", slurm, label="crash-1")) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (case(ONE + "start r 0 n2 3.0\nend r 0 n2 4.0\n"), "too often"),
+        (case("start r 0 n1 1.0\nbeat r 0 n1 9.5\nstart r 1 n2 9.0\nend r 1 n2 11.0\n", restarts=3), "same time"),
+        (case(""), "never started"),
+        (case("", Status(state="lost"), label="crash-1"), "never started"),
+        (case(ONE, Status(state="submitting")), "stranded"),
+        (case(ONE, Status(state="unknown")), "stranded"),
+        (case("start r 0 n1 1.0\n"), "did not come to its end"),
+        (case(ONE, Status(state="lost")), "it ended as lost"),
+        (case(ONE, Status(state="cancelled", reason="cancelled before it went out"), cancelled=1), "was started"),
+        (case(ONE, Status(state="cancelled")), "it ended as cancelled"),
+        (case(ONE, Status(state="failed"), label="crash-1"), "it ended as failed"),
+    ],
+)
+def test_what_is_wrong(wrong: Case, words: str) -> None:
+    assert words in "; ".join(violations(wrong))
+
+
+def test_two_starts_on_one_host_are_two() -> None:
+    starts = read("start r 0 n1 1.0\nstart r 0 n1 1.5\nend r 0 n1 2.0\nend r 0 n1 2.5\n")
+    assert len(starts) == 2 and len(overlaps(starts)) <= 1
+    assert count([case("start r 0 n1 1.0\nstart r 0 n1 1.5\nend r 0 n1 2.0\n")])["cut"].twice == 1
+
+
+def test_the_table_counts_each_run_once() -> None:
+    row = count([case(ONE, begun=2, passed=1), case(""), case("", Status(state="cancelled"), cancelled=1)])["cut"]
+    assert (row.runs, row.once, row.never, row.cancelled, row.refused) == (3, 1, 1, 1, 1)
+
+
+def test_a_seed_draws_the_same_twice() -> None:
+    first, again, other = draw(3, 100), draw(3, 100), draw(4, 100)
+    assert first == again and first != other
+    assert draw(3, 100, ["twins"]) == [episode for episode in first if episode.fault == "twins"]
+    assert 85 <= sum({"silence": 2, "twins": 3, "crash": 2}.get(each.fault, 1) for each in first) <= 115
