@@ -19,6 +19,9 @@ from yurt.lab.relay import Rules
 
 Draw = dict[str, Any]
 
+ANSWER = 200
+"""So many of the last bytes down hold the end of the answer to a submission."""
+
 LEASE = 6
 """Seconds; the shortest that job.sh can divide by six."""
 
@@ -128,8 +131,10 @@ def perform_cut(site: Site, label: str, draw: Draw) -> None:
 def _byte(site: Site, draw: Draw) -> int:
     """Which byte a fraction stands for. Of the bytes down only the last few are the answer: half the cuts are there."""
     if draw["direction"] == "down":
-        fraction = draw["fraction"]
-        return int(site.down * (fraction * 1.6 if fraction < 0.5 else 0.8 + (fraction - 0.5) * 0.4))
+        answer, fraction = 3 * ANSWER, draw["fraction"]
+        if fraction < 0.5:
+            return int((site.down - answer) * 2 * fraction)
+        return site.down - answer + int(answer * (2 * fraction - 1))
     if draw["greeting"]:
         return int(site.greeting * draw["fraction"])
     return site.greeting + int((site.up - site.greeting) * draw["fraction"])
@@ -146,6 +151,28 @@ def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[bytes], d
     else:
         site.client.kill_ssh(*draw["victim"].split())
         site.weather()
+
+
+# The login host refuses the key for a while, as it does when it cannot read the home
+
+
+def draw_denied(random: Random) -> Draw:
+    return _work(random) | {"lost": random.random() < 0.6}
+
+
+def perform_denied(site: Site, label: str, draw: Draw) -> None:
+    site.client.hang_up()
+    answer = Rules(cut_at=site.down - ANSWER, direction="down", connections=1)
+    site.weather(answer if draw["lost"] else Rules(cut_at=0))
+    site.client.end(_start(site, label, draw))
+    site.client.hang_up()
+    site.weather()
+    keys = site.steps.root / "home" / "alice" / ".ssh" / "authorized_keys"
+    keys.rename(keys.with_name("aside"))
+    try:
+        site.client.once()
+    finally:
+        keys.with_name("aside").rename(keys)
 
 
 # ssh's processes on this machine, or yurt itself
@@ -420,7 +447,7 @@ def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[byt
         site.weather(Rules(cut_at=0))
     elif how == "lost" and draw["by"] == "answer":
         site.client.hang_up()
-        site.weather(Rules(cut_at=site.down - 20, direction="down", connections=1))
+        site.weather(Rules(cut_at=site.down - ANSWER, direction="down", connections=1))
     elif how == "lost":
         what = "all" if draw["by"] == "shell" else "pause"
         site.steps.arm(1, draw["when"], what, program="sbatch")
@@ -435,15 +462,16 @@ def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[byt
 
 
 FAULTS: dict[str, Fault] = {
-    "cut": Fault(20, draw_cut, perform_cut),
+    "cut": Fault(18, draw_cut, perform_cut),
     "ssh": Fault(12, draw_ssh, perform_ssh),
     "client": Fault(12, draw_client, perform_client),
-    "shell": Fault(18, draw_shell, perform_shell),
+    "shell": Fault(16, draw_shell, perform_shell),
     "truncate": Fault(9, draw_truncate, perform_cut),
     "silence": Fault(4, draw_silence, perform_silence, each=2),
     "twins": Fault(9, draw_twins, perform_twins, each=3),
     "crash": Fault(5, draw_crash, perform_crash, each=2),
     "node": Fault(1, draw_node, perform_node, clusters=("alpha",)),
+    "denied": Fault(4, draw_denied, perform_denied),
     "cancel": Fault(12, draw_cancel, perform_cancel),
 }
 """Every kind, in the order of the table."""
@@ -458,5 +486,6 @@ WORDS = {
     "twins": "two clients, one outbox",
     "crash": "slurmctld killed after its answer",
     "node": "a node cut off, its job requeued",
+    "denied": "the key refused for a while",
     "cancel": "cancelled at any moment",
 }

@@ -85,11 +85,11 @@ def twice(case: Case) -> bool:
 
 
 def killed(case: Case) -> bool:
-    """Whether Slurm itself ended it before its code began: past the gate, or as cancelled, which nobody had asked for.
+    """Whether Slurm itself ended it before its code began, and says so: past the gate, or before it.
 
     After a crash Slurm gives ids again, and ends the new job of an id by what it hears of the old one.
     """
-    slurm_says = all(status.native.startswith("CANCELLED") for status in case.statuses)
+    slurm_says = all(status.native.startswith(("CANCELLED", "FAILED")) for status in case.statuses)
     return not case.starts and case.fault in ROUGH and (case.passed > 0 or slurm_says)
 
 
@@ -118,6 +118,7 @@ def _told_wrong(case: Case, status: Status) -> list[str]:
         return [f"yurt says {said}, and its code was started"]
     if case.cancelled and status.state == "cancelled":
         return []
-    if case.fault in ROUGH and not complete and status.state in ("lost", "node_failed", "cancelled"):
+    slurm = ("lost", "node_failed", "cancelled") if case.starts else ("lost", "node_failed", "cancelled", "failed")
+    if case.fault in ROUGH and not complete and status.state in slurm:
         return []  # that it was never started is told above
     return [f"it ended as {said}"]

@@ -22,13 +22,14 @@ RESET = {"ending": "reset", "greeting": False, "connections": 1}
 ALPHA: list[tuple[str, Draw]] = [
     ("node", {"administrator": True, "hangs": True, "seconds": 0, "rest": 150}),
     ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.999}),
-    ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.97}),
+    ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.83}),
     ("ssh", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "victim": "master", "overtaken": True}),
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "linger": 0.2}),
     ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "what": "inner"}),
     ("shell", {**CODE, "step": 9, "program": "any", "when": "after", "what": "all"}),
     ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3}),
     ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
+    ("denied", {**QUICK, "lost": True}),
     ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
     ("cancel", {**QUICK, "rest": 2, "how": "lost", "by": "yurt", "when": "after"}),
 ]
@@ -37,7 +38,7 @@ BETA: list[tuple[str, Draw]] = [
     ("silence", {**QUICK, "mode": "freeze", "seconds": 10.5, "at_sbatch": True}),
     (
         "cut",
-        {**QUICK, **RESET, "direction": "down", "fraction": 0.97, "ending": "stall", "victim": "yurt", "patience": 1},
+        {**QUICK, **RESET, "direction": "down", "fraction": 0.7, "ending": "stall", "victim": "yurt", "patience": 1},
     ),
     ("truncate", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
     ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "what": "self", "seconds": 0.02}),
@@ -45,6 +46,7 @@ BETA: list[tuple[str, Draw]] = [
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "overtaken": True}),
     ("crash", {**QUICK, "startable": False, "late": 0}),
     ("twins", {**QUICK, "mode": "same", "held": False, "together": False}),
+    ("denied", {**QUICK, "lost": False}),
     ("cancel", {**QUICK, "how": "waiting"}),
     ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
 ]

@@ -10,7 +10,6 @@ import re
 import select
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -96,14 +95,12 @@ class User:
         environment.pop("NO_COLOR", None)
         return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=20, dimensions=(40, columns))
 
-    def contents(self) -> list[tuple[Any, ...]]:
+    def contents(self) -> list[object]:
         """Every run of the index, and every folder of a run."""
-        file = self.home / "data" / "yurt.db"
-        rows: list[tuple[Any, ...]] = []
-        if file.exists():
-            with sqlite3.connect(file) as index:
-                rows = index.execute("SELECT id, status FROM runs ORDER BY id").fetchall()
-        return [*rows, *((str(path),) for path in sorted(self.home.glob("data/projects/*/runs/*")))]
+        known: list[dict[str, Any]] = []
+        if (self.home / "data" / "yurt.db").exists():
+            known = self.quick("ps", "--cached", "--all", "--json").json["data"]
+        return [*known, *sorted(self.home.glob("data/projects/*/runs/*"))]
 
 
 @pytest.fixture

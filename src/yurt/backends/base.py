@@ -50,6 +50,8 @@ class Backend(ABC):
     def __init__(self, host: Host, accounting: bool = False) -> None:
         self.host = host
         self.accounting = accounting
+        self.answered = b""
+        """A checksum of the answer to the last look, the last yurt's too: the same again need not be read."""
 
     @abstractmethod
     def launcher(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,6 @@ import click
 from yurt import __version__
 from yurt.cli.frame import Group
 from yurt.errors import RefusedError, UserError, YurtError
-
-gc.disable()  # most verbs are over before there is anything to collect: a twentieth of their time; see frame.stay
 
 VERBS = {
     "run": ("yurt.cli.run:run", "Run a script or a command, with the code as it is on disk now."),

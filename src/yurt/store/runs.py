@@ -18,19 +18,19 @@ from yurt.model.run import FINAL, Plan, Run, Spot, Status
 
 VERSION = 1
 
+# What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
 SCHEMA = """\
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
-    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, mark TEXT NOT NULL DEFAULT '',
-    cancel INTEGER NOT NULL DEFAULT 0, run BLOB NOT NULL, status BLOB NOT NULL
+    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, cancel INTEGER NOT NULL, mark TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL) WITHOUT ROWID;
 CREATE INDEX by_time ON runs (created);
-CREATE INDEX unfinished ON runs (context, created) WHERE NOT final;
+CREATE INDEX unfinished ON runs (context, created, state, cancel) WHERE NOT final;
+CREATE TABLE records (id TEXT PRIMARY KEY, run BLOB NOT NULL, status BLOB NOT NULL);
+CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL);
 CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (context, project)) WITHOUT ROWID;
-CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT NULL) WITHOUT ROWID;
 """
-
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
@@ -105,16 +105,16 @@ class Store:
         with self._transaction(durable=True):
             if plan is not None:
                 self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
-            values = (*row, "", status.cancel, _json(run), _json(status))
-            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
+            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
 
     def remove(self, run: str) -> None:
         with self._transaction():
-            self._db.execute("DELETE FROM runs WHERE id = ?", (run,))
-            self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
+            for table in ("runs", "records", "plans"):
+                self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
-        row = self._db.execute("SELECT run, status FROM runs WHERE id = ?", (run,)).fetchone()
+        row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (run,)).fetchone()
         return None if row is None else _entry(row)
 
     def plan(self, run: str) -> Plan | None:
@@ -145,7 +145,9 @@ class Store:
                 raise LookupError(column)
             clauses.append(f"{column} IN ({','.join('?' * len(allowed))})")
             values += allowed
-        query = "SELECT run, status FROM runs" + (f" WHERE {' AND '.join(clauses)}" if clauses else "")
+        query = "SELECT run, status FROM runs JOIN records USING (id)" + (
+            f" WHERE {' AND '.join(clauses)}" if clauses else ""
+        )
         rows = self._db.execute(
             f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
         )
@@ -185,7 +187,9 @@ class Store:
         changed: dict[str, Status] = {}
         with self._transaction():
             for run in runs:
-                row = self._db.execute("SELECT status, mark FROM runs WHERE id = ?", (run,)).fetchone()
+                row = self._db.execute(
+                    "SELECT status, mark FROM runs JOIN records USING (id) WHERE id = ?", (run,)
+                ).fetchone()
                 if row is None:
                     continue
                 before = msgspec.json.decode(row[0], type=Status)
@@ -195,9 +199,9 @@ class Store:
                     continue
                 if after != before:
                     changed[run] = after
-                values = (_json(after), after.state, after.state in FINAL, after.cancel, known_by, run)
-                query = "UPDATE runs SET status = ?, state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?"
-                self._db.execute(query, values)
+                self._db.execute("UPDATE records SET status = ? WHERE id = ?", (_json(after), run))
+                values = (after.state, after.state in FINAL, after.cancel, known_by, run)
+                self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?", values)
                 if after.final:
                     self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
         return changed
@@ -215,8 +219,13 @@ class Store:
         row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()
         return row[0] if row else None
 
-    def note_look(self, context: str, at: float) -> None:
-        self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?)", (context, at))
+    def answer(self, context: str) -> bytes:
+        """A checksum of what a context answered to the last look; empty if it was never looked at."""
+        row = self._db.execute("SELECT answer FROM looks WHERE context = ?", (context,)).fetchone()
+        return row[0] if row else b""
+
+    def note_look(self, context: str, at: float, answer: bytes = b"") -> None:
+        self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (context, at, answer))
 
 
 def _unusable(file: str, why: str) -> RefusedError:

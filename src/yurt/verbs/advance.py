@@ -67,15 +67,23 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     _submit(store, plan, backend, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
-                    if error.code == "submit-limit":
+                    if error.code == "submit-limit" or (error.code in NO_CONNECTION and run != fresh):
                         _set(store, run, state="waiting", reason=error.message)
                         return Advanced(submitted, refused, error)
+                    if _tried_before(store, run):  # and may have gone out then: only a look can tell
+                        _set(store, run, state="unknown", reason=error.message)
+                        continue
                     refused[run] = error
                     facts.forget(context)
                     _set(store, run, state="failed", reason=error.message, ended=time.time())
         except UnreachableError as error:
             return Advanced(submitted, refused, error)
     return Advanced(submitted, refused)
+
+
+def _tried_before(store: Store, run: str) -> bool:
+    entry = store.get(run)
+    return entry is not None and entry.status.attempts > 1
 
 
 def _set(store: Store, run: str, **fields: Any) -> None:
@@ -88,7 +96,7 @@ def _untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> Iterato
     """A run of which the index said ahead that it may have gone out, and that was not reached, just waits."""
     yield
     entry = store.get(fresh) if fresh and fresh not in refused else None
-    if entry is not None and entry.status.state == "submitting":
+    if entry is not None and entry.status.state == "submitting" and entry.status.attempts == 1:
         _set(store, fresh, state="waiting", attempts=0)
 
 
@@ -147,7 +155,9 @@ def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
 def _not_out(status: Status, why: str, *, never: bool) -> Status:
     if status.final:
         return status
-    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=status.attempts - never)
+    # One that may have gone out stays so; how often a site was not reached says nothing of how often it forgot.
+    attempts = max(status.attempts - 1, 0 if never else 1)
+    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts)
 
 
 def _submitting(status: Status) -> Status:
@@ -168,7 +178,7 @@ def _placed(status: Status, placed: Placed) -> Status:
         state="queued",
         reason="it was submitted just now",
         job=placed.job,
-        submitted=status.submitted or time.time(),
+        submitted=time.time(),  # of the last time: a crash may lose that one
         rooted=False,
         missing_since=None,
     )

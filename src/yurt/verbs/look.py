@@ -72,9 +72,10 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     if not spots:
         return moved
     now = time.time()
+    backend.answered = store.answer(context)
     seen = backend.look(spots)
-    changed = store.change(seen, _settler(seen, now), lambda run, after: mark_of(after, seen[run]))
-    store.note_look(context, now)
+    changed = {} if not seen else store.change(seen, _settler(seen, now), lambda run, after: mark_of(after, seen[run]))
+    store.note_look(context, now, backend.answered)
     if any(status.state == "waiting" for status in changed.values()):  # forgotten by the site: once more
         again = advance(store, context, backend, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)

@@ -57,6 +57,11 @@ def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
     return found
 
 
+def has_folders(answer: bytes) -> bool:
+    """Whether some run was not in the queue, so that its folder was looked at."""
+    return b"= folders\n" in answer
+
+
 def _by_run(lines: Sequence[str]) -> dict[str, list[str]]:
     """Rows by the run in their last column, which is left out."""
     found: dict[str, list[str]] = {}
