@@ -108,6 +108,8 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
     found = User(tmp_path)
     monkeypatch.chdir(found.project)
     yield found
+    for folder in tmp_path.glob("data/projects/*/runs/*"):
+        (folder / "go").touch()
     if found.runtime.exists():
         end_masters(found.runtime)
 

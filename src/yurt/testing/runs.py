@@ -34,8 +34,8 @@ wait
 """
 """Neither the command nor its child ends when it is asked to."""
 
-PATIENT = 'echo begun; until [ -e "$YURT_RUN_DIR/go" ]; do sleep 0.1; done'
-"""Runs until there is a file `go`."""
+PATIENT = 'echo begun; until [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1; done'
+"""Runs until there is a file `go`, or its folder is gone."""
 
 
 def spot(plan: Plan) -> Spot:

@@ -5,11 +5,9 @@ Nothing is sent here, and of this machine only the store of snapshots is written
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,18 +16,16 @@ from yurt import __version__
 from yurt.backends.job import script
 from yurt.config import precedence
 from yurt.config.precedence import Setting
-from yurt.errors import RefusedError, UserError
+from yurt.errors import UserError
 from yurt.model import ids, layout, params
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.resources import parse_gpus, parse_memory, parse_time
-from yurt.model.run import Asked, Chosen, Code, Plan, Run
-from yurt.verbs import command, provenance, site
+from yurt.model.progress import Watch, unwatched
+from yurt.model.resources import parse_time
+from yurt.model.run import Chosen, Code, Plan, Run
+from yurt.verbs import command, site, values, wishes
+from yurt.verbs.code import snapshot_of
 from yurt.verbs.places import Project, expand, project_folder
-
-FRESH = 600.0
-"""Facts older than this are asked for again before anything is refused because of them."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,19 +72,28 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
     more = dict(wanted.sbatch_options)
     if request.hold:
         more["hold"] = None
-    asked = _asked(wanted)
+    asked = wishes.asked_of(wanted)
     if what.sbatch is not None:
         asked, more = command.yield_to_script(asked, more, what.sbatch, _given(settings, request))
         warnings += command.left_aside(what.sbatch)
-    _check_options(more)
-    facts = _checked(wanted, asked, facts, label=project.label, watch=watch)
+    wishes.check_options(more)
+    facts = wishes.check(wanted, asked, facts, label=project.label, watch=watch)
     run_id = ids.make(created, int.from_bytes(os.urandom(4)))
     folder = project_folder(wanted, facts, project.label)
-    extra = params.words(_named(request.params))
+    extra = params.words(values.named(request.params))
     given = {**params.read(request.arguments), **request.params}
-    values = {key: params.typed(each) if isinstance(each, str) else each for key, each in given.items()}
+    typed = {key: params.typed(each) if isinstance(each, str) else each for key, each in given.items()}
     words = [*what.argv, *request.arguments, *extra]
-    code = _snapshot(project, request, wanted, watch) if request.snapshot else Code()
+    code = Code()
+    if request.snapshot:
+        code = snapshot_of(
+            project,
+            wanted,
+            include=request.include,
+            exclude=request.exclude,
+            largest_file=request.largest_file,
+            watch=watch,
+        )
     in_place = not request.snapshot and wanted.type == "local"
     run = Run(
         id=run_id,
@@ -100,7 +105,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         command=[params.shown(word) for word in (*request.words, *request.arguments, *extra)],
         folder=layout.run(folder, run_id),
         name=params.shown(request.name),
-        params=_jsonable(values),
+        params=values.jsonable(typed),
         tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
         note=params.shown(request.note),
         subfolder=project.subfolder if request.snapshot else "",
@@ -112,11 +117,11 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         host=os.uname().nodename,
         yurt=__version__,
     )
-    variables = _variables(run, wanted, facts, given)
+    variables = values.variables(run, wanted, facts, given)
     place = str(project.folder / project.subfolder) if in_place else ""
     made = _parts(run, wanted, request, more=more, facts=facts, what=what, place=place)
     data = script.data([os.fsencode(word) for word in words], variables)
-    _check_size(words, variables)
+    values.check_size(words, variables)
     if wanted.env or wanted.requirements_file:
         warnings.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")
     return Planned(
@@ -124,7 +129,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
             run=run,
             script=made[0],
             data=data,
-            params=msgspec.json.encode(_jsonable(values)) + b"\n",
+            params=msgspec.json.encode(values.jsonable(typed)) + b"\n",
             options=made[1],
             project_folder=folder,
             store=str(project.code),
@@ -152,25 +157,7 @@ def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: 
         try:
             msgspec.json.encode(text)
         except UnicodeEncodeError:
-            raise UserError(f"{what} is no UTF-8 text: {_jsonable(text)}", code="usage") from None
-
-
-def _asked(context: Context) -> Asked:
-    resources = context.resources
-    gpu_type, gpus = parse_gpus(resources.gpu) if resources.gpu is not None else (None, None)
-    return Asked(
-        cpus=resources.cpu,
-        gpus=gpus,
-        gpu_type=gpu_type,
-        memory_mb=None if resources.mem is None else parse_memory(resources.mem),
-        minutes=None if context.time is None else parse_time(context.time),
-        ntasks=context.ntasks,
-        partition=context.partition,
-        account=context.account,
-        qos=context.qos,
-        nodelist=context.nodelist,
-        exclude_nodes=context.exclude_nodes,
-    )
+            raise UserError(f"{what} is no UTF-8 text: {values.jsonable(text)}", code="usage") from None
 
 
 def _given(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:
@@ -184,115 +171,6 @@ def _given(settings: Mapping[str, Setting], request: Request) -> Callable[[str],
         return bool(flag) or settings[name].source.startswith("$")
 
     return given
-
-
-def _checked(context: Context, asked: Asked, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:
-    """Facts under which the run can work. What they forbid is asked of the site once more before it is said."""
-    if facts is None:
-        from yurt.backends.local import check as local
-
-        _refuse(context, local.faults(asked))
-        return None
-    from yurt.backends.slurm import check
-
-    folder = project_folder(context, facts, label)
-    if check.faults(asked, facts, folder) and time.time() - facts.probed_at > FRESH:
-        facts = site.ask(context, watch=watch)
-    _refuse(context, check.faults(asked, facts, folder))
-    return facts
-
-
-def _check_options(more: Mapping[str, str | None]) -> None:
-    from yurt.backends.slurm import options
-
-    wrong = options.faults(more)
-    if wrong:
-        raise UserError("; ".join(wrong), code="usage", hint="yurt run --help")
-
-
-def _refuse(context: Context, faults: Sequence[str]) -> None:
-    if faults:
-        raise RefusedError(
-            f"{context.name}: {'; '.join(faults)}", code="impossible", hint=f"yurt context probe {context.name}"
-        )
-
-
-def _named(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    for key in values:
-        try:
-            params.check_key(key)
-        except ValueError as error:
-            raise UserError(str(error), code="usage", hint="for example --param lr=0.1") from None
-    return values
-
-
-def _snapshot(project: Project, request: Request, context: Context, watch: Watch) -> Code:
-    from yurt import snapshot
-
-    watch(Event("taking a snapshot of the code"))
-    asked = provenance.Commit(project.folder)
-    limits = {} if request.largest_file is None else {"largest_file": request.largest_file}
-    inside, outside = _further(context.paths_to_copy, project)
-    taken = snapshot.take(
-        project.folder,
-        project.code,
-        include=[*request.include, *inside],
-        exclude=[*context.exclude, *request.exclude],
-        also=outside,
-        **limits,
-    )
-    commit, tree, branch = asked.answer()
-    return Code(
-        tree=taken.tree,
-        files=taken.files,
-        size=taken.size,
-        commit=commit,
-        changed=bool(commit) and tree != taken.tree,
-        branch=branch,
-    )
-
-
-def _further(paths: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
-    """paths_to_copy as globs below the project, and as paths outside of it. They are from the project's folder on."""
-    inside: list[str] = []
-    outside: list[Path] = []
-    folder = os.path.realpath(project.folder)
-    for text in paths:
-        path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
-        if path.startswith(folder + "/"):
-            name = glob.escape(os.path.relpath(path, folder))
-            inside.append(f"{name}/**" if os.path.isdir(path) else name)
-        else:
-            outside.append(Path(path))
-    return inside, outside
-
-
-def _variables(run: Run, context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
-    try:
-        own = params.variables(values)
-    except ValueError as error:
-        raise UserError(str(error), code="usage", hint="rename one of them") from None
-    scratch = ""
-    if context.scratch_dir:
-        below = context.scratch_dir if context.scratch_dir[0] in "/~$" else f"$SCRATCH/{context.scratch_dir}"
-        scratch = expand(context, facts, below, "scratch_dir")
-    fixed = {
-        "YURT_RUN_ID": run.id,
-        "YURT_RUN_DIR": run.folder,
-        "YURT_CONTEXT": run.context,
-        "YURT_OUTPUTS": f"{run.folder}/outputs",
-        "YURT_CHECKPOINTS": f"{run.folder}/checkpoints",
-        "YURT_PARAMS": f"{run.folder}/params.json",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
-    if scratch:
-        fixed["YURT_SCRATCH"] = scratch
-    for name in context.variables:
-        if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
-            why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
-            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
-    return {name: os.fsencode(value) for name, value in {**fixed, **own, **context.variables}.items()}
 
 
 def _parts(
@@ -364,39 +242,4 @@ def _image(context: Context, facts: Facts | None) -> str:
 
 def _chosen(settings: Mapping[str, Setting]) -> list[Chosen]:
     given = (each for each in settings.values() if each.source != "default" and each.key not in ("type", "lab"))
-    return [Chosen(each.key, _jsonable(each.value), each.source) for each in given]
-
-
-def _check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
-    for word in words:
-        if len(os.fsencode(word)) > params.ARGUMENT_LIMIT:
-            raise UserError(
-                f"one argument has {len(os.fsencode(word))} bytes, and Linux passes at most {params.ARGUMENT_LIMIT}",
-                code="usage",
-                hint="put it into a file of the project and pass the file's name",
-            )
-        if "\0" in word:
-            raise UserError("an argument holds a NUL byte, which no program can be given", code="usage")
-    for name, value in variables.items():
-        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT or b"\0" in value:
-            raise UserError(
-                f"the variable {name} has {len(value)} bytes or a NUL among them; Linux passes at most "
-                f"{params.ARGUMENT_LIMIT} bytes and no NUL",
-                code="usage",
-                hint="put it into a file of the project",
-            )
-    total = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in variables.values())
-    if total > params.TOTAL_LIMIT:
-        raise UserError(
-            f"arguments and variables have {total} bytes together, and Linux passes about {params.TOTAL_LIMIT}",
-            code="usage",
-            hint="put them into a file of the project",
-        )
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, str):
-        return params.shown(value)
-    if isinstance(value, Mapping):
-        return {params.shown(key): _jsonable(each) for key, each in value.items()}
-    return [_jsonable(each) for each in value] if isinstance(value, list | tuple) else value
+    return [Chosen(each.key, values.jsonable(each.value), each.source) for each in given]

@@ -1,0 +1,87 @@
+"""The words and variables a run gets, checked against what Linux lets through."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from yurt.backends.job import script
+from yurt.errors import UserError
+from yurt.model import params
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.run import Run
+from yurt.verbs.places import expand
+
+
+def variables(run: Run, context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
+    try:
+        own = params.variables(values)
+    except ValueError as error:
+        raise UserError(str(error), code="usage", hint="rename one of them") from None
+    scratch = ""
+    if context.scratch_dir:
+        below = context.scratch_dir if context.scratch_dir[0] in "/~$" else f"$SCRATCH/{context.scratch_dir}"
+        scratch = expand(context, facts, below, "scratch_dir")
+    fixed = {
+        "YURT_RUN_ID": run.id,
+        "YURT_RUN_DIR": run.folder,
+        "YURT_CONTEXT": run.context,
+        "YURT_OUTPUTS": f"{run.folder}/outputs",
+        "YURT_CHECKPOINTS": f"{run.folder}/checkpoints",
+        "YURT_PARAMS": f"{run.folder}/params.json",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    if scratch:
+        fixed["YURT_SCRATCH"] = scratch
+    for name in context.variables:
+        if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
+            why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
+            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
+    return {name: os.fsencode(value) for name, value in {**fixed, **own, **context.variables}.items()}
+
+
+def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
+    for word in words:
+        if len(os.fsencode(word)) > params.ARGUMENT_LIMIT:
+            raise UserError(
+                f"one argument has {len(os.fsencode(word))} bytes, and Linux passes at most {params.ARGUMENT_LIMIT}",
+                code="usage",
+                hint="put it into a file of the project and pass the file's name",
+            )
+        if "\0" in word:
+            raise UserError("an argument holds a NUL byte, which no program can be given", code="usage")
+    for name, value in variables.items():
+        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT or b"\0" in value:
+            raise UserError(
+                f"the variable {name} has {len(value)} bytes or a NUL among them; Linux passes at most "
+                f"{params.ARGUMENT_LIMIT} bytes and no NUL",
+                code="usage",
+                hint="put it into a file of the project",
+            )
+    total = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in variables.values())
+    if total > params.TOTAL_LIMIT:
+        raise UserError(
+            f"arguments and variables have {total} bytes together, and Linux passes about {params.TOTAL_LIMIT}",
+            code="usage",
+            hint="put them into a file of the project",
+        )
+
+
+def jsonable(value: Any) -> Any:
+    if isinstance(value, str):
+        return params.shown(value)
+    if isinstance(value, Mapping):
+        return {params.shown(key): jsonable(each) for key, each in value.items()}
+    return [jsonable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def named(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in values:
+        try:
+            params.check_key(key)
+        except ValueError as error:
+            raise UserError(str(error), code="usage", hint="for example --param lr=0.1") from None
+    return values
