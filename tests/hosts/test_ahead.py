@@ -22,7 +22,8 @@ import sys
 from yurt import ahead
 ahead.begin(["ps"])
 from yurt.hosts import SshHost
-answer = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]]).run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), again=True)
+host = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]])
+answer = host.run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), again=True)
 print(answer.text, end="")
 """
 

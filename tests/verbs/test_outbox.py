@@ -157,9 +157,17 @@ def test_a_full_disk_and_a_full_queue(laptop: Laptop, lab: Lab, ssh: Ssh) -> Non
     finally:
         lab.faults.free("alpha:scratch")
     assert laptop("ps", "--json").json["data"] == [], "nothing is kept of a run that was refused"
-    held = [laptop.run("alpha", "--qos", "few", "--hold", "true") for _each in range(4)]
-    states = [each["status"]["state"] for each in held]
-    assert states[-1] == "waiting", states
+    refused = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
+    assert refused.code == 5
+    assert "Slurm refused" in refused.err
+    found = ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/project-*/runs/* 2> /dev/null | wc -l")
+    again = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
+    assert again.code == 5
+    assert ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/project-*/runs/* 2> /dev/null | wc -l") == found
+    held = [laptop.run("alpha", "--qos", "few", "--hold", "true")]
+    while held[-1]["status"]["state"] == "queued" and len(held) < 9:
+        held.append(laptop.run("alpha", "--qos", "few", "--hold", "true"))
+    assert held[-1]["status"]["state"] == "waiting"
     assert "as many jobs" in held[-1]["warnings"][0]
     for each in held:
         laptop("cancel", each["run"]["id"])

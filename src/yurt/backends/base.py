@@ -5,6 +5,7 @@ UnreachableError: it may or may not have happened, repeat it. RefusedError: it d
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -91,6 +92,11 @@ class Backend(ABC):
         if word == "started":
             return Placed(winner=rest, job=rest.partition(".")[2])
         return Placed(job=rest)
+
+    def discard(self, run: Spot) -> None:
+        """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
+        with contextlib.suppress(YurtError):
+            self.host.run('[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || rm -rf -- "$1"', run.folder)
 
     def failure(self, answer: Answer) -> YurtError:
         """What it means that a submission failed."""

@@ -75,6 +75,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                         continue
                     refused[run] = error
                     facts.forget(context)
+                    backend.discard(Spot(run, plan.run.folder, plan.run.created))
                     _set(store, run, state="failed", reason=error.message, ended=time.time())
         except UnreachableError as error:
             return Advanced(submitted, refused, error)

@@ -122,6 +122,8 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
     made = _parts(run, wanted, request, more=more, facts=facts, what=what, place=place)
     data = script.data([os.fsencode(word) for word in words], variables)
     values.check_size(words, variables)
+    if wanted.type == "local":
+        warnings += _meaningless(request)
     if wanted.env or wanted.requirements_file:
         warnings.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")
     return Planned(
@@ -137,6 +139,14 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         ),
         warnings,
     )
+
+
+def _meaningless(request: Request) -> list[str]:
+    """Flags that say nothing on this machine, as one warning."""
+    keys = ("partition", "account", "qos", "nodelist", "exclude_nodes", "ntasks", "sbatch_options")
+    given = [key for key in keys if request.flags.get(key)]
+    given += [name for name, on in (("hold", request.hold), ("requeue", request.restarts)) if on]
+    return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
 
 
 def _person() -> str:
