@@ -101,6 +101,14 @@ def leave(key: bytes, socket: str, frame: tuple[bytes, bytes], argv: Sequence[st
         return
 
 
+def forget() -> None:
+    """The next question will be another one, or none: nothing is to be asked ahead."""
+    try:
+        os.unlink(_file())
+    except OSError:
+        return
+
+
 def _file() -> str:
     home = os.environ.get("YURT_DATA_HOME")
     if not home:

@@ -142,6 +142,7 @@ def judged(site: Site) -> list[Case]:
             starts=[start for start in starts if start.run == run.id],
             restarts=run.restarts,
             cancelled=run.id in site.cancelled,
+            told=site.told.get(run.id),
             called=called[run.id],
             begun=begun[run.id],
             passed=site.passed(run.folder),

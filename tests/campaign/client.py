@@ -94,8 +94,9 @@ class Client:
             return list(store.newest())
 
     def waiting(self) -> list[str]:
-        """Runs that have not surely gone out."""
-        return [each.run.id for each in self.entries() if each.status.state in ("waiting", "submitting")]
+        """Runs that have not surely gone out, and those of which a site must still be told that they are cancelled."""
+        states = [(each.run.id, each.status) for each in self.entries() if not each.status.final]
+        return [run for run, status in states if status.cancel or status.state in ("waiting", "submitting")]
 
     def ssh(self) -> Iterator[tuple[int, str]]:
         """Its ssh processes here: (pid, master or session)."""

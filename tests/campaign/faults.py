@@ -45,7 +45,7 @@ def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes]:
     if draw.get("snapshot"):
         (site.client.project / "salt").write_text(label)  # other code than last time, so that it travels
     arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
-    return site.client.start(*arguments)
+    return site.client.start(*arguments, "x" * draw.get("filler", 0))
 
 
 def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mapping[str, Any]) -> None:
@@ -92,12 +92,17 @@ def draw_cut(random: Random) -> Draw:
     found = _work(random)
     found |= {"direction": random.choice(["up", "up", "down"]), "greeting": random.random() < 0.15}
     found |= {"fraction": round(random.random(), 4), "connections": random.choice([1, 1, 0])}
+    found |= {"filler": random.choice([0, 0, 40000])}
     return found | _ending(random)
 
 
 def draw_truncate(random: Random) -> Draw:
+    """ssh sends what there is in packets of many bytes, so the link alone cuts it at few places: some are cut there."""
+    if random.random() < 0.5:
+        return _work(random) | {"head": random.randint(1, 5), "percent": random.randint(0, 99)}
     found = _work(random) | {"direction": "up", "greeting": False, "fraction": round(random.random(), 4)}
-    return found | {"connections": 1, "rate": random.choice([0, 0, 60000])} | _ending(random)
+    found |= {"connections": 1, "rate": random.choice([0, 0, 60000]), "filler": random.choice([0, 40000])}
+    return found | _ending(random)
 
 
 def _ending(random: Random) -> Draw:
@@ -128,6 +133,16 @@ def perform_cut(site: Site, label: str, draw: Draw) -> None:
         site.missed.append(label)
 
 
+def perform_truncate(site: Site, label: str, draw: Draw) -> None:
+    if "head" not in draw:
+        perform_cut(site, label, draw)
+        return
+    site.steps.arm(draw["head"], "before", "short", program="head", amount=draw["percent"])
+    site.client.end(_start(site, label, draw))
+    if not site.steps.fired():
+        site.missed.append(label)
+
+
 def _byte(site: Site, draw: Draw) -> int:
     """Which byte a fraction stands for. Of the bytes down only the last few are the answer: half the cuts are there."""
     if draw["direction"] == "down":
@@ -137,7 +152,7 @@ def _byte(site: Site, draw: Draw) -> int:
         return site.down - answer + int(answer * (2 * fraction - 1))
     if draw["greeting"]:
         return int(site.greeting * draw["fraction"])
-    return site.greeting + int((site.up - site.greeting) * draw["fraction"])
+    return site.greeting + int((site.up - site.greeting + draw.get("filler", 0)) * draw["fraction"])
 
 
 def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[bytes], draw: Draw) -> None:
@@ -221,7 +236,7 @@ def draw_shell(random: Random) -> Draw:
 
 
 def perform_shell(site: Site, label: str, draw: Draw) -> None:
-    site.steps.arm(draw["step"], draw["when"], draw["what"], program=draw["program"], seconds=draw.get("seconds", 0))
+    site.steps.arm(draw["step"], draw["when"], draw["what"], program=draw["program"], amount=draw.get("seconds", 0))
     site.client.end(_start(site, label, draw))
     if not site.steps.fired():
         site.missed.append(label)
@@ -351,7 +366,7 @@ def perform_node(site: Site, label: str, draw: Draw) -> None:
         return any(each.generation and each.ended for each in site.starts() if each.run == run)
 
     def heal() -> None:
-        if not site.until(again, 180, pause=0.5):
+        if not site.until(again, 60 if draw["administrator"] else 150, pause=0.5):
             site.missed.append(label)
         site.plug(node, up=True)
         if stopped:
@@ -406,12 +421,13 @@ def draw_cancel(random: Random) -> Draw:
         found |= {"by": random.choice(["yurt", "shell", "answer"]), "when": random.choice(["before", "after"])}
     if how == "later":
         found |= {"seconds": round(random.uniform(0, 2.5), 2)}
+    rest = {"rest": 20} if random.random() < 0.4 else {}
     dice = random.random()
     if dice < 0.3:
         found |= {"cut": round(random.random(), 3), "direction": random.choice(["up", "down"])}
     elif dice < 0.55 and how != "step":
         found |= {"kill": random.randint(1, 10), "what": random.choice(["inner", "all"])}
-    return _work(random, 2.5) | found
+    return _work(random, 2.5) | found | rest
 
 
 def perform_cancel(site: Site, label: str, draw: Draw) -> None:
@@ -466,7 +482,7 @@ FAULTS: dict[str, Fault] = {
     "ssh": Fault(12, draw_ssh, perform_ssh),
     "client": Fault(12, draw_client, perform_client),
     "shell": Fault(16, draw_shell, perform_shell),
-    "truncate": Fault(9, draw_truncate, perform_cut),
+    "truncate": Fault(9, draw_truncate, perform_truncate),
     "silence": Fault(4, draw_silence, perform_silence, each=2),
     "twins": Fault(9, draw_twins, perform_twins, each=3),
     "crash": Fault(5, draw_crash, perform_crash, each=2),

@@ -13,6 +13,10 @@ ROUGH = ("crash", "node")
 """Faults under which Slurm itself may kill a job that runs, or one at its gate."""
 
 
+MERCY = 10.0
+"""Seconds a cancelled job has to end: Slurm kills it five seconds after it told it to."""
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """One run: what each client says of it, what its code wrote, what the site did."""
 
@@ -23,6 +27,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     cancelled: bool = False
     """Whether the user wished it to end."""
+    told: float | None = None
+    """When the site had been told so."""
     called: int = 0
     """How often sbatch was called for it."""
     begun: int = 0
@@ -101,6 +107,8 @@ def violations(case: Case) -> list[str]:
         found.append(f"its code started too often, or at the same time: {rows}")
     if not case.starts and not case.cancelled and not killed(case):
         found.append("its code was never started")
+    if case.told is not None and case.starts and case.starts[-1].last > case.told + MERCY:
+        found.append(f"its code went on for {case.starts[-1].last - case.told:.0f} s after it was cancelled")
     for status in case.statuses:
         found += _told_wrong(case, status)
     return [f"{case.label} {case.run}: {text}" for text in dict.fromkeys(found)]

@@ -42,6 +42,8 @@ class Site:
         self.copies: list[Client] = []
         self.cancelled: set[str] = set()
         """Runs the user wished to end."""
+        self.told: dict[str, float] = {}
+        """When all was done to end them: from then on their code must not go on for long."""
         self.cut_off = ""
         """The node whose link is down."""
         self.missed: list[str] = []
@@ -138,6 +140,8 @@ class Site:
                 if not client.waiting():
                     break
                 client.once()
+        for run in self.cancelled - self.told.keys() - set(self.client.waiting()):
+            self.told[run] = time.time()
 
     # Weather and accidents
 

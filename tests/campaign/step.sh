@@ -1,8 +1,9 @@
 #!/bin/sh
 # Stands on a login host before the program of the same name, and counts the steps of the scripts that run there.
-# `armed` holds one line "COUNT PROGRAM before|after WHAT [SECONDS]": the COUNT-th call of PROGRAM (any: of each) does WHAT:
+# `armed` holds one line "COUNT PROGRAM before|after WHAT AMOUNT": the COUNT-th call of PROGRAM (any: of each) does WHAT:
 # pause: waits for `go`; inner: the shell that called it is killed; all: every shell up to sshd is; self: this step is
-# killed after some SECONDS. Each sbatch leaves lines in sbatch.log.
+# killed after AMOUNT seconds; short: of the bytes that head -c is to take, only AMOUNT percent have arrived, and nothing
+# behind them. Each sbatch leaves lines in sbatch.log.
 here=/tmp/campaign
 name=${0##*/}
 real=/usr/bin/$name
@@ -33,27 +34,32 @@ perform() { # the program itself
   if [ "$due" = yes ] && [ "$what" = self ]; then
     exec 3<&0
     "$real" "$@" <&3 3<&- &
-    /usr/bin/sleep "$seconds"
+    /usr/bin/sleep "$amount"
     kill -9 $! 2> /dev/null
     wait $!
+  elif [ "$due" = yes ] && [ "$what" = short ] && [ "$1" = -c ]; then
+    "$real" -c $(($2 * ${amount%.*} / 100))
+    /usr/bin/cat > /dev/null
   else
     "$real" "$@"
   fi
 }
 
-due= when= what= seconds=
-if read -r count program when what seconds 2> /dev/null < $here/armed; then
+due= when= what= amount=
+if read -r count program when what amount 2> /dev/null < $here/armed; then
   if [ "$program" = any ] || [ "$program" = "$name" ]; then
     echo "$name" >> $here/steps
-    if [ "$(/usr/bin/wc -l < $here/steps)" -eq "$count" ]; then
+    if [ "$(/usr/bin/wc -l < $here/steps)" -ge "$count" ]; then
       /usr/bin/mv $here/armed $here/fired 2> /dev/null && due=yes
     fi
   fi
 fi
-if [ "$due$when" = yesbefore ] && [ "$what" != self ]; then
-  act
-  [ "$what" = pause ] || exit 137
-fi
+case $due$when,$what in
+  yesbefore,pause) act ;;
+  yesbefore,inner | yesbefore,all)
+    act
+    exit 137 ;;
+esac
 run=
 [ "$name" != sbatch ] || for word; do
   case $word in --job-name=yurt-*) run=${word#--job-name=yurt-} ;; esac

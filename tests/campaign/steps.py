@@ -41,7 +41,7 @@ class Steps:
         self.disarm()
         self.bashrc.write_text(self.bashrc.read_text().replace(LINE, ""))
 
-    def arm(self, count: int, when: str, what: str, *, program: str = "any", seconds: float = 0) -> None:
+    def arm(self, count: int, when: str, what: str, *, program: str = "any", amount: float = 0) -> None:
         """Have the count-th step from now on do something; see step.sh."""
         self.disarm()
         for name in ("go", "paused", "fired", "steps"):
@@ -49,7 +49,7 @@ class Steps:
         (self.folder / "steps").touch()
         (self.folder / "steps").chmod(0o666)
         aside = self.folder / "armed.new"
-        aside.write_text(f"{count} {program} {when} {what} {seconds}\n")
+        aside.write_text(f"{count} {program} {when} {what} {amount}\n")
         aside.chmod(0o666)
         os.replace(aside, self.folder / "armed")
 

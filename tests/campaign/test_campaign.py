@@ -27,7 +27,9 @@ ALPHA: list[tuple[str, Draw]] = [
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "linger": 0.2}),
     ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "what": "inner"}),
     ("shell", {**CODE, "step": 9, "program": "any", "when": "after", "what": "all"}),
-    ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3}),
+    ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3, "filler": 40000}),
+    ("truncate", {**QUICK, "head": 3, "percent": 90}),
+    ("node", {"administrator": True, "hangs": False, "seconds": 1.5, "rest": 150}),
     ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
     ("denied", {**QUICK, "lost": True}),
     ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
@@ -40,7 +42,8 @@ BETA: list[tuple[str, Draw]] = [
         "cut",
         {**QUICK, **RESET, "direction": "down", "fraction": 0.7, "ending": "stall", "victim": "yurt", "patience": 1},
     ),
-    ("truncate", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
+    ("truncate", {**QUICK, "head": 1, "percent": 60}),
+    ("truncate", {**CODE, "head": 4, "percent": 0}),
     ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "what": "self", "seconds": 0.02}),
     ("ssh", {**CODE, "step": 6, "program": "any", "when": "after", "victim": "session", "linger": 0.1}),
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "overtaken": True}),
@@ -84,5 +87,5 @@ def test_the_faults_bit(outcome: Outcome) -> None:
     table = count(outcome.cases)
     assert outcome.missed == []
     assert table["twins"].refused and table["ssh"].refused + table["client"].refused, "duplicates met the gate"
-    assert table["node"].again == 1
+    assert table["node"].again == 2
     assert table["cancel"].cancelled and table["cancel"].once, "some before their start, some after it"

@@ -51,6 +51,13 @@ def test_what_is_wrong(wrong: Case, words: str) -> None:
     assert words in "; ".join(violations(wrong))
 
 
+def test_a_cancelled_run_must_end() -> None:
+    long = read("start r 0 n1 1.0\nend r 0 n1 21.0\n")
+    assert violations(Case(run="r", label="cancel-1", statuses=[DONE], starts=long, cancelled=True, told=15.0)) == []
+    wrong = Case(run="r", label="cancel-1", statuses=[DONE], starts=long, cancelled=True, told=2.0)
+    assert "went on for 19 s" in violations(wrong)[0]
+
+
 def test_two_starts_on_one_host_are_two() -> None:
     starts = read("start r 0 n1 1.0\nstart r 0 n1 1.5\nend r 0 n1 2.0\nend r 0 n1 2.5\n")
     assert len(starts) == 2 and len(overlaps(starts)) <= 1

@@ -86,3 +86,12 @@ def test_a_master_that_died_meanwhile(asking: tuple[list[str], str], lab: Lab) -
 def test_other_calls_ask_nothing_ahead(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_file", lambda: pytest.fail("looked for a question"))
     ahead.begin(words)
+
+
+def test_forgotten_when_there_is_nothing_to_ask(asking: tuple[list[str], str], tmp_path: Path) -> None:
+    argv, count = asking
+    assert call(argv, "one", count, "x") == "one\nx"
+    assert list(tmp_path.glob("ahead-*"))
+    ahead.forget()
+    ahead.forget()
+    assert not list(tmp_path.glob("ahead-*"))

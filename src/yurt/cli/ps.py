@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yurt import ahead
 from yurt.cli import frame, render
 from yurt.cli.frame import verb
 
@@ -54,14 +55,22 @@ def ps(**options: Any) -> None:
     if options["watch"]:
         _watch(index, rows, wide=options["wide"])
         return
-    if not options["cached"] and (contexts := _contexts(index)):
-        from yurt.cli.progress import watching
-        from yurt.verbs.look import look
-
-        with watching() as watch:
-            now.warnings += look(index, contexts, watch=watch).warnings
+    if not options["cached"]:
+        _look(index)
     found = rows()
     render.show("runs", found, lambda: _print(found, wide=options["wide"]), asked=True)
+
+
+def _look(index: Store) -> None:
+    contexts = _contexts(index)
+    if not contexts:
+        ahead.forget()
+        return
+    from yurt.cli.progress import watching
+    from yurt.verbs.look import look
+
+    with watching() as watch:
+        frame.current().warnings += look(index, contexts, watch=watch).warnings
 
 
 def _contexts(index: Store) -> list[str]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from yurt.config import paths
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Code
@@ -27,6 +28,7 @@ def snapshot_of(
     from yurt import snapshot
 
     watch(Event("taking a snapshot of the code"))
+    paths.make_private(project.code.parent)
     asked = provenance.Commit(project.folder)
     limits = {} if largest_file is None else {"largest_file": largest_file}
     inside, outside = _further(context.paths_to_copy, project)
@@ -49,12 +51,12 @@ def snapshot_of(
     )
 
 
-def _further(paths: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
+def _further(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
     """paths_to_copy as globs below the project, and as paths outside of it. They are from the project's folder on."""
     inside: list[str] = []
     outside: list[Path] = []
     folder = os.path.realpath(project.folder)
-    for text in paths:
+    for text in given:
         path = os.path.realpath(os.path.join(folder, os.path.expandvars(os.path.expanduser(text))))
         if path.startswith(folder + "/"):
             name = glob.escape(os.path.relpath(path, folder))

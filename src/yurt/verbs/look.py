@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from yurt import ahead
 from yurt.errors import YurtError
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
@@ -68,6 +69,8 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     moved = advance(store, context, backend, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped
+    if moved.submitted:
+        ahead.forget()
     spots = store.spots(context, also)
     if not spots:
         return moved
@@ -76,6 +79,8 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     seen = backend.look(spots)
     changed = {} if not seen else store.change(seen, _settler(seen, now), lambda run, after: mark_of(after, seen[run]))
     store.note_look(context, now, backend.answered)
+    if any(status.final or status.state == "waiting" for status in changed.values()):
+        ahead.forget()
     if any(status.state == "waiting" for status in changed.values()):  # forgotten by the site: once more
         again = advance(store, context, backend, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from yurt import ahead
 from yurt.errors import RefusedError
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
@@ -20,6 +21,7 @@ def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwa
     """
     plan = planned.plan
     backend = places.backend(context)
+    ahead.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
     moved = advance(store, context.name, backend, fresh=plan.run.id, watch=watch)
     if plan.run.id in moved.refused:
