@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo setup test lint bench docs clean
+.PHONY: help demo setup test lint bench campaign docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -31,6 +31,10 @@ bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
 	@$(BIN)/python benchmarks/lab.py
 	@$(BIN)/python -m benchmarks.submit
 	@$(BIN)/python -m benchmarks.ps
+
+campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by what they ran (SEED= RUNS= ONLY=)
+	@$(BIN)/python tools/packages.py
+	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 
 docs: $(STAMP) ## write docs/reference and the pictures anew from the code
 	@$(BIN)/python tools/reference.py

@@ -8,13 +8,10 @@ import random
 import shutil
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
 
-from tests.campaign.campaign import Campaign, Outcome, draw
+from tests.campaign.campaign import Campaign, Outcome, draw, writer
 from tests.campaign.faults import FAULTS, WORDS
 from tests.campaign.judge import Count, count
 
@@ -64,18 +61,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--home", help="keep the lab here, and leave it up")
     parser.add_argument("--patience", type=float, default=200, help="seconds for the last runs to end (200)")
     return parser.parse_args()
-
-
-def writer(file: TextIO) -> Callable[[str], None]:
-    """Lines with the time, from any thread."""
-    lock = threading.Lock()
-
-    def write(text: str) -> None:
-        with lock:
-            file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
-            file.flush()
-
-    return write
 
 
 def show(outcome: Outcome) -> None:

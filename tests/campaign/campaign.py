@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import traceback
 from collections import Counter
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from typing import TextIO
 
 import msgspec
 
@@ -17,6 +19,9 @@ from tests.campaign.faults import FAULTS, Draw, finish
 from tests.campaign.judge import Case, violations
 from tests.campaign.site import Site
 from yurt.lab import Lab
+
+SHAKEN = 120.0
+"""Seconds for which a crash of the controller is felt: it gives ids again, and takes jobs for others."""
 
 MOST_NODES = 4
 """Episodes with a node cut off take a minute each."""
@@ -143,9 +148,22 @@ def judged(site: Site) -> list[Case]:
             restarts=run.restarts,
             cancelled=run.id in site.cancelled,
             told=site.told.get(run.id),
+            shaken=any(abs(crash - run.created) < SHAKEN for crash in site.crashes),
             called=called[run.id],
             begun=begun[run.id],
             passed=site.passed(run.folder),
         )
         for run in runs.values()
     ]
+
+
+def writer(file: TextIO) -> Callable[[str], None]:
+    """Lines with the time, from any thread."""
+    lock = threading.Lock()
+
+    def write(text: str) -> None:
+        with lock:
+            file.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+            file.flush()
+
+    return write

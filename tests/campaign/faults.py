@@ -290,6 +290,7 @@ def perform_crash(site: Site, label: str, draw: Draw) -> None:
     site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
     time.sleep(draw["late"])
     site.lab.faults.kill_ctld(site.name)
+    site.crashes.append(time.time())
     site.steps.release()
     site.client.end(process)
     site.start_ctld()
@@ -372,7 +373,6 @@ def perform_node(site: Site, label: str, draw: Draw) -> None:
         if stopped:
             with suppress(ProcessLookupError):
                 os.kill(stopped, signal.SIGCONT)
-        site.until(lambda: not site.cluster.node_states()[node].endswith("*"), 20, pause=1)
         site.resume_nodes()
 
     site.over, site.after = again, heal

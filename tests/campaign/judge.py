@@ -9,10 +9,6 @@ import msgspec
 from tests.campaign.ledger import Start, overlaps
 from yurt.model.run import Status
 
-ROUGH = ("crash", "node")
-"""Faults under which Slurm itself may kill a job that runs, or one at its gate."""
-
-
 MERCY = 10.0
 """Seconds a cancelled job has to end: Slurm kills it five seconds after it told it to."""
 
@@ -29,6 +25,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the user wished it to end."""
     told: float | None = None
     """When the site had been told so."""
+    shaken: bool = False
+    """Whether the controller crashed soon before or after it was made."""
     called: int = 0
     """How often sbatch was called for it."""
     begun: int = 0
@@ -39,6 +37,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fault(self) -> str:
         return self.label.partition("-")[0]
+
+    @property
+    def rough(self) -> bool:
+        """Whether Slurm itself may have killed its job, running or at its gate."""
+        return self.shaken or self.fault in ("crash", "node")
 
 
 class Count(msgspec.Struct):
@@ -96,7 +99,7 @@ def killed(case: Case) -> bool:
     After a crash Slurm gives ids again, and ends the new job of an id by what it hears of the old one.
     """
     slurm_says = all(status.native.startswith(("CANCELLED", "FAILED")) for status in case.statuses)
-    return not case.starts and case.fault in ROUGH and (case.passed > 0 or slurm_says)
+    return not case.starts and case.rough and (case.passed > 0 or slurm_says)
 
 
 def violations(case: Case) -> list[str]:
@@ -127,6 +130,6 @@ def _told_wrong(case: Case, status: Status) -> list[str]:
     if case.cancelled and status.state == "cancelled":
         return []
     slurm = ("lost", "node_failed", "cancelled") if case.starts else ("lost", "node_failed", "cancelled", "failed")
-    if case.fault in ROUGH and not complete and status.state in slurm:
+    if case.rough and not complete and status.state in slurm:
         return []  # that it was never started is told above
     return [f"it ended as {said}"]

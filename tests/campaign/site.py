@@ -44,6 +44,8 @@ class Site:
         """Runs the user wished to end."""
         self.told: dict[str, float] = {}
         """When all was done to end them: from then on their code must not go on for long."""
+        self.crashes: list[float] = []
+        """When the controller was killed."""
         self.cut_off = ""
         """The node whose link is down."""
         self.missed: list[str] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaign.campaign import Campaign, Episode, Outcome
+from tests.campaign.campaign import Campaign, Episode, Outcome, writer
 from tests.campaign.faults import FAULTS, Draw
 from tests.campaign.judge import count
 from yurt.lab import Lab
@@ -47,11 +47,11 @@ BETA: list[tuple[str, Draw]] = [
     ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "what": "self", "seconds": 0.02}),
     ("ssh", {**CODE, "step": 6, "program": "any", "when": "after", "victim": "session", "linger": 0.1}),
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "overtaken": True}),
-    ("crash", {**QUICK, "startable": False, "late": 0}),
     ("twins", {**QUICK, "mode": "same", "held": False, "together": False}),
     ("denied", {**QUICK, "lost": False}),
     ("cancel", {**QUICK, "how": "waiting"}),
     ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
+    ("crash", {**QUICK, "startable": False, "late": 0}),
 ]
 
 
@@ -65,7 +65,7 @@ def outcome(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         for number, (fault, draw) in enumerate(drawn)
     ]
     with (folder / "log").open("w") as log, tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
-        campaign = Campaign(lab, folder, Path(runtime), lambda text: print(text, file=log, flush=True))
+        campaign = Campaign(lab, folder, Path(runtime), writer(log))
         outcome = campaign.run(episodes, patience=PATIENCE)
     print((folder / "log").read_text())
     return outcome

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.campaign.campaign import draw
@@ -13,22 +15,21 @@ DONE = Status(state="completed")
 ONE = "start r 0 n1 1.0\nend r 0 n1 2.0\n"
 
 
-def case(ledger: str, status: Status = DONE, label: str = "cut-1", **more: int) -> Case:
-    fields = {"restarts": more.get("restarts", 0), "passed": more.get("passed", 0), "begun": more.get("begun", 0)}
-    wished = bool(more.get("cancelled", 0))
-    return Case(run="r", label=label, statuses=[status], starts=read(ledger), cancelled=wished, **fields)
+def case(ledger: str, status: Status = DONE, label: str = "cut-1", **more: Any) -> Case:
+    return Case(run="r", label=label, statuses=[status], starts=read(ledger), **more)
 
 
 def test_what_is_right() -> None:
     assert violations(case(ONE)) == []
-    assert violations(case("", Status(state="cancelled", reason="cancelled before it started"), cancelled=1)) == []
-    assert violations(case("start r 0 n1 1.0\n", Status(state="cancelled"), cancelled=1)) == []
+    assert violations(case("", Status(state="cancelled", reason="cancelled before it started"), cancelled=True)) == []
+    assert violations(case("start r 0 n1 1.0\n", Status(state="cancelled"), cancelled=True)) == []
     again = "start r 0 n1 1.0\nbeat r 0 n1 5.0\nstart r 1 n2 9.0\nend r 1 n2 11.0\n"
     assert violations(case(again, label="node-1", restarts=3)) == []
     assert violations(case("start r 0 n1 1.0\n", Status(state="lost"), label="crash-1", passed=1)) == []
     assert violations(case("", Status(state="lost"), label="crash-1", passed=1)) == []
     slurm = Status(state="cancelled", native="CANCELLED", reason="cancelled on the cluster")
     assert violations(case("", slurm, label="crash-1")) == []
+    assert violations(case("", slurm, shaken=True)) == []
 
 
 @pytest.mark.parametrize(
@@ -38,11 +39,12 @@ def test_what_is_right() -> None:
         (case("start r 0 n1 1.0\nbeat r 0 n1 9.5\nstart r 1 n2 9.0\nend r 1 n2 11.0\n", restarts=3), "same time"),
         (case(""), "never started"),
         (case("", Status(state="lost"), label="crash-1"), "never started"),
+        (case("", Status(state="cancelled", native="CANCELLED")), "never started"),
         (case(ONE, Status(state="submitting")), "stranded"),
         (case(ONE, Status(state="unknown")), "stranded"),
         (case("start r 0 n1 1.0\n"), "did not come to its end"),
         (case(ONE, Status(state="lost")), "it ended as lost"),
-        (case(ONE, Status(state="cancelled", reason="cancelled before it went out"), cancelled=1), "was started"),
+        (case(ONE, Status(state="cancelled", reason="cancelled before it went out"), cancelled=True), "was started"),
         (case(ONE, Status(state="cancelled")), "it ended as cancelled"),
         (case(ONE, Status(state="failed"), label="crash-1"), "it ended as failed"),
     ],
@@ -52,10 +54,9 @@ def test_what_is_wrong(wrong: Case, words: str) -> None:
 
 
 def test_a_cancelled_run_must_end() -> None:
-    long = read("start r 0 n1 1.0\nend r 0 n1 21.0\n")
-    assert violations(Case(run="r", label="cancel-1", statuses=[DONE], starts=long, cancelled=True, told=15.0)) == []
-    wrong = Case(run="r", label="cancel-1", statuses=[DONE], starts=long, cancelled=True, told=2.0)
-    assert "went on for 19 s" in violations(wrong)[0]
+    long = "start r 0 n1 1.0\nend r 0 n1 21.0\n"
+    assert violations(case(long, cancelled=True, told=15.0)) == []
+    assert "went on for 19 s" in violations(case(long, cancelled=True, told=2.0))[0]
 
 
 def test_two_starts_on_one_host_are_two() -> None:
@@ -65,7 +66,7 @@ def test_two_starts_on_one_host_are_two() -> None:
 
 
 def test_the_table_counts_each_run_once() -> None:
-    row = count([case(ONE, begun=2, passed=1), case(""), case("", Status(state="cancelled"), cancelled=1)])["cut"]
+    row = count([case(ONE, begun=2, passed=1), case(""), case("", Status(state="cancelled"), cancelled=True)])["cut"]
     assert (row.runs, row.once, row.never, row.cancelled, row.refused) == (3, 1, 1, 1, 1)
 
 
