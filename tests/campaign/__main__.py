@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.campaign.campaign import Campaign, Outcome, draw, writer
 from tests.campaign.faults import FAULTS, WORDS
-from tests.campaign.judge import Count, count
+from tests.campaign.judge import Count, count, killed
 
 COLUMNS = ("runs", "submissions", "refused", "once", "twice", "never", "cancelled", "killed", "again", "stranded")
 
@@ -74,9 +74,12 @@ def show(outcome: Outcome) -> None:
             for column in COLUMNS:
                 setattr(total, column, getattr(total, column) + getattr(table[name], column))
     _row("all", total)
-    print(
-        "cancelled, killed: never started, by the user's wish, or ended by Slurm past the gate; again: allowed restarts"
-    )
+    print("refused: jobs that ended at the gate; cancelled, killed: never started, by the user's or by Slurm's doing;")
+    print("again: of those started once, those started anew, as they may be, when the first start was over")
+    for case in outcome.cases:
+        if killed(case):
+            status = case.statuses[0]
+            print(f"killed by Slurm: {case.label} {case.run}, which yurt calls {status.state} ({status.reason})")
     if outcome.missed:
         print(f"{len(outcome.missed)} faults came too late to bite")
     print("\n".join(["", *outcome.violations, f"{len(outcome.violations)} violations"]))

@@ -22,6 +22,9 @@ Draw = dict[str, Any]
 ANSWER = 200
 """So many of the last bytes down hold the end of the answer to a submission."""
 
+SAVED = 6.0
+"""Seconds after which slurmctld has written its state down."""
+
 LEASE = 6
 """Seconds; the shortest that job.sh can divide by six."""
 
@@ -278,11 +281,15 @@ def _silence(site: Site, draw: Draw) -> None:
 
 
 def draw_crash(random: Random) -> Draw:
+    """`calm`: the controller has saved all it knows, so that only the job that follows is forgotten."""
     found = {"startable": random.random() < 0.5, "late": round(random.choice([0, 0, random.uniform(0, 0.3)]), 3)}
-    return _work(random, 4.0) | found
+    return _work(random, 4.0) | found | {"calm": random.random() < 0.4}
 
 
 def perform_crash(site: Site, label: str, draw: Draw) -> None:
+    if draw["calm"]:
+        site.until(lambda: not site.queue(), 20, pause=0.5)
+        time.sleep(SAVED)
     if not draw["startable"]:
         site.partition("DOWN")
     site.steps.arm(1, "after", "pause", program="sbatch")

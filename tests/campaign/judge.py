@@ -99,7 +99,7 @@ def killed(case: Case) -> bool:
     After a crash Slurm gives ids again, and ends the new job of an id by what it hears of the old one.
     """
     slurm_says = all(status.native.startswith(("CANCELLED", "FAILED")) for status in case.statuses)
-    return not case.starts and case.rough and (case.passed > 0 or slurm_says)
+    return not case.starts and not case.cancelled and case.rough and (case.passed > 0 or slurm_says)
 
 
 def violations(case: Case) -> list[str]:

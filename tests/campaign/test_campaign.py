@@ -21,7 +21,7 @@ RESET = {"ending": "reset", "greeting": False, "connections": 1}
 
 ALPHA: list[tuple[str, Draw]] = [
     ("node", {"administrator": True, "hangs": True, "seconds": 0, "rest": 150}),
-    ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.999}),
+    ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
     ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.83}),
     ("ssh", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "victim": "master", "overtaken": True}),
     ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "linger": 0.2}),
@@ -51,7 +51,7 @@ BETA: list[tuple[str, Draw]] = [
     ("denied", {**QUICK, "lost": False}),
     ("cancel", {**QUICK, "how": "waiting"}),
     ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
-    ("crash", {**QUICK, "startable": False, "late": 0}),
+    ("crash", {**QUICK, "startable": False, "late": 0, "calm": True}),
 ]
 
 
