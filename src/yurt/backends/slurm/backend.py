@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -15,6 +16,9 @@ from yurt.hosts.base import Answer, refusal
 from yurt.model.digest import checksum
 from yurt.model.run import Plan, Spot
 from yurt.model.state import Sighting
+
+KILLED = re.compile(r"\bKilled\b|terminated by signal")
+"""What shells and xargs say of a step that was killed, as login nodes do with who takes too much of them."""
 
 
 class SlurmBackend(Backend):
@@ -57,7 +61,7 @@ class SlurmBackend(Backend):
         """The error for a script that did not come to its end; None if it did, and its failure is an answer."""
         if answer.code == queries.SILENT:
             return refusals.silent(self.host.name, answer.errors)
-        if answer.code > 128:  # killed by a signal: how far it had come, nobody knows
+        if answer.code > 128 or KILLED.search(answer.errors):  # how far it had come, nobody knows
             return UnreachableError(
                 f"{self.host.name}: its script was killed there before it had ended",
                 code="answer-lost",
