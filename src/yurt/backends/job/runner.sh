@@ -76,6 +76,13 @@ note() { # on a signal to stop: write down why, while there is time
 pass_on() { # pass_on SIGNAL: to your command and everything it started
   [ -n "$child" ] && { kill "-$1" "-$child" || kill "-$1" "$child"; } 2> /dev/null
 }
+stop() { # your command is told to end; where no scheduler sees to it, it is killed if it has not by then
+  pass_on TERM
+  note
+  # A signal that comes while a shell is being forked is lost with its traps: the first one may have been.
+  [ "$(date +%s)" -gt $((began + 2)) ] || pass_on TERM
+  [ "$kind" = slurm ] || [ -z "$child" ] || later 10 "kill -KILL -$child"
+}
 later() { # later SECONDS COMMAND; ends with: kill -KILL "-$timer"
   apart sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2" > /dev/null 2>&1 &
   timer=$!
@@ -158,11 +165,11 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
   if stands exit.json > /dev/null; then exit 0; fi
 
   child= timer= alarm= beats=
-  trap 'pass_on TERM; note; [ "$kind" = slurm ] || later 10 "kill -KILL -$child"' TERM
+  trap stop TERM
   trap 'pass_on INT; note' INT
   trap 'pass_on USR1' USR1
   trap 'pass_on USR2' USR2
-  trap 'pass_on TERM; note; later 10 "kill -KILL -$child"' ALRM
+  trap stop ALRM
   if [ "$restarts" -gt 0 ]; then
     : > "beat.$k.a"
     if stands "fenced.$k" > /dev/null; then exit 0; fi
@@ -174,9 +181,9 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
   fi
   began=$(date +%s)
   export YURT_RESTARTS=$((k - 1))
-  (umask "$mask" && apart "$(command -v bash || command -v sh)" "$run/job.sh" inside) < /dev/null &
+  ([ -z "$stopped" ] || exit 143; umask "$mask" && apart "$(command -v bash || command -v sh)" "$run/job.sh" inside) < /dev/null &
   child=$!
-  [ -z "$stopped" ] || pass_on TERM
+  [ -z "$stopped" ] || { sleep 1; stop; }
   if [ "$kind" != slurm ]; then
     echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
     if [ -n "$limit" ]; then # if this script is gone by then, its number may be another's
