@@ -15,7 +15,7 @@ from tests.hosts.conftest import end_masters
 from yurt.backends.base import Backend
 from yurt.config import contexts
 from yurt.lab import Lab
-from yurt.model.run import Plan
+from yurt.model.run import Again, Plan
 from yurt.model.state import settle
 from yurt.testing.runs import (
     PATIENT,
@@ -79,7 +79,7 @@ class Cluster(BackendContract):
         first = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log") == "begun\n")
         script = 'cd "$1" && shift && sbatch --parsable "$@" job.sh other'
-        second = backend.host.run(script, made.run.folder, *made.options).text.strip()
+        second = backend.host.run(script, made.run.folder, *backend.options(made)).text.strip()
         assert second != first
         eventually(lambda: backend.host.run('squeue -h -j "$1" -o %T', second).text.strip() in ("", "COMPLETED"))
         seen = look(backend, made)
@@ -146,7 +146,7 @@ class TestAlpha(Cluster):
     @pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="Slurm takes its time to requeue: YURT_SLOW=1")
     def test_started_again_after_a_requeue(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         command = 'echo "start $YURT_RESTARTS"; [ "$YURT_RESTARTS" = 1 ] || sleep 300'
-        made = plan("sh", "-c", command, restarts=1, lease=6)
+        made = plan("sh", "-c", command, again=Again(requeues=1), lease=6)
         clean.append(made)
         job = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log"))

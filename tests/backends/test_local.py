@@ -135,8 +135,8 @@ def test_a_queued_run_can_be_cancelled(backend: LocalBackend, plan: Planner) -> 
 def test_over_its_time_limit(backend: LocalBackend, plan: Planner) -> None:
     """A minute is the shortest a user can ask for; here it is made two seconds."""
     made = plan("sh", "-c", f"{{ {TICKING} }} & wait", time=1)
-    assert "\nlimit=60 " in made.script
-    made = msgspec.structs.replace(made, script=made.script.replace("\nlimit=60 ", "\nlimit=2 "))
+    assert made.limit == 60
+    made = msgspec.structs.replace(made, limit=2)
     submit(backend, made)
     status = follow(backend, made, seconds=25)
     assert (status.state, status.reason) == ("timeout", "it reached its time limit")
@@ -151,7 +151,7 @@ def test_inside_a_slurm_job_it_is_local_all_the_same(
     """As in a shell that srun opened: the variables are there, but Slurm is not to be asked about this run."""
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     made = plan("sh", "-c", 'echo "$SLURM_JOB_ID"; sleep 300', time=1)
-    made = msgspec.structs.replace(made, script=made.script.replace("\nlimit=60 ", "\nlimit=1 "))
+    made = msgspec.structs.replace(made, limit=1)
     placed = submit(backend, made)
     status = follow(backend, made, seconds=20)
     assert read(backend, made, "out.log") == "77\n"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from yurt.backends.slurm import check, options, queries, refusals, states
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
-from yurt.model.run import Asked, Spot
+from yurt.model.run import Again, Asked, Plan, Run, Spot
 from yurt.model.state import Ending, Sighting
 
 QUEUE = """\
@@ -291,10 +291,16 @@ def test_complaints_of_sbatch(words: str, code: str, said: str) -> None:
 # What sbatch is asked for.
 
 
+def planned(asked: Asked, more: dict[str, str | None], again: Again | None = None) -> Plan:
+    about = {"context": "big", "kind": "slurm", "project": "p", "source": "/p", "command": ["true"]}
+    run = Run(id="r", created=0, folder="/a b/r", asked=asked, again=again or Again(), **about)  # type: ignore[arg-type]
+    return Plan(run=run, project_folder="/p", store="", words=[b"true"], options=more)
+
+
 def test_options_of_a_run() -> None:
     asked = Asked(cpus=4, gpus=2, gpu_type="a100", memory_mb=4096, minutes=90, ntasks=2, partition="main", qos="q")
     more = {"C": "fast", "--exclusive": None, "mem": "8G"}
-    made = options.arguments("r", asked, more, restarts=0, folder="/a b/r")
+    made = options.arguments(planned(asked, more))
     assert made == [
         "--job-name=yurt-r",
         "--comment=yurt:r",
@@ -313,7 +319,8 @@ def test_options_of_a_run() -> None:
         "--exclusive",
         "--no-requeue",
     ]
-    assert options.arguments("r", Asked(gpus=1), {}, restarts=3, folder="/r")[-2:] == ["--gres=gpu:1", "--requeue"]
+    again = options.arguments(planned(Asked(gpus=1), {}, Again(requeues=3)))
+    assert again[-2:] == ["--gres=gpu:1", "--requeue"]
     assert "'--chdir=/a b/r'" in options.as_typed(made)
 
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from yurt.backends.job import script
 from yurt.config import facts as kept
 from yurt.model.context import Context, Resources
 from yurt.model.facts import Facts, NodeKind, Partition
-from yurt.model.run import Plan, Run
+from yurt.model.run import Again, Plan, Run, Setup
+from yurt.verbs import places
 from yurt.verbs.plan import Request, plan
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -88,12 +90,18 @@ CASES: dict[str, tuple[Context, Request]] = {
         Request(words=["job.sbatch", "hello world"], flags={"time": "30m"}),
     ),
     "tasks": (with_(BIG, ntasks=4), Request(words=["./mpi", "$x"], flags={"sbatch_options": {"exclusive": None}})),
-    "restarts": (BIG, Request(words=["train.py"], restarts=3, hold=True, snapshot=False, lease=30)),
+    "restarts": (BIG, Request(words=["train.py"], again=Again(requeues=3), hold=True, snapshot=False, lease=30)),
 }
 
 
+class Made(NamedTuple):
+    script: str
+    data: bytes
+    params: bytes
+
+
 @pytest.fixture
-def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A plan with ids, paths and code that are the same every time."""
     context, asked = CASES[request.param]
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
@@ -106,14 +114,13 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(project)
     kept.save(context, msgspec.structs.replace(FACTS, probed_at=time.time()))
     found = plan(context, asked).plan
+    files = places.backend(context).files(found)
 
     def stable(text: str) -> str:
         text = text.replace(found.run.id, "1nfjkdg-9k3rq").replace(found.run.project, "proj-0000")
         return text.replace(str(tmp_path), "/home/me")
 
-    return msgspec.structs.replace(
-        found, script=stable(found.script), data=stable(found.data.decode()).encode(), params=found.params
-    )
+    return Made(stable(files["job.sh"].decode()), stable(files["data"].decode()).encode(), files["params.json"])
 
 
 def head(text: str) -> str:
@@ -121,7 +128,7 @@ def head(text: str) -> str:
 
 
 @pytest.mark.parametrize("made", CASES, indirect=True)
-def test_it_is_as_it_was(made: Plan, request: pytest.FixtureRequest) -> None:
+def test_it_is_as_it_was(made: Made, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.id
     for kind, content in (("sh", head(made.script).encode()), ("data", made.data), ("json", made.params)):
         file = GOLDEN / f"{name}.{kind}"
@@ -131,7 +138,7 @@ def test_it_is_as_it_was(made: Plan, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("made", CASES, indirect=True)
-def test_below_the_head_all_are_the_same(made: Plan) -> None:
+def test_below_the_head_all_are_the_same(made: Made) -> None:
     folder = Path(script.__file__).parent
     shared = (folder / "gate.sh").read_text() + (folder / "runner.sh").read_text()
     assert made.script == head(made.script) + shared
@@ -143,7 +150,7 @@ def test_there_is_a_case_for_each_golden_file() -> None:
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
 @pytest.mark.parametrize("made", CASES, indirect=True)
-def test_shells_understand_it(made: Plan, shell: str) -> None:
+def test_shells_understand_it(made: Made, shell: str) -> None:
     for text in (made.script.encode(), made.data):
         done = subprocess.run([*shell.split(), "-n"], input=text, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
@@ -162,7 +169,8 @@ def test_sbatch_finds_only_the_lines_of_the_users_script(tmp_path: Path) -> None
         folder="/a\n#SBATCH --evil",
     )
     lines = ["#SBATCH --mem=1G"]
-    text = script.job(run, script.Setup(), submitted_as="x\n#SBATCH --evil", code="", shebang_lines=lines)
+    made = Plan(run=run, project_folder="", store="", words=[b"echo"], lines=lines)
+    text = script.job(made, submitted_as="x\n#SBATCH --evil")
     comments = []
     for line in text.split("\n"):
         if line and not line.startswith("#"):
@@ -181,13 +189,15 @@ echo 'conda() { [ "$1 $2" = "activate torch" ] && export CONDA_DEFAULT_ENV=$2; }
 APPTAINER = '#!/bin/sh\nfor word in "$@"; do printf "[%s]" "$word"; done\n'
 
 
-def by_hand(folder: Path, setup: script.Setup, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def by_hand(folder: Path, setup: Setup, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What `sh job.sh` comes to in a run folder, with programs of `folder/bin` first."""
     run = Run(
         id="r", context="local", kind="local", project="p", source="/p", created=0, command=["x"], folder=str(folder)
     )
-    (folder / "job.sh").write_text(script.job(run, setup, submitted_as="x", code=""))
-    (folder / "data").write_bytes(script.data([word.encode() for word in argv], {"MINE": b"my value"}))
+    words = [word.encode() for word in argv]
+    made = Plan(run=run, project_folder="", store="", words=words, setup=setup, variables={"MINE": b"my value"})
+    (folder / "job.sh").write_text(script.job(made, submitted_as="x"))
+    (folder / "data").write_bytes(script.data(made))
     path = f"{folder}/bin:{os.environ['PATH']}"
     return subprocess.run(
         ["sh", str(folder / "job.sh")],
@@ -213,7 +223,7 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
     venv = programs / "my venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "activate").write_text('echo "venv $LINE"\n')
-    setup = script.Setup(
+    setup = Setup(
         modules=["cuda/12", "two words"],
         modules_init=str(programs),
         after_modules="LINE=$MINE\r\necho after",
@@ -234,26 +244,26 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
 @pytest.mark.parametrize(
     ("setup", "said"),
     [
-        (script.Setup(venv="/no/venv"), "yurt: there is no venv /no/venv\n"),
-        (script.Setup(conda="other"), "yurt: conda activate other failed\n"),
-        (script.Setup(modules=["no/such"]), "yurt: (module load no/such failed|there is no 'module' command here)\n"),
+        (Setup(venv="/no/venv"), "yurt: there is no venv /no/venv\n"),
+        (Setup(conda="other"), "yurt: conda activate other failed\n"),
+        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|there is no 'module' command here)\n"),
     ],
 )
-def test_an_environment_that_is_not_there_is_said(programs: Path, setup: script.Setup, said: str) -> None:
+def test_an_environment_that_is_not_there_is_said(programs: Path, setup: Setup, said: str) -> None:
     done = by_hand(programs, setup, "echo", "started")
     assert done.returncode == 78 and done.stdout == ""
     assert re.search(said, done.stderr)
 
 
 def test_a_container_gets_the_command_as_it_is(programs: Path) -> None:
-    done = by_hand(programs, script.Setup(container="docker://torch"), "echo", "a b", "", "$x")
+    done = by_hand(programs, Setup(container="docker://torch"), "echo", "a b", "", "$x")
     work = f"{programs}/work"
     assert done.stdout == (f"[exec][--bind][{programs}][--pwd][{work}][docker://torch][echo][a b][][$x]")
 
 
 def test_without_a_container_program_it_is_said(programs: Path) -> None:
     (programs / "bin" / "apptainer").unlink()
-    done = by_hand(programs, script.Setup(container="torch.sif"), "echo", "started")
+    done = by_hand(programs, Setup(container="torch.sif"), "echo", "started")
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr == "yurt: there is neither apptainer nor singularity here\n"
 

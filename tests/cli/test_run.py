@@ -145,7 +145,11 @@ WRONG_OPTIONS = [
     (["--param", "--=1"], "'--' is no name for a parameter"),
     (["--param", "a.b=1", "--param", "a_b=2"], "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B"),
     (["--largest-file", "0"], "invalid value for '--largest-file': 0 is not in the range x>=1"),
-    (["--max-requeues", "3"], "--max-requeues says how often, and --requeue whether; give both"),
+    (["--max-requeues", "3"], "--max-requeues says something of --requeue; give both"),
+    (["--signal-before", "3s"], "--signal-before says something of --requeue; give both"),
+    (["--retry-errors"], "--retry-errors says something of --retries; give both"),
+    (["--requeue", "--signal-before", "soon"], "--signal-before must be a time above zero, such as 90s"),
+    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, and the time limit 60 s"),
     (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
     (["--venv", "\udcff"], "venv is no UTF-8 text: \\xff"),
     (["--bogus"], "no such option '--bogus'"),
@@ -284,7 +288,10 @@ def test_a_dry_run_sends_nothing_and_shows_all(offline: User) -> None:
     assert run["folder"].startswith("/scratch/alice/yurt/projects/proj-") and run["code"]["files"] == 1
     assert "\nset -- \"$@\" 'python' 'train.py' '--lr' '0.1'\n" in view["data"]
     assert f"\nrun={run['folder']}\n" in view["script"] and "\nexport A='it'\"'\"'s'\n" in view["data"]
-    assert set(view["sends"]) == {"code", "run.json", "job.sh", "data", "params.json"} and view["warnings"] == []
+    assert (
+        set(view["sends"]) == {"code", "run.json", "plan.json", "job.sh", "data", "params.json"}
+        and view["warnings"] == []
+    )
     sources = {each["key"]: each["source"] for each in run["settings"]}
     assert sources["time"] == "contexts.yaml:7" and sources["variables"] == "flag"
     people = offline("run", "--dry-run", "train.py")

@@ -34,7 +34,7 @@ def run(number: int, context: str = "alpha", **more: str) -> Run:
 
 
 def plan(of: Run) -> Plan:
-    return Plan(run=of, script="#!/bin/sh\n", data=b"\xff", params=b"{}", options=[], project_folder="/far", store="/s")
+    return Plan(run=of, words=[b"\xff"], project_folder="/far", store="/s")
 
 
 @pytest.fixture
@@ -49,17 +49,17 @@ def test_only_its_owner_reads_it(store: Store) -> None:
     assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
 
 
-def test_what_waits_goes_out_in_order_and_what_ended_keeps_no_plan(store: Store) -> None:
+def test_what_waits_goes_out_in_order_and_what_ended_keeps_its_plan(store: Store) -> None:
     made = [run(number, "alpha" if number % 2 else "beta") for number in range(6)]
     for each in reversed(made):
         store.add(each, Status(), plan(each))
     assert store.outbox("alpha") == [made[1].id, made[3].id, made[5].id]
     kept = store.plan(made[1].id)
     assert kept is not None
-    assert kept.data == b"\xff"
+    assert kept.words == [b"\xff"]
     assert store.spots("alpha") == [], "nothing is to be seen of what has not gone out"
     store.change([made[1].id], lambda _run, status: msgspec.structs.replace(status, state="completed"))
-    assert store.plan(made[1].id) is None
+    assert store.plan(made[1].id) == plan(made[1]), "for another run like it"
     assert store.outbox("alpha") == [made[3].id, made[5].id]
     assert store.contexts_of_unfinished() == ["alpha", "beta"]
     store.change([made[3].id], lambda _run, status: msgspec.structs.replace(status, state="queued", cancel=True))

@@ -63,6 +63,20 @@ class Backend(ABC):
         """The arguments of `launch`."""
 
     @abstractmethod
+    def as_typed(self, plan: Plan) -> str:
+        """How one would submit job.sh by hand, in its folder."""
+
+    def files(self, plan: Plan) -> dict[str, bytes]:
+        """The files of a run folder at its beginning."""
+        return {
+            "run.json": msgspec.json.encode(plan.run),
+            "plan.json": msgspec.json.encode(plan),
+            "job.sh": script.job(plan, submitted_as=self.as_typed(plan)).encode(),
+            "data": script.data(plan),
+            "params.json": script.params(plan),
+        }
+
+    @abstractmethod
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
 
@@ -75,11 +89,12 @@ class Backend(ABC):
 
     def submit(self, plan: Plan, nonce: str, code: CodeParcel) -> Placed:
         """Place a run and have it started; however often this is repeated, its code starts once."""
-        files = [code.content, msgspec.json.encode(plan.run), plan.script.encode(), plan.data, plan.params]
-        sizes = " ".join(str(len(each)) for each in files)
+        files = self.files(plan)
+        sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
+        content = b"".join([code.content, *files.values()])
         text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
-        answer = self.host.run(text, *arguments, *self.options(plan), stdin=b"".join(files), timeout=600)
+        answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])
         if answer.code == NO_BASE:

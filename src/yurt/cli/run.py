@@ -13,6 +13,8 @@ from yurt.cli.progress import watching
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
+    from yurt.backends.base import Backend
+    from yurt.model.run import Again
     from yurt.verbs.plan import Planned, Request
 
 EXAMPLES = [
@@ -56,8 +58,11 @@ EXAMPLES = [
 @click.option("--no-snapshot", is_flag=True, help="Take no code along; on this machine, run in the folder itself.")
 @click.option("--copy", is_flag=True, help="Give the run a copy of the code instead of links to it.")
 @click.option("--hold", is_flag=True, help="Queue it and let it wait for: scontrol release.")
-@click.option("--requeue", is_flag=True, help="Start it again if its node fails or is taken away.")
-@click.option("--max-requeues", metavar="N", type=click.IntRange(1), help="At most so many times (10).")
+@click.option("--requeue", is_flag=True, help="Start it again after its time limit, and when its node is taken away.")
+@click.option("--max-requeues", metavar="N", type=click.IntRange(1), help="So often at most after its limit (10).")
+@click.option("--signal-before", metavar="TIME", help="When it is told to save, before its limit: 90s, 5m.")
+@click.option("--retries", metavar="N", type=click.IntRange(0), default=0, help="Again after a failure of the site's.")
+@click.option("--retry-errors", is_flag=True, help="With --retries: also after an error of its own.")
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what it writes, until it has ended.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and the script, and send nothing.")
@@ -68,9 +73,9 @@ def run(**options: Any) -> int:
     python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
     """
     from yurt.config import contexts
+    from yurt.verbs import places
     from yurt.verbs import plan as planning
     from yurt.verbs import run as verbs
-    from yurt.verbs.places import store
 
     now = frame.current()
     context = contexts.named(contexts.current_name(now.context))
@@ -79,9 +84,9 @@ def run(**options: Any) -> int:
         planned = planning.plan(context, request, watch=watch)
         if options["dry_run"]:
             now.warnings += planned.warnings
-            _show_plan(planned)
+            _show_plan(planned, places.backend(context))
             return 0
-        index = store()
+        index = places.store()
         try:
             entry, warnings = verbs.run(index, context, planned, watch=watch)
         except KeyboardInterrupt:
@@ -136,8 +141,6 @@ def _request(options: dict[str, Any]) -> Request:
         "container": options["container"],
         "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
     }
-    if options["max_requeues"] and not options["requeue"]:
-        raise UserError("--max-requeues says how often, and --requeue whether; give both", code="usage")
     largest = options["largest_file"]
     return Request(
         words=words,
@@ -151,9 +154,31 @@ def _request(options: dict[str, Any]) -> Request:
         exclude=options["exclude"],
         snapshot=not options["no_snapshot"],
         copy=options["copy"],
-        restarts=(options["max_requeues"] or 10) if options["requeue"] else 0,
+        again=_again(options),
         hold=options["hold"],
         largest_file=None if largest is None else largest << 20,
+    )
+
+
+def _again(options: dict[str, Any]) -> Again:
+    from yurt.model.resources import parse_seconds
+    from yurt.model.run import Again
+
+    for option in ("max_requeues", "signal_before"):
+        if options[option] and not options["requeue"]:
+            name = option.replace("_", "-")
+            raise UserError(f"--{name} says something of --requeue; give both", code="usage")
+    if options["retry_errors"] and not options["retries"]:
+        raise UserError("--retry-errors says something of --retries; give both", code="usage", hint="--retries 2")
+    try:
+        before = parse_seconds(options["signal_before"]) if options["signal_before"] else 0
+    except ValueError as error:
+        raise UserError(f"--signal-before {error}, not '{options['signal_before']}'", code="usage") from None
+    return Again(
+        requeues=(options["max_requeues"] or 10) if options["requeue"] else 0,
+        before=before,
+        retries=options["retries"],
+        errors=options["retry_errors"],
     )
 
 
@@ -194,10 +219,10 @@ def _say(entry: Any) -> None:
     print(f"{run.id} {state} on {run.context}{job}")
 
 
-def _show_plan(planned: Planned) -> None:
+def _show_plan(planned: Planned, backend: Backend) -> None:
     from yurt.verbs.show import plan_view
 
-    view = plan_view(planned.plan)
+    view = plan_view(planned.plan, backend)
 
     def for_people() -> None:
         run = planned.plan.run
@@ -209,8 +234,8 @@ def _show_plan(planned: Planned) -> None:
             print(f"# {each.key}: {render.value(each.value)} ({each.source})")
         print(f"# {view.submitted_as}")
         print("\n# --- job.sh\n")
-        print(planned.plan.script)
+        print(view.script)
         print("# --- data\n")
-        print(planned.plan.data.decode(errors="backslashreplace"))
+        print(view.data)
 
     render.show("plan", view, for_people, asked=True)

@@ -24,6 +24,15 @@ def parse_time(value: str | int) -> int:
     return -(-seconds // 60)
 
 
+def parse_seconds(value: str | int) -> int:
+    """Seconds, from the same forms. ValueError says what a time must be."""
+    text = str(value).strip()
+    seconds = _clock(text) if _CLOCK.fullmatch(text) else _span(text)
+    if not seconds or isinstance(value, bool):
+        raise ValueError("must be a time above zero, such as 90s, 2m or 00:02:00")
+    return seconds
+
+
 def _clock(text: str) -> int:
     found = _CLOCK.fullmatch(text)
     assert found

@@ -24,6 +24,9 @@ State = Literal[
     "lost",
 ]
 
+LEASE = 60
+"""Seconds in which a start must have shown that it is alive, where another may follow it."""
+
 FINAL: frozenset[State] = frozenset(
     ("completed", "failed", "timeout", "out_of_memory", "cancelled", "node_failed", "lost")
 )
@@ -66,6 +69,22 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
 
 
+class Again(msgspec.Struct, frozen=True, kw_only=True):
+    """When a run may be started again, with what it saved."""
+
+    requeues: int = 0
+    """How often after its time limit, or when it asks for it; where it may, also whenever its site stops it."""
+    before: int = 0
+    """Seconds before the limit at which it is told to save."""
+    retries: int = 0
+    """How often after a failure of the site's."""
+    errors: bool = False
+    """Whether an error of its own counts as such a failure."""
+
+    def __bool__(self) -> bool:
+        return bool(self.requeues or self.retries)
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for; the content of run.json."""
 
@@ -89,8 +108,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Where below the project's folder the command starts."""
     asked: Asked = Asked()
     code: Code = Code()
-    restarts: int = 0
-    """How often it may be started again after its node failed or was taken away."""
+    again: Again = Again()
+    retry_of: str = ""
+    """The run whose plan it has, if it was made by `retry`."""
     settings: list[Chosen] = []
     who: str = ""
     host: str = ""
@@ -138,19 +158,40 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in FINAL
 
 
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """How the environment of a command is made, in this order."""
+
+    modules: list[str] = []
+    modules_init: str = ""
+    after_modules: str = ""
+    venv: str = ""
+    conda: str = ""
+    container: str = ""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is needed to submit a run: the run, the files of its folder, the options of its job."""
+    """All that is needed to submit a run, in parts of which its files are made: another run may have the same ones."""
 
     run: Run
-    script: str
-    """job.sh"""
-    data: bytes
-    """The values job.sh reads."""
-    params: bytes
-    """params.json"""
-    options: list[str]
-    """Arguments of sbatch; for local the slots."""
     project_folder: str
+    """On the context."""
     store: str
     """The git folder on this machine that holds the snapshot."""
+    words: list[bytes]
+    """The command."""
+    variables: dict[str, bytes] = {}
+    setup: Setup = Setup()
+    options: dict[str, str | None] = {}
+    """Further options of sbatch."""
+    lines: list[str] = []
+    """#SBATCH lines of the user's own script."""
+    tasks: bool = False
+    """Whether srun starts the command."""
+    limit: int | None = None
+    """Of time, in seconds."""
+    lease: int = LEASE
+    place: str = ""
+    """A folder to start in, instead of one made of the code."""
     copy: bool = False
+    follow: bool = False
+    """Whether its next start is another job: its site does not requeue jobs."""

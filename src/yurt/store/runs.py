@@ -118,7 +118,7 @@ class Store:
         return None if row is None else _entry(row)
 
     def plan(self, run: str) -> Plan | None:
-        """What is needed to submit a run; None once it has ended."""
+        """What is needed to submit a run, or another one like it; None if that is not known here."""
         row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (run,)).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=Plan)
 
@@ -202,8 +202,6 @@ class Store:
                 self._db.execute("UPDATE records SET status = ? WHERE id = ?", (_json(after), run))
                 values = (after.state, after.state in FINAL, after.cancel, known_by, run)
                 self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?", values)
-                if after.final:
-                    self._db.execute("DELETE FROM plans WHERE id = ?", (run,))
         return changed
 
     def code_at(self, context: str, project: str) -> str:

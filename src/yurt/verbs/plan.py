@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from yurt import __version__
-from yurt.backends.job import script
+from yurt.backends.job.script import variables_of
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
@@ -22,7 +22,7 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
-from yurt.model.run import Chosen, Code, Plan, Run
+from yurt.model.run import LEASE, Again, Asked, Chosen, Code, Plan, Run, Setup
 from yurt.verbs import command, site, values, wishes
 from yurt.verbs.code import snapshot_of
 from yurt.verbs.places import Project, expand, project_folder
@@ -46,10 +46,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     exclude: Sequence[str] = ()
     snapshot: bool = True
     copy: bool = False
-    restarts: int = 0
+    again: Again = Again()
     hold: bool = False
     largest_file: int | None = None
-    lease: int = script.LEASE
+    lease: int = LEASE
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
             largest_file=request.largest_file,
             watch=watch,
         )
-    in_place = not request.snapshot and wanted.type == "local"
+    minutes = _minutes(asked, what, more, facts)
     run = Run(
         id=run_id,
         context=wanted.name,
@@ -111,41 +111,54 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         subfolder=project.subfolder if request.snapshot else "",
         asked=asked,
         code=code,
-        restarts=request.restarts,
+        again=_again(request.again, minutes),
         settings=_chosen(settings),
         who=wanted.user_id or _person(),
         host=os.uname().nodename,
         yurt=__version__,
     )
-    variables = values.variables(run, wanted, facts, given)
-    place = str(project.folder / project.subfolder) if in_place else ""
-    made = _parts(run, wanted, request, more=more, facts=facts, what=what, place=place)
-    data = script.data([os.fsencode(word) for word in words], variables)
-    values.check_size(words, variables)
+    made = Plan(
+        run=run,
+        project_folder=folder,
+        store=str(project.code),
+        words=[os.fsencode(word) for word in words],
+        variables=values.variables(wanted, facts, given),
+        setup=_setup(wanted, facts),
+        options=more,
+        lines=list(what.sbatch.lines) if what.sbatch is not None else [],
+        tasks=_tasks(asked, what, more, facts),
+        limit=None if minutes is None else minutes * 60,
+        lease=request.lease,
+        place=str(project.folder / project.subfolder) if not request.snapshot and wanted.type == "local" else "",
+        copy=request.copy,
+        follow=facts is not None and not facts.requeue,
+    )
+    values.check_size(words, variables_of(made))
     if wanted.type == "local":
         warnings += _meaningless(request)
     if wanted.env or wanted.requirements_file:
         warnings.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")
-    return Planned(
-        Plan(
-            run=run,
-            script=made[0],
-            data=data,
-            params=msgspec.json.encode(values.jsonable(typed)) + b"\n",
-            options=made[1],
-            project_folder=folder,
-            store=str(project.code),
-            copy=request.copy,
-        ),
-        warnings,
-    )
+    return Planned(made, warnings)
+
+
+def _again(wanted: Again, minutes: int | None) -> Again:
+    """With the time it has for saving, which is told before the limit."""
+    if not wanted.requeues or minutes is None:
+        return wanted
+    if wanted.before >= minutes * 60:
+        raise UserError(
+            f"--signal-before is {wanted.before} s, and the time limit {minutes * 60} s",
+            code="usage",
+            hint=f"--signal-before {min(120, minutes * 15)}s",
+        )
+    return msgspec.structs.replace(wanted, before=wanted.before or min(120, minutes * 15))
 
 
 def _meaningless(request: Request) -> list[str]:
     """Flags that say nothing on this machine, as one warning."""
     keys = ("partition", "account", "qos", "nodelist", "exclude_nodes", "ntasks", "sbatch_options")
     given = [key for key in keys if request.flags.get(key)]
-    given += [name for name, on in (("hold", request.hold), ("requeue", request.restarts)) if on]
+    given += ["hold"] if request.hold else []
     return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
 
 
@@ -183,54 +196,31 @@ def _given(settings: Mapping[str, Setting], request: Request) -> Callable[[str],
     return given
 
 
-def _parts(
-    run: Run,
-    context: Context,
-    request: Request,
-    *,
-    more: Mapping[str, str | None],
-    facts: Facts | None,
-    what: command.Command,
-    place: str,
-) -> tuple[str, list[str]]:
-    """The script and the options of the job."""
-    asked = run.asked
-    setup = script.Setup(
-        modules=context.modules_to_load,
+def _setup(context: Context, facts: Facts | None) -> Setup:
+    return Setup(
+        modules=list(context.modules_to_load),
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
         venv=expand(context, facts, context.venv, "venv") if context.venv else "",
         conda=context.conda or "",
         container=_image(context, facts),
     )
-    minutes = asked.minutes
-    if facts is None:
-        options, submitted_as = [str(asked.cpus or 1), str(asked.gpus or 0)], "sh job.sh NONCE"
-        tasks, lines = False, []
-    else:
-        from yurt.backends.slurm import options as slurm
 
-        options = slurm.arguments(run.id, asked, more, restarts=run.restarts, folder=run.folder)
-        # A script with #SBATCH lines starts its tasks itself.
-        submitted_as, tasks = slurm.as_typed(options), what.sbatch is None and slurm.several_tasks(asked, more)
-        lines = what.sbatch.lines if what.sbatch is not None else []
-        partition = facts.partition(asked.partition or facts.default_partition)
-        minutes = minutes or _own_minutes(what, more)
-        if minutes is None and partition is not None:
-            minutes = partition.default_minutes or partition.max_minutes
-    made = script.job(
-        run,
-        setup,
-        submitted_as=submitted_as,
-        code=f"{run.folder.rpartition('/runs/')[0]}/snapshots/{run.code.tree}" if run.code.tree else "",
-        place=place,
-        copy=request.copy,
-        tasks=tasks,
-        limit=None if minutes is None else minutes * 60,
-        lease=request.lease,
-        shebang_lines=lines,
-    )
-    return made, options
+
+def _tasks(asked: Asked, what: command.Command, more: Mapping[str, str | None], facts: Facts | None) -> bool:
+    """Whether srun starts the command. A script with #SBATCH lines starts its tasks itself."""
+    from yurt.backends.slurm.options import several_tasks
+
+    return facts is not None and what.sbatch is None and several_tasks(asked, more)
+
+
+def _minutes(asked: Asked, what: command.Command, more: Mapping[str, str | None], facts: Facts | None) -> int | None:
+    """The time limit, wherever it is said; None if nobody says it."""
+    if facts is None:
+        return asked.minutes
+    partition = facts.partition(asked.partition or facts.default_partition)
+    usual = None if partition is None else partition.default_minutes or partition.max_minutes
+    return asked.minutes or _own_minutes(what, more) or usual
 
 
 def _own_minutes(what: command.Command, more: Mapping[str, str | None]) -> int | None:

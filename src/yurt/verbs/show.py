@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.backends.base import Backend
 from yurt.model.run import Plan, Run, Status
 from yurt.store import Entry, Store
 
@@ -32,19 +33,12 @@ def show(store: Store, entry: Entry) -> Shown:
     return Shown(run=entry.run, status=entry.status, looked_at=store.looked_at(entry.run.context))
 
 
-def plan_view(plan: Plan) -> PlanView:
-    files = {
-        "code": plan.run.code.size,
-        "run.json": len(msgspec.json.encode(plan.run)),
-        "job.sh": len(plan.script.encode()),
-        "data": len(plan.data),
-        "params.json": len(plan.params),
-    }
-    line = next(line for line in plan.script.splitlines() if line.startswith("# Submitted as: "))
+def plan_view(plan: Plan, backend: Backend) -> PlanView:
+    files = backend.files(plan)
     return PlanView(
         run=plan.run,
-        submitted_as=line.removeprefix("# Submitted as: "),
-        script=plan.script,
-        data=plan.data.decode(errors="backslashreplace"),
-        sends=files,
+        submitted_as=backend.as_typed(plan),
+        script=files["job.sh"].decode(),
+        data=files["data"].decode(errors="backslashreplace"),
+        sends={"code": plan.run.code.size, **{name: len(each) for name, each in files.items()}},
     )

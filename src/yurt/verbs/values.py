@@ -11,11 +11,11 @@ from yurt.errors import UserError
 from yurt.model import params
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.run import Run
 from yurt.verbs.places import expand
 
 
-def variables(run: Run, context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
+def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
+    """The variables of a run that its context and its parameters give it."""
     try:
         own = params.variables(values)
     except ValueError as error:
@@ -24,23 +24,13 @@ def variables(run: Run, context: Context, facts: Facts | None, values: Mapping[s
     if context.scratch_dir:
         below = context.scratch_dir if context.scratch_dir[0] in "/~$" else f"$SCRATCH/{context.scratch_dir}"
         scratch = expand(context, facts, below, "scratch_dir")
-    fixed = {
-        "YURT_RUN_ID": run.id,
-        "YURT_RUN_DIR": run.folder,
-        "YURT_CONTEXT": run.context,
-        "YURT_OUTPUTS": f"{run.folder}/outputs",
-        "YURT_CHECKPOINTS": f"{run.folder}/checkpoints",
-        "YURT_PARAMS": f"{run.folder}/params.json",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
-    }
     if scratch:
-        fixed["YURT_SCRATCH"] = scratch
+        own = {"YURT_SCRATCH": scratch, **own}
     for name in context.variables:
         if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
             why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
             raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
-    return {name: os.fsencode(value) for name, value in {**fixed, **own, **context.variables}.items()}
+    return {name: os.fsencode(value) for name, value in {**own, **context.variables}.items()}
 
 
 def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:

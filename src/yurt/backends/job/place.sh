@@ -1,7 +1,7 @@
 # Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
 # receive.sh, and the functions look and launch of the kind of context.
 # arguments: PROJECT RUN TREE KIND BASE SIZES NONCE [OPTION]...
-# SIZES are those of what comes on standard input: code, run.json, job.sh, data, params.json.
+# SIZES are those of what comes on standard input: of the code; then of each file, and its name.
 # The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
 mask=$(umask)
 umask 077
@@ -13,17 +13,18 @@ me=$nonce
 started() { # somebody won already: a job, or the user who cancelled it
   [ -d "$run" ] && winner=$(cd "$run" && stands winner) && echo "started $winner" && exit 0
 }
-make_folder() { # make_folder SIZES: the run folder, whole or not at all
+make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "$project/runs" "$aside" || exit 1
-  head -c "$2" > "$aside/run.json" && head -c "$3" > "$aside/job.sh" &&
-    head -c "$4" > "$aside/data" && head -c "$5" > "$aside/params.json"
-  code=$?
-  arrived=$(cat "$aside/run.json" "$aside/job.sh" "$aside/data" "$aside/params.json" | wc -c)
-  if [ "$code" -ne 0 ] || [ "$arrived" -ne $(($2 + $3 + $4 + $5)) ]; then # cut off, or the disk is full and head said so
-    rm -rf "$aside"
-    exit 45
-  fi
+  shift
+  while [ $# -gt 0 ]; do
+    head -c "$1" > "$aside/$2"
+    if [ $? -ne 0 ] || [ "$(wc -c < "$aside/$2")" -ne "$1" ]; then # cut off, or the disk is full and head said so
+      rm -rf "$aside"
+      exit 45
+    fi
+    shift 2
+  done
   printf '%s\n' "$tree" > "$aside/code"
   ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
   mv -T "$aside" "$run" 2> /dev/null || {

@@ -5,17 +5,14 @@ What stands in job.sh is quoted by one function; values of the user's are in `da
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from yurt.model.run import Run
-
-LEASE = 60
-"""Seconds in which a start must have shown that it is alive, where another may follow it."""
+from yurt.model.run import Plan, Setup
 
 SHELLS_OWN = frozenset(
     (
@@ -54,39 +51,14 @@ SHELLS_OWN = frozenset(
 """Variables that do not keep the value one gives them."""
 
 
-class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How the environment of a command is made, in this order."""
-
-    modules: Sequence[str] = ()
-    modules_init: str = ""
-    after_modules: str = ""
-    venv: str = ""
-    conda: str = ""
-    container: str = ""
-
-
-def job(
-    run: Run,
-    setup: Setup,
-    *,
-    submitted_as: str,
-    code: str,
-    place: str = "",
-    copy: bool = False,
-    tasks: bool = False,
-    limit: int | None = None,
-    lease: int = LEASE,
-    shebang_lines: Sequence[str] = (),
-) -> str:
-    """The text of job.sh.
-
-    `shebang_lines` are #SBATCH lines of the user's own script; `code` is the checkout, `place` a folder
-    to start in instead of one made of it; `tasks` starts the command by srun; `limit` is in seconds.
-    """
+def job(plan: Plan, *, submitted_as: str) -> str:
+    """The text of job.sh."""
+    run, setup = plan.run, plan.setup
     title = " ".join(shlex.quote(word) for word in run.command)
+    code = f"{plan.project_folder}/snapshots/{run.code.tree}" if run.code.tree else ""
     head = [
         "#!/bin/sh",
-        *shebang_lines,
+        *plan.lines,
         f"# yurt run {run.id} on {run.context}: {_one_line(title)}",
         f"# Submitted as: {_one_line(submitted_as)}",
         "# By hand, in this terminal, without touching the run's record: sh job.sh",
@@ -95,14 +67,14 @@ def job(
         f"run={quote(run.folder)}",
         f"code={quote(code)}",
         f"subfolder={quote(run.subfolder)}",
-        f"place={quote(place)}",
-        f"copy={'yes' if copy else ''}",
-        f"launcher={'srun' if tasks else ''}",
+        f"place={quote(plan.place)}",
+        f"copy={'yes' if plan.copy else ''}",
+        f"launcher={'srun' if plan.tasks else ''}",
         f"container={quote(setup.container)}",
         f"gpus={run.asked.gpus or ''}",
-        f"limit={limit or ''} # seconds",
-        f"restarts={run.restarts} # how often it may be started again",
-        f"lease={lease} # seconds",
+        f"limit={plan.limit or ''} # seconds",
+        f"restarts={run.again.requeues} # how often it may be started again",
+        f"lease={plan.lease} # seconds",
         "",
         "environment() { # as your context and your flags have it",
         *(f"  {line}" for line in _environment(setup)),
@@ -128,13 +100,34 @@ def _environment(setup: Setup) -> list[str]:
     return lines or [":"]
 
 
-def data(arguments: Sequence[bytes], variables: Mapping[str, bytes]) -> bytes:
+def variables_of(plan: Plan) -> dict[str, bytes]:
+    """The variables of a run: yurt's own, and the user's, which win."""
+    run = plan.run
+    own = {
+        "YURT_RUN_ID": run.id,
+        "YURT_RUN_DIR": run.folder,
+        "YURT_CONTEXT": run.context,
+        "YURT_OUTPUTS": f"{run.folder}/outputs",
+        "YURT_CHECKPOINTS": f"{run.folder}/checkpoints",
+        "YURT_PARAMS": f"{run.folder}/params.json",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**{name: os.fsencode(value) for name, value in own.items()}, **plan.variables}
+
+
+def data(plan: Plan) -> bytes:
     """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
     # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
-    lines += [b"export " + name.encode() + b"=" + quote_bytes(value) for name, value in variables.items()]
-    lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in arguments))
+    lines += [b"export " + name.encode() + b"=" + quote_bytes(value) for name, value in variables_of(plan).items()]
+    lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in plan.words))
     return b"\n".join(lines) + b"\n"
+
+
+def params(plan: Plan) -> bytes:
+    """The text of params.json."""
+    return msgspec.json.encode(plan.run.params) + b"\n"
 
 
 def quote(text: str) -> str:

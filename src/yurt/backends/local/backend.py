@@ -35,7 +35,11 @@ class LocalBackend(Backend):
         return _text("launch.sh")
 
     def options(self, plan: Plan) -> list[str]:
-        return [sys.executable, str(WAITER), str(self.slots), *plan.options]
+        asked = plan.run.asked
+        return [sys.executable, str(WAITER), str(self.slots), str(asked.cpus or 1), str(asked.gpus or 0)]
+
+    def as_typed(self, _plan: Plan) -> str:
+        return "sh job.sh NONCE"
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         there = {ticket["run"]: ticket for ticket in self._tickets()}

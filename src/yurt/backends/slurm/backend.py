@@ -10,7 +10,7 @@ from pathlib import Path
 
 from yurt.backends.base import Backend
 from yurt.backends.job import script
-from yurt.backends.slurm import queries, refusals
+from yurt.backends.slurm import options, queries, refusals
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts.base import Answer, refusal
 from yurt.model.digest import checksum
@@ -28,7 +28,10 @@ class SlurmBackend(Backend):
         return _text("launch.sh")
 
     def options(self, plan: Plan) -> list[str]:
-        return plan.options
+        return options.arguments(plan)
+
+    def as_typed(self, plan: Plan) -> str:
+        return options.as_typed(options.arguments(plan))
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         rows = queries.ask(runs)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yurt.model import layout
-from yurt.model.run import Asked
+from yurt.model.run import Asked, Plan
 
 SHORT = {
     "A": "account",
@@ -84,15 +84,16 @@ def long_name(name: str) -> str:
     return SHORT.get(bare, bare) if len(bare) == 1 else bare
 
 
-def arguments(run: str, asked: Asked, more: Mapping[str, str | None], *, restarts: int, folder: str) -> list[str]:
+def arguments(plan: Plan) -> list[str]:
     """Arguments of sbatch for a run, the script and its own argument left out."""
+    run, asked = plan.run, plan.run.asked
     gres = None
     if asked.gpus:
         gres = f"gpu:{asked.gpu_type}:{asked.gpus}" if asked.gpu_type else f"gpu:{asked.gpus}"
     wanted: dict[str, str | None] = {
-        "job-name": layout.job_name(run),
-        "comment": f"yurt:{run}",
-        "chdir": folder,
+        "job-name": layout.job_name(run.id),
+        "comment": f"yurt:{run.id}",
+        "chdir": run.folder,
         "output": "out.log",
         "error": "err.log",
         "open-mode": "append",
@@ -110,9 +111,9 @@ def arguments(run: str, asked: Asked, more: Mapping[str, str | None], *, restart
         "exclude": asked.exclude_nodes,
     }
     wanted |= {name: value for name, value in chosen.items() if value is not None}
-    wanted |= {long_name(name): value for name, value in more.items()}
+    wanted |= {long_name(name): value for name, value in plan.options.items()}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
-    return [*made, "--requeue" if restarts else "--no-requeue"]
+    return [*made, "--requeue" if run.again and not plan.follow else "--no-requeue"]
 
 
 def faults(more: Mapping[str, str | None]) -> list[str]:
