@@ -27,6 +27,7 @@ lint: $(STAMP) ## ruff, mypy --strict, layers and purity
 bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
 	@$(BIN)/python tools/packages.py
 	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/log.py
 	@$(BIN)/python benchmarks/connection.py
 	@$(BIN)/python benchmarks/lab.py
 	@$(BIN)/python -m benchmarks.submit

@@ -1,0 +1,30 @@
+"""The module `yurt` that scripts inside a run may import, as it is sent: files in a folder called by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from yurt.model.digest import checksum
+
+SOURCE = Path(__file__).parents[2] / "node"
+FILES = {
+    "yurt/__init__.py": "shipped.py",
+    "yurt/node/__init__.py": "__init__.py",
+    "yurt/node/checkpoints.py": "checkpoints.py",
+    "yurt/node/metrics.py": "metrics.py",
+    "yurt/node/values.py": "values.py",
+}
+
+
+@cache
+def files() -> Mapping[str, bytes]:
+    """The content of each file, by its path."""
+    return {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
+
+
+@cache
+def name() -> str:
+    """What the folder of these files is called: other files, another name."""
+    return checksum(b"".join(name.encode() + b"\0%d\0" % len(each) + each for name, each in files().items()), 10).hex()

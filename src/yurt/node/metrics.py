@@ -1,0 +1,164 @@
+"""`yurt.log`: numbers of a run, a line of JSON each, in metrics.jsonl of the run folder.
+
+Every call is one write to the end of the file, so whatever kills the script, what was logged is there. Nothing is
+ever thrown into the script: what cannot be written is said once on standard error.
+"""
+
+import errno
+import json
+import math
+import os
+import sys
+import time
+from typing import Any, Dict, Optional
+
+OWN = ("time", "step", "rank")
+UNORDERED = ("nfs", "beegfs", "9p", "cifs", "smb", "fuse")
+"""Kinds of disks (as they begin) on which two nodes that append to one file may overwrite each other."""
+
+
+def _number(name: str) -> int:
+    try:
+        return int(os.environ.get(name) or 0)
+    except ValueError:
+        return 0
+
+
+_rank = _number("SLURM_PROCID")
+_file: Optional[int] = None
+_warned = False
+
+
+def log(step: Any = None, **metrics: Any) -> None:
+    """Note numbers of this moment: yurt.log(step=3, loss=0.2). Outside of a run it does nothing.
+
+    Numbers of numpy, torch and the like are numbers; what is not finite stands as "NaN", "Infinity" or "-Infinity",
+    since JSON has no such numbers. The fields `time`, `step` and `rank` are yurt's: a metric of that name gets a
+    `_` at its end.
+    """
+    if _file == -1:
+        return
+    try:
+        _append(_line(step, metrics))
+    except Exception as error:
+        _warn(error)
+
+
+def _line(step: Any, metrics: Dict[str, Any]) -> bytes:
+    row: Dict[str, Any] = {"time": round(time.time(), 3)}
+    if step is not None:
+        row["step"] = step if type(step) is int else _plain(step)
+    if _rank:
+        row["rank"] = _rank
+    for name, value in metrics.items():
+        row[name if name not in OWN else name + "_"] = value if type(value) in _PLAIN else _plain(value)
+    try:
+        return (_encode(row) + "\n").encode("ascii")
+    except ValueError:  # not finite, or not ASCII
+        clean = {_text(name): _plain(value) for name, value in row.items()}
+        return (json.dumps(clean, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Anything, as JSON can hold it."""
+    if isinstance(value, float):
+        return _finite(float(value))
+    if isinstance(value, str):
+        return _text(value)
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if depth < 8:
+        if isinstance(value, dict):
+            return {_text(str(key)): _plain(each, depth + 1) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [_plain(each, depth + 1) for each in value]
+        for way in ("item", "tolist", "__float__"):
+            try:
+                return _plain(getattr(value, way)(), depth + 1)
+            except Exception:  # an array of many numbers has no single one
+                continue
+    return _text(str(value))
+
+
+def _finite(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(value: str) -> str:
+    """A text without halves of characters, which are no UTF-8."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _append(line: bytes) -> None:
+    """One write at the end of the file. Where that fails the file is opened anew, once: it may have been closed."""
+    failed: Optional[OSError] = None
+    for _try in range(2):
+        before = _open() if _file is None else b""
+        if _file is None or _file < 0:
+            return
+        try:
+            if os.write(_file, before + line) == len(before + line):
+                return
+            failed = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            failed = error
+        _close(failed)
+    if failed is not None:
+        raise failed
+
+
+def _close(failed: OSError) -> None:
+    global _file
+    file, _file = _file, None
+    if file is not None and failed.errno != errno.EBADF:
+        os.close(file)
+
+
+def _open() -> bytes:
+    """Open the file of this run. Returns what must stand before the next line: a line may have been cut off."""
+    global _file
+    folder = os.environ.get("YURT_RUN_DIR")
+    if not folder:
+        _file = -1
+        return b""
+    node = _number("SLURM_NODEID")
+    name = "metrics.%d.jsonl" % node if node and _unordered(folder) else "metrics.jsonl"
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    made = os.open(os.path.join(folder, name), flags, 0o600)
+    size = os.fstat(made).st_size
+    whole = not size or os.pread(made, 1, size - 1) == b"\n"
+    _file = made
+    return b"" if whole else b"\n"
+
+
+def _unordered(folder: str) -> bool:
+    """Whether a folder is on a disk where each node needs a file of its own."""
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mounts") as mounts:
+            for line in mounts:
+                words = line.split()
+                place = words[1].replace("\\040", " ").rstrip("/") + "/"
+                if (os.path.realpath(folder) + "/").startswith(place) and len(place) >= len(best):
+                    best, kind = place, words[2]
+    except (OSError, IndexError):
+        return True
+    return kind.startswith(UNORDERED)
+
+
+def _warn(error: Exception) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        try:
+            sys.stderr.write("yurt: metrics cannot be written: %s\n" % error)
+        except Exception:  # standard error may be closed
+            pass

@@ -1,0 +1,77 @@
+"""The module `yurt` as a cluster has it: in a folder of its own, used by a python3 that knows no other yurt."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from yurt.backends.job import module
+
+PYTHON = os.environ.get("YURT_NODE_PYTHON") or str(Path(sys.executable).resolve())
+"""Not the one of the virtual environment, where yurt is installed. Set YURT_NODE_PYTHON to try an old one."""
+
+
+class Run:
+    """A run folder, and scripts inside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "run"
+        self.folder.mkdir()
+        self.work = folder / "work"
+        self.work.mkdir()
+        self.shipped = folder / "node"
+        for name, content in module.files().items():
+            file = self.shipped / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        (self.folder / "params.json").write_text('{"lr": 0.1, "name": "ü"}')
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(self.shipped),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "YURT_RUN_DIR": str(self.folder),
+            "YURT_PARAMS": str(self.folder / "params.json"),
+            "YURT_CHECKPOINTS": str(self.folder / "checkpoints"),
+            "YURT_RESTARTS": "0",
+        }
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    def rows(self) -> list[dict[str, Any]]:
+        def refuse(word: str) -> None:
+            raise AssertionError(f"{word} is no JSON")
+
+        return [json.loads(line, parse_constant=refuse) for line in self.metrics.read_bytes().splitlines()]
+
+    def start(self, script: str, *, outside: bool = False, **variables: str) -> subprocess.Popen[str]:
+        file = self.work / "script.py"
+        file.write_text(script)
+        names = ("PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if outside else tuple(self.environment)
+        return subprocess.Popen(
+            [PYTHON, str(file)],
+            cwd=self.work,
+            env={**{name: self.environment[name] for name in names}, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, script: str, *, code: int = 0, **more: Any) -> tuple[str, str]:
+        process = self.start(script, **more)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == code, (process.returncode, out, err)
+        return out, err
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
