@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 CALLS, TURNS = 20_000, 11
+NAN = float("nan")
 BUDGET = 20
 """Microseconds a call."""
 
@@ -35,8 +36,7 @@ def main() -> int:
         for _turn in range(TURNS):
             rows["os.write"].append(microseconds(lambda _step: os.write(file, line)))
             rows["yurt.log"].append(microseconds(lambda step: yurt.log(step=step, loss=0.5123, accuracy=0.25)))
-            nan = float("nan")
-            rows["yurt.log, not a number"].append(microseconds(lambda step: yurt.log(step=step, loss=nan)))
+            rows["yurt.log, not a number"].append(microseconds(lambda step: yurt.log(step=step, loss=NAN)))
         os.close(file)
     bare = statistics.median(rows["os.write"])
     print(f"\n{'a line of metrics':26} {'microseconds':>12} {'ratio':>6} {'budget':>7}")
