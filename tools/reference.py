@@ -40,6 +40,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "log": ("yurt logs, one envelope a line", LogLine),
     "runs-ended": ("yurt wait", list[Entry]),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
+    "runs-retried": ("yurt retry", list[Entry]),
     "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),

@@ -160,7 +160,7 @@ def test_damaged_objects_are_noticed_and_made_anew(
     sound(store, again.tree)
     send.send(HERE, again, str(store.parent / "far"))
     # One that went with the old store is missed, and the new store is not to blame.
-    with pytest.raises(RefusedError, match="no longer has"):
+    with pytest.raises(RefusedError, match="no longer on the site"):
         send.code_for(base, ())
     assert take(project, store) == snapshot
     sound(store, snapshot.tree)

@@ -16,6 +16,7 @@ from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.run import Plan, Run, Status
 from yurt.store import Store
+from yurt.store.runs import SCHEMA
 
 
 def run(number: int, context: str = "alpha", **more: str) -> Run:
@@ -89,6 +90,7 @@ def test_prefixes(store: Store) -> None:
 WRITER = """\
 import sys, msgspec
 from yurt.store import Store
+from yurt.store.runs import SCHEMA
 with Store(sys.argv[1]) as store:
     for _ in range(50):
         store.change([sys.argv[2]], lambda _run, status: msgspec.structs.replace(status, attempts=status.attempts + 1))
@@ -108,6 +110,7 @@ def test_writers_at_once_lose_nothing(store: Store) -> None:
 MAKER = """\
 import sys
 from yurt.store import Store
+from yurt.store.runs import SCHEMA
 Store(sys.argv[1]).contexts_of_unfinished()
 """
 
@@ -131,3 +134,24 @@ def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
     if os.geteuid():
         with pytest.raises(RefusedError):
             Store("/proc/yurt.db")
+
+
+def test_an_index_of_an_earlier_version_keeps_what_it_has(tmp_path: Path) -> None:
+    file = str(tmp_path / "yurt.db")
+    with sqlite3.connect(file) as db:
+        db.executescript(SCHEMA)
+        db.execute("PRAGMA user_version = 1")
+        db.execute("INSERT INTO records VALUES (?, ?, ?)", (run(1).id, msgspec.json.encode(run(1)), b"{}"))
+    with Store(file) as store, Store(file) as twin:
+        entry = store.get(run(1).id)
+        assert entry is not None and entry.run == run(1)
+        assert twin.retries(run(1).id) == []
+
+
+def test_retries_of_a_run(store: Store) -> None:
+    again = [run(number, retry_of=run(1).id) for number in (3, 2)]
+    for each in (run(1), *again):
+        store.add(each, Status())
+    assert store.retries(run(1).id) == [again[1].id, again[0].id]
+    store.remove(again[1].id)
+    assert store.retries(run(1).id) == [again[0].id] and store.retries(again[0].id) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,28 +34,29 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool,
     index = store()
     entries = which(index, runs)
     wanted = {"out"} if only_out and not only_err else {"err"} if only_err and not only_out else {"out", "err"}
-    several = len(entries) > 1
-    if follow and several:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(len(entries)) as pool:
-            list(pool.map(lambda entry: _follow(index.twin(), entry.run, wanted, lines, several), entries))
+    if follow:
+        follow_all(index, [entry.run for entry in entries], wanted, lines)
         return
     for entry in entries:
-        sink = _Sink(entry.run, wanted, several)
-        if follow:
-            _follow(index, entry.run, wanted, lines, several)
-        else:
-            verbs.copy(index, entry.run, sink, lines=lines)
-            sink.end()
+        sink = _Sink(entry.run, wanted, len(entries) > 1)
+        verbs.copy(index, entry.run, sink, lines=lines)
+        sink.end()
 
 
-def follow_one(index: Any, run: Run) -> None:
-    """Show what one run writes until it has ended."""
-    _follow(index, run, {"out", "err"}, None, False)
+def follow_all(
+    index: Any, runs: Sequence[Run], wanted: Collection[str] = ("out", "err"), lines: int | None = None
+) -> None:
+    """Show what runs write until they have ended."""
+    if len(runs) == 1:
+        _follow(index, runs[0], wanted, lines, False)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        list(pool.map(lambda run: _follow(index.twin(), run, wanted, lines, True), runs))
 
 
-def _follow(index: Any, run: Run, wanted: set[str], lines: int | None, several: bool) -> None:
+def _follow(index: Any, run: Run, wanted: Collection[str], lines: int | None, several: bool) -> None:
     from yurt.verbs import logs as verbs
 
     frame.stay()
@@ -75,7 +77,7 @@ class _Sink:
     """Writes what comes: bytes as they are; with several runs, whole lines with the run's id before them;
     with --json, one envelope a piece."""
 
-    def __init__(self, run: Run, wanted: set[str], several: bool) -> None:
+    def __init__(self, run: Run, wanted: Collection[str], several: bool) -> None:
         context = click.get_current_context(silent=True)
         self.json = context is not None and frame.current().json
         self.run, self.wanted, self.several = run, wanted, several

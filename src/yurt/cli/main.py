@@ -21,6 +21,7 @@ VERBS = {
     "logs": ("yurt.cli.logs:logs", "What runs wrote."),
     "wait": ("yurt.cli.wait:wait", "Wait until runs have ended."),
     "cancel": ("yurt.cli.cancel:cancel", "End runs."),
+    "retry": ("yurt.cli.retry:retry", "Run ended runs once more."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),

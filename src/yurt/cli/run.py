@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,10 +71,10 @@ def run(**options: Any) -> int:
     Options of yurt's stand before the script; what follows it belongs to it. A .py file is started with
     python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
     """
+    from yurt.cli.send import say, send, stay
     from yurt.config import contexts
     from yurt.verbs import places
     from yurt.verbs import plan as planning
-    from yurt.verbs import run as verbs
 
     now = frame.current()
     context = contexts.named(contexts.current_name(now.context))
@@ -87,28 +86,12 @@ def run(**options: Any) -> int:
             _show_plan(planned, places.backend(context))
             return 0
         index = places.store()
-        try:
-            entry, warnings = verbs.run(index, context, planned, watch=watch)
-        except KeyboardInterrupt:
-            run_id = planned.plan.run.id
-            print(
-                f"\nyurt: run {run_id} is kept and goes out, if it has not; to end it: yurt cancel {run_id}",
-                file=sys.stderr,
-            )
-            raise
-    now.warnings += warnings
-    stay = options["follow"] or options["wait"] or _stays(planned)
-    if not (stay and now.json):
-        render.show("run", entry, lambda: _say(entry))
-    if not stay:
-        return 0
-    from yurt.cli.logs import follow_one
-    from yurt.cli.wait import wait_for
-
-    now.warnings.clear()
-    if (options["follow"] or _stays(planned)) and not now.json:
-        follow_one(index, entry.run)
-    return wait_for(index, [entry.run.id], kind="run")
+        entry = send(index, context, planned, watch)
+    following = options["follow"] or _stays(planned)
+    staying = following or options["wait"]
+    if not (staying and now.json):
+        render.show("run", entry, lambda: print(say(entry)))
+    return stay(index, [entry], follow=following, kind="run") if staying else 0
 
 
 def _stays(planned: Planned) -> bool:
@@ -210,13 +193,6 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
         if not key or (needs_value and not equals):
             raise UserError(f"--{option}: '{text}' is not KEY=VALUE", code="usage", hint=f"--{option} KEY=VALUE")
     return found
-
-
-def _say(entry: Any) -> None:
-    run, status = entry.run, entry.status
-    job = f", job {status.job}" if status.job and run.kind == "slurm" else ""
-    state = {"queued": "submitted"}.get(status.state, status.state)
-    print(f"{run.id} {state} on {run.context}{job}")
 
 
 def _show_plan(planned: Planned, backend: Backend) -> None:

@@ -49,6 +49,8 @@ def _print(found: Any) -> None:
         ("code", _code(run)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
+        ("retry of", run.retry_of),
+        ("retried as", ", ".join(found.retried_as)),
         ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
         ("submitted", render.moment(status.submitted)),
         ("started", render.moment(status.started)),

@@ -72,7 +72,12 @@ def receiver() -> str:
 
 
 def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
-    """The snapshot for a host where known_code gave these words. Without any, all of it travels."""
+    """The snapshot for a host where known_code gave these words. Without any, all of it travels.
+
+    RefusedError: this machine has it not, or no longer.
+    """
+    if not is_known(snapshot, snapshot.tree):
+        raise _absent(snapshot)
     if PLAIN in known:
         return Code("tar", snapshot.tree, "", archive(snapshot))
     base = next((tree for tree in known if is_known(snapshot, tree)), "")
@@ -138,10 +143,18 @@ def _git(snapshot: Snapshot, *arguments: str, stdin: bytes = b"") -> bytes:
 def _broken(snapshot: Snapshot, what: str) -> RefusedError:
     """The store lacks what it should have, as after a disk failed: the next snapshot makes it anew."""
     if not is_known(snapshot, snapshot.tree):  # made anew already, and this one was not taken again
-        return RefusedError(f"{snapshot.store} no longer has the snapshot {snapshot.tree}", code="git-failed")
+        return _absent(snapshot)
     distrust(snapshot.store)
     return RefusedError(
         f"yurt's copy of the code in {snapshot.store} is damaged: {what}",
         code="git-failed",
         hint="repeat the command: the copy will be made anew",
+    )
+
+
+def _absent(snapshot: Snapshot) -> RefusedError:
+    return RefusedError(
+        f"the code {snapshot.tree[:12]} is no longer on the site, and not on this machine either",
+        code="code-missing",
+        hint="repeat it on the machine that took the snapshot",
     )

@@ -16,8 +16,6 @@ import msgspec
 from yurt.errors import RefusedError
 from yurt.model.run import FINAL, Plan, Run, Spot, Status
 
-VERSION = 1
-
 # What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
 SCHEMA = """\
 CREATE TABLE runs (
@@ -31,6 +29,16 @@ CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL);
 CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (context, project)) WITHOUT ROWID;
 CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT NULL) WITHOUT ROWID;
 """
+
+LATER = [
+    """\
+CREATE TABLE retries (run TEXT PRIMARY KEY, of_run TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX by_retried ON retries (of_run);
+""",
+]
+"""What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
+
+VERSION = 1 + len(LATER)
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
@@ -70,9 +78,10 @@ class Store:
             raise _unusable(file, "a newer yurt made it")
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                for statement in SCHEMA.split(";\n"):
+            for step in [SCHEMA, *LATER][version:]:
+                for statement in step.split(";\n"):
                     self._db.execute(statement)
+            if version < VERSION:
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
@@ -107,11 +116,15 @@ class Store:
                 self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
             self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
             self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
+            if run.retry_of:
+                self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
     def remove(self, run: str) -> None:
         with self._transaction():
             for table in ("runs", "records", "plans"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
+            for table in ("retries",):
+                self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
         row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (run,)).fetchone()
@@ -121,6 +134,10 @@ class Store:
         """What is needed to submit a run, or another one like it; None if that is not known here."""
         row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (run,)).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=Plan)
+
+    def retries(self, run: str) -> list[str]:
+        """Runs that were made by retrying one, the oldest first."""
+        return [row[0] for row in self._db.execute("SELECT run FROM retries WHERE of_run = ? ORDER BY run", (run,))]
 
     def matching(self, prefix: str) -> list[str]:
         """Ids that begin with a text, or whose second part does; the newest first."""

@@ -113,7 +113,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         code=code,
         again=_again(request.again, minutes),
         settings=_chosen(settings),
-        who=wanted.user_id or _person(),
+        who=wanted.user_id or person(),
         host=os.uname().nodename,
         yurt=__version__,
     )
@@ -162,7 +162,7 @@ def _meaningless(request: Request) -> list[str]:
     return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
 
 
-def _person() -> str:
+def person() -> str:
     """Who calls yurt."""
     import pwd
 

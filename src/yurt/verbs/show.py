@@ -27,10 +27,17 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     looked_at: float | None
     """When its site was last looked at."""
+    retried_as: list[str]
+    """Runs that were made of it by `retry`."""
 
 
 def show(store: Store, entry: Entry) -> Shown:
-    return Shown(run=entry.run, status=entry.status, looked_at=store.looked_at(entry.run.context))
+    return Shown(
+        run=entry.run,
+        status=entry.status,
+        looked_at=store.looked_at(entry.run.context),
+        retried_as=store.retries(entry.run.id),
+    )
 
 
 def plan_view(plan: Plan, backend: Backend) -> PlanView:

@@ -1,0 +1,154 @@
+"""retry: a new run of an old run's plan: the same code, parameters and settings, except for what is asked anew."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yurt import __version__
+from yurt.config import contexts, paths
+from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.model import ids, layout
+from yurt.model.progress import Watch, unwatched
+from yurt.model.resources import parse_memory, parse_time
+from yurt.model.run import Again, Chosen, Plan
+from yurt.store import Entry, Store
+from yurt.verbs import site, wishes
+from yurt.verbs.command import RIVALS
+from yurt.verbs.look import look
+from yurt.verbs.plan import Planned, person
+
+FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
+"""Ends after which one tries again; who cancels a run does not want it."""
+
+
+class Anew(msgspec.Struct, frozen=True):
+    """What a retry changes; None leaves it as it was."""
+
+    time: str | None = None
+    mem: str | None = None
+
+
+def failed(store: Store, project: str, context: str = "") -> list[Entry]:
+    """Runs of a project that failed and have not been retried, the oldest first."""
+    where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
+    found = [entry for entry in store.newest(where=where) if not store.retries(entry.run.id)]
+    return found[::-1]
+
+
+def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
+    """Runs of a project that may have failed by now."""
+    where = {"project": [project], **({"context": [context]} if context else {})}
+    return list(store.newest(where=where, unfinished=True))
+
+
+def look_again(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
+    """Look at the sites of those that have not ended as far as is known; returns what to warn of."""
+    names = sorted({entry.run.context for entry in entries if not entry.status.final})
+    return look(store, names, watch=watch).warnings if names else []
+
+
+def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) -> Planned:
+    """Plan another run like an ended one, and check it against what is known of its site now. Nothing is sent."""
+    run = entry.run
+    if not entry.status.final:
+        raise RefusedError(
+            f"run {run.id} has not ended: it is {entry.status.state}",
+            code="run-unfinished",
+            hint=f"yurt cancel {run.id}",
+        )
+    old = store.plan(run.id)
+    if old is None:
+        raise NotFoundError(
+            f"how run {run.id} was made is not known on this machine",
+            code="not-found",
+            hint=f"yurt import {run.context}",
+        )
+    context = contexts.named(run.context)
+    if context.type != run.kind:
+        raise RefusedError(
+            f"run {run.id} was on a context of type {run.kind}, and '{context.name}' is of type {context.type} now",
+            code="impossible",
+            hint=f"yurt context show {context.name}",
+        )
+    facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
+    made = _changed(old, anew)
+    wishes.check(context, made.run.asked, facts, label=run.project, watch=watch)
+    created = time.time()
+    run_id = ids.make(created, int.from_bytes(os.urandom(4)))
+    fresh = msgspec.structs.replace(
+        made.run,
+        id=run_id,
+        folder=layout.run(old.project_folder, run_id),
+        created=created,
+        retry_of=run.id,
+        who=context.user_id or person(),
+        host=os.uname().nodename,
+        yurt=__version__,
+    )
+    return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
+
+
+def _code_here(old: Plan) -> str:
+    """Where this machine has the code, if it has: the plan may have been made on another one."""
+    return old.store if Path(old.store).is_dir() else str(paths.data_home() / "code" / f"{old.run.project}.git")
+
+
+def _changed(old: Plan, anew: Anew) -> Plan:
+    """A plan with other limits. What the old one said of them in sbatch's own words gives way."""
+    from yurt.backends.slurm.options import long_name
+
+    asked, settings, again = old.run.asked, list(old.run.settings), old.run.again
+    limit, gone = old.limit, set[str]()
+    if anew.time is not None:
+        minutes = _read("time", anew.time, parse_time)
+        asked = msgspec.structs.replace(asked, minutes=minutes)
+        settings = _chosen(settings, "time", anew.time)
+        again, limit = _again(old, minutes), minutes * 60
+        gone.add("time")
+    if anew.mem is not None:
+        asked = msgspec.structs.replace(asked, memory_mb=_read("mem", anew.mem, parse_memory))
+        settings = _chosen(settings, "resources", {**_value(settings, "resources"), "mem": anew.mem})
+        gone.update(RIVALS["mem"])
+    options = {name: value for name, value in old.options.items() if long_name(name) not in gone}
+    run = msgspec.structs.replace(old.run, asked=asked, settings=settings, again=again)
+    return msgspec.structs.replace(old, run=run, options=options, limit=limit)
+
+
+def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UserError(f"--{option} {error}, not '{text}'", code="usage", hint="yurt retry --help") from None
+
+
+def _again(old: Plan, minutes: int) -> Again:
+    """When it is told to save: as long before its new limit, or what is usual if it was so before."""
+    again = old.run.again
+    if not again.before:
+        return again
+    usual = old.limit is not None and again.before == min(120, old.limit // 4)
+    before = min(120, minutes * 15) if usual else again.before
+    if before >= minutes * 60:
+        raise UserError(
+            f"run {old.run.id} is told to save {before} s before its limit, and --time is {minutes * 60} s",
+            code="usage",
+            hint=f"--time {before // 60 + 1}m",
+        )
+    return msgspec.structs.replace(again, before=before)
+
+
+def _value(settings: Sequence[Chosen], key: str) -> Any:
+    return next((each.value for each in settings if each.key == key), {})
+
+
+def _chosen(settings: Sequence[Chosen], key: str, value: Any) -> list[Chosen]:
+    """Settings of which one was given as a flag now; it keeps its place."""
+    new = Chosen(key, value, "flag")
+    changed = [new if each.key == key else each for each in settings]
+    return changed if new in changed else [*changed, new]

@@ -1,0 +1,169 @@
+"""retry: the same run once more, linked to the old one; nothing is sent where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE, User, said
+from yurt.config import facts as kept
+from yurt.store import Store
+from yurt.testing.runs import PATIENT, eventually
+
+FAILING = 'cat train.py; echo "$SEED $YURT_RUN_ID $*"; exit 3'
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+    found = User(tmp_path)
+    monkeypatch.chdir(found.project)
+    yield found
+    for folder in tmp_path.glob("data/projects/*/runs/*"):
+        (folder / "go").touch()
+
+
+def failed(user: User, *options: str) -> dict[str, Any]:
+    words = ("--json", "run", "--wait", "--var", "SEED=7", *options, "sh", "-c", FAILING, "sh", "--", "--lr", "0.1")
+    done = user(*words)
+    assert done.code == 1, done
+    run: dict[str, Any] = done.json["data"]["run"]
+    return run
+
+
+def shown(user: User, run: str) -> dict[str, Any]:
+    data: dict[str, Any] = user("show", run, "--json").json["data"]
+    return data
+
+
+def test_same_code_parameters_and_settings(user: User) -> None:
+    old = failed(user, "--name", "first", "--tag", "t", "--note", "n", "--time", "5m")
+    (user.project / "train.py").write_text("print('another')\n")
+    done = user("retry", old["id"][:9], "--json")
+    assert (done.code, done.json["kind"], len(done.json["data"])) == (0, "runs-retried", 1)
+    new = done.json["data"][0]["run"]
+    own = ("id", "folder", "created", "retry_of")
+    assert {key: new[key] for key in new if key not in own} == {key: old[key] for key in old if key not in own}
+    assert new["retry_of"] == old["id"] and new["folder"].endswith(new["id"]) and new["created"] > old["created"]
+    assert user("wait", new["id"]).code == 1
+    assert user("logs", new["id"]).out == f"print('trained')\n7 {new['id']} --lr 0.1\n"
+    assert shown(user, old["id"])["retried_as"] == [new["id"]]
+    assert shown(user, new["id"])["run"]["retry_of"] == old["id"]
+    assert f"retried as  {new['id']}\n" in user("show", old["id"]).out
+    assert f"retry of    {old['id']}\n" in user("show", new["id"]).out
+
+
+def test_one_that_ended_unseen(user: User) -> None:
+    """Nobody has looked since: retry looks itself."""
+    runs = [user("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"] for _each in range(2)]
+    for run in runs:
+        Path(run["folder"], "go").touch()
+        eventually(Path(run["folder"], "exit.json").exists)
+    assert [row["state"] for row in user("ps", "--cached", "--json").json["data"]] == ["queued", "queued"]
+    assert user("retry", runs[0]["id"]).code == 0
+    third = user("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"]
+    Path(third["folder"], "go").touch()
+    eventually(Path(third["folder"], "exit.json").exists)
+    retried = user("retry", "--failed", "--json").json["data"]
+    assert [each["run"]["retry_of"] for each in retried] == [runs[1]["id"], third["id"]]
+
+
+def test_all_that_failed_once(user: User) -> None:
+    first, second = failed(user), failed(user)
+    for ended in ("true", "exit 0"):
+        assert user("run", "--wait", "sh", "-c", ended).code == 0
+    running = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
+    assert user("cancel", running).code == 0
+    user("wait", running)
+    elsewhere = user.home / "other"
+    elsewhere.mkdir()
+    os.chdir(elsewhere)
+    assert user("retry", "--failed").out == "no run of this project failed that was not retried\n"
+    os.chdir(user.project)
+    assert user("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
+    done = user("retry", "--failed", "-f")
+    assert done.code == 1
+    assert [line.rpartition(" ")[2] for line in done.out.splitlines() if "retry of" in line] == [
+        first["id"],
+        second["id"],
+    ]
+    assert done.out.count("--lr 0.1") == 2, "what both wrote is shown"
+    again = user("retry", "--failed", "--json").json["data"]
+    assert {each["run"]["retry_of"] for each in again} & {first["id"], second["id"]} == set()
+    assert len(again) == 2, "the retries failed too, and were not retried"
+
+
+def test_what_is_refused_sends_nothing(user: User) -> None:
+    old = failed(user)
+    running = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
+    eventually(lambda: shown(user, running)["status"]["state"] == "running")
+
+    def runs() -> list[str]:
+        known = [row["id"] for row in user("ps", "--cached", "--json").json["data"]]
+        return [*known, *sorted(str(each) for each in user.home.glob("data/projects/*/runs/*"))]
+
+    before = runs()
+    assert said(user("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
+    assert said(user("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
+    assert said(user("retry"), 2) == said(user("retry", "--failed", old["id"]), 2) == "name the runs, or give --failed"
+    assert said(user("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
+    assert said(user("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
+    assert "stays on its context" in said(user("retry", old["id"], "--context", "alpha"), 2)
+    with Store(str(user.home / "data" / "yurt.db")) as index:
+        index._db.execute("DELETE FROM plans")
+    assert "is not known on this machine" in said(user("retry", old["id"]), 3)
+    assert runs() == before
+
+
+def test_code_that_is_nowhere(user: User) -> None:
+    old = failed(user)
+    shutil.rmtree(user.home / "data" / "code")
+    assert user("retry", old["id"], "--wait").code == 1, "its site still has it"
+    project = Path(old["folder"]).parent.parent
+    for folder in (project / "snapshots", project / "code.git"):
+        os.system(f"chmod -R u+w '{folder}'")
+        shutil.rmtree(folder)
+    before = user.contents()
+    answer = user("retry", old["id"])
+    tree = old["code"]["tree"][:12]
+    assert said(answer, 5) == f"the code {tree} is no longer on the site, and not on this machine either"
+    assert user.contents() == before
+
+
+def test_other_limits_and_the_sites_facts(user: User) -> None:
+    """A site out of reach: what would be sent is in the plan."""
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in user.environment.items():
+            patch.setenv(name, value)
+        kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    script = user.project / "job.sbatch"
+    script.write_text("#!/bin/sh\n#SBATCH --time=7\ntrue\n")
+    words = ("--json", "--context", "big", "run", "--requeue", "--sbatch-option", "mem-per-cpu=1G")
+    old = user(*words, "job.sbatch").json["data"]["run"]
+    assert user("cancel", old["id"]).code == 0
+    assert "at most 1d" in said(user("retry", old["id"], "--time", "2d"), 5)
+    assert "no node of partition 'main' has 16G of memory" in said(user("retry", old["id"], "--mem", "16G"), 5)
+    new = user("retry", old["id"], "--time", "4h", "--mem", "2G", "--json").json["data"][0]["run"]
+    index = Store(str(user.home / "data" / "yurt.db"))
+    before, after = index.plan(old["id"]), index.plan(new["id"])
+    assert before is not None and after is not None
+    assert (before.limit, before.run.again.before, before.options) == (
+        420,
+        105,
+        {"mem-per-cpu": "1G", "constraint": "fast"},
+    )
+    assert (after.limit, after.run.again.before, after.options) == (14400, 120, {"constraint": "fast"})
+    assert (after.run.asked.minutes, after.run.asked.memory_mb) == (240, 2048)
+    assert {"key": "time", "value": "4h", "source": "flag"} in new["settings"]
+    resources = next(each for each in new["settings"] if each["key"] == "resources")
+    assert resources == {"key": "resources", "value": {"cpu": 2, "mem": "2G"}, "source": "flag"}
+    assert json.loads(msgspec.json.encode(after.run)) == new
