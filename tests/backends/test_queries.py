@@ -130,9 +130,9 @@ def test_a_job_that_is_over(run: str, said: tuple[object, ...]) -> None:
 
 def test_times_of_records_are_kept_if_it_passed_its_gate() -> None:
     records = "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
-    passed = looked(poll(folders="r|abc.7|1||", records=records), "r")["r"]
+    passed = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (passed.started, passed.ended, passed.winner, passed.generation) == (AT, AT + 1, "abc.7", 1)
-    never = looked(poll(folders="r||0||", records=records), "r")["r"]
+    never = looked(poll(folders="r||0||||", records=records), "r")["r"]
     assert (never.started, never.ended, never.generation) == (None, AT + 1, 0)
 
 
@@ -149,17 +149,21 @@ def test_a_duplicate_that_stopped_at_the_gate_says_nothing() -> None:
         "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r\n"
         "8|COMPLETED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
     )
-    seen = looked(poll(folders="r|abc.7|1||", records=records), "r")["r"]
+    seen = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (seen.record, seen.job) == ("failed", "7")
-    other = looked(poll(folders="r|abc.9|1||", records=records), "r")["r"]
+    other = looked(poll(folders="r|abc.9|1||||", records=records), "r")["r"]
     assert other.record is None
 
 
 def test_what_a_job_left_in_its_folder() -> None:
     ending = '{"code":3,"signal":0,"cause":"","started":1.0,"ended":2.0,"node":"n1","job":"7","restarts":0}'
-    text = poll(folders=f'a|abc.7|2|timeout|{ending}\nb|gone|||\nc|cancelled|0||\nd|abc.8|1||{{"code":')
+    text = poll(
+        folders=f"a|abc.7|2|abc.12.0.n1.9.9.b|timeout|1 done 1 2|{ending}\nb|gone|||||\n"
+        'c|cancelled|0||||\nd|abc.8|1||||{"code":'
+    )
     seen = looked(text, "a", "b", "c", "d")
     assert (seen["a"].winner, seen["a"].generation, seen["a"].stopped) == ("abc.7", 2, "timeout")
+    assert (seen["a"].last_job, seen["a"].over) == ("12", "1 done 1 2")
     assert seen["a"].ending == Ending(code=3, started=1.0, ended=2.0, node="n1", job="7")
     assert seen["b"].gone and seen["b"].winner == "" and not seen["a"].gone
     assert seen["c"].winner == "cancelled"
@@ -174,7 +178,7 @@ def test_what_the_queue_has_as_before_is_left_out() -> None:
     assert queries.read_poll(poll(queue=queue), spots) == {}
     later = poll(queue=queue.replace("6|PENDING|Priority", "6|PENDING|Resources").replace("7|PENDING", "8|PENDING"))
     assert set(queries.read_poll(later, spots)) == {"b", "c"}
-    twice = poll(queue=f"{queue}\n9|PENDING|Priority|||yurt-b", folders="a|abc.5|1||")
+    twice = poll(queue=f"{queue}\n9|PENDING|Priority|||yurt-b", folders="a|abc.5|1||||")
     assert set(queries.read_poll(twice, spots)) == {"a", "b"}
 
 

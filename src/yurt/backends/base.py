@@ -66,12 +66,16 @@ class Backend(ABC):
     def as_typed(self, plan: Plan) -> str:
         """How one would submit job.sh by hand, in its folder."""
 
+    def next_start(self, _plan: Plan) -> str:
+        """What in job.sh submits a job for a later start; empty where the script just goes on."""
+        return ""
+
     def files(self, plan: Plan) -> dict[str, bytes]:
         """The files of a run folder at its beginning."""
         return {
             "run.json": msgspec.json.encode(plan.run),
             "plan.json": msgspec.json.encode(plan),
-            "job.sh": script.job(plan, submitted_as=self.as_typed(plan)).encode(),
+            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), again=self.next_start(plan)).encode(),
             "data": script.data(plan),
             "params.json": script.params(plan),
         }
@@ -87,11 +91,15 @@ class Backend(ABC):
     def cancel(self, run: Spot) -> str:
         """End a run, or see to it that it never starts. Returns what stands in its gate."""
 
-    def submit(self, plan: Plan, nonce: str, code: CodeParcel) -> Placed:
-        """Place a run and have it started; however often this is repeated, its code starts once."""
+    def submit(self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1) -> Placed:
+        """Place a run and have it started; however often this is repeated, its code starts once.
+
+        `start` counts: the second and later ones are for a run whose last start is over and left no successor.
+        """
         files = self.files(plan)
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
+        arguments.append("" if start == 1 else str(start))
         content = b"".join([code.content, *files.values()])
         text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
         answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)

@@ -143,6 +143,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     signal: int | None = None
     restarts: int = 0
+    seconds: float | None = None
+    """How long it ran, over all its starts; known when it has ended."""
+    start: int = 1
+    """Which start is to be submitted next, where it waits for that."""
+    retries: int = 0
+    """How often it was submitted again because its site failed it before it started."""
     seen_at: float | None = None
     """When the site last said something of it."""
     rooted: bool = False

@@ -10,7 +10,7 @@ import signal as signals
 
 import msgspec
 
-from yurt.model.run import State, Status
+from yurt.model.run import Again, State, Status
 
 CANCELLED = "cancelled"
 """What stands in `winner` when the user was faster than the job."""
@@ -26,6 +26,11 @@ YOUNG = 60.0
 
 RESUBMIT_AFTER = 5.0
 
+NEVER = Again()
+
+PREEMPTED = "PREEMPTED"
+"""Slurm's word for a job that had to make room for another."""
+
 ATTEMPTS = 6
 """A site that forgets a job this often is not asked again."""
 
@@ -36,9 +41,12 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: int
     signal: int = 0
     cause: str = ""
-    """cancelled, timeout, out_of_memory, stopped (by its site), or empty: it ended by itself."""
+    """cancelled, timeout, out_of_memory, stopped (by its site), node_failed, requeues (used up), idle (nothing was
+    saved), or empty: it ended by itself."""
     started: float
     ended: float
+    seconds: float | None = None
+    """How long it ran, over all its starts."""
     node: str = ""
     job: str = ""
     restarts: int = 0
@@ -61,6 +69,10 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     winner: str = ""
     generation: int = 0
     """How many starts passed the gate."""
+    start: str = ""
+    """Who made the last of these starts: NONCE.JOB and more."""
+    over: str = ""
+    """How that start ended, if another was to follow: its exit code, why, when it began, when it ended."""
     stopped: str = ""
     """Why the job was told to stop, as it noted it itself: cancelled, timeout, or another word."""
     gone: bool = False
@@ -72,14 +84,19 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     sure: bool = False
     """Whether the place itself knows that absence is the end, as this machine does of its processes."""
 
+    @property
+    def last_job(self) -> str:
+        """The job that made the last start; empty if none did."""
+        return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
-def settle(before: Status, seen: Sighting, now: float) -> Status:
-    """The status after a look; equal to the one before it if nothing is new."""
-    after = _settle(before, seen, now)
+
+def settle(before: Status, seen: Sighting, now: float, again: Again = NEVER) -> Status:
+    """The status after a look; equal to the one before it if nothing is new. `again`: when it may be started again."""
+    after = _settle(before, seen, now, again)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
 
-def _settle(before: Status, seen: Sighting, now: float) -> Status:
+def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
     after = msgspec.structs.replace(
         before,
         native=seen.native or before.native,
@@ -98,12 +115,49 @@ def _settle(before: Status, seen: Sighting, now: float) -> Status:
         return _alive(before, after, seen, now)
     since = before.missing_since or now
     after = msgspec.structs.replace(after, missing_since=since)
+    settled = seen.sure or now - since >= SETTLING
+    if settled and not seen.gone and (why := _goes_on(before, seen, again, now - since)):
+        return _next_start(after, seen, why)
     return _absent(before, after, seen, now, now - since)
 
 
 def _job(before: Status, seen: Sighting) -> str:
-    _nonce, dot, job = seen.winner.partition(".")
-    return job if dot else seen.job or before.job
+    return seen.last_job or seen.job or before.job
+
+
+def _goes_on(before: Status, seen: Sighting, again: Again, gone: float) -> str:
+    """Why a run that is nowhere to be seen is to be started again; empty if it is not."""
+    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED
+    if not again or before.cancel or seen.stopped == "cancelled" or by_hand:
+        return ""
+    if seen.generation:
+        return _after_a_start(seen, again, gone)
+    failed = seen.record in ("node_failed", "failed")  # nothing of the user's was started: the site is to blame
+    return "it failed before it started" if failed and before.retries < again.retries else ""
+
+
+def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
+    how = [*seen.over.split(), "", ""][1]
+    if how and how not in ("stopped", "done"):  # it was to be started again, and its own job could not see to it
+        return "nobody had started it again" if seen.records_known else ""
+    if how == "done" or not (again.requeues or seen.record == "node_failed"):
+        return ""
+    if seen.record in ("node_failed", "timeout") or seen.native == PREEMPTED or seen.sure:
+        return seen.reason or "its site stopped it"
+    lost = not how and not seen.stopped and seen.records_known and gone >= FORGIVING
+    return "it vanished" if lost else ""
+
+
+def _next_start(after: Status, seen: Sighting, why: str) -> Status:
+    return msgspec.structs.replace(
+        after,
+        state="waiting",
+        reason=f"{why}; it is started again",
+        start=seen.generation + 1,
+        retries=after.retries + (not seen.generation),
+        attempts=1,
+        missing_since=None,
+    )
 
 
 def _alive(before: Status, after: Status, seen: Sighting, now: float) -> Status:
@@ -124,7 +178,10 @@ def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: flo
         return _final(after, "failed" if never and seen.record == "completed" else seen.record, said, seen.ended or now)
     if seen.sure and not never:
         left = "its folder is gone" if seen.gone else "its process is gone and left no ending"
-        return _final(after, "lost", seen.reason or left, now)
+        cancelled = seen.stopped == "cancelled"
+        return _final(
+            after, "cancelled" if cancelled else "lost", "cancelled" if cancelled else seen.reason or left, now
+        )
     if seen.stopped and gone >= SETTLING:
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
@@ -147,6 +204,26 @@ _STOPPED = {
 }
 
 
+_CAUSES: dict[str, State] = {
+    "timeout": "timeout",
+    "requeues": "timeout",
+    "idle": "timeout",
+    "out_of_memory": "out_of_memory",
+    "node_failed": "node_failed",
+}
+
+_STATES_IN_WORDS = {
+    "timeout": "it reached its time limit",
+    "out_of_memory": "it used more memory than it had asked for",
+}
+
+_CAUSES_IN_WORDS = {
+    "requeues": "it was started again as often as it may, and was not done",
+    "idle": "two starts in a row saved nothing that the next could use, so it was not started again",
+    "node_failed": "its nodes failed more often than it may be started again",
+}
+
+
 def _ended(after: Status, seen: Sighting) -> Status:
     ending = seen.ending
     assert ending is not None
@@ -154,7 +231,7 @@ def _ended(after: Status, seen: Sighting) -> Status:
     if ending.code == 0:
         state = "completed"
     elif ending.cause:
-        state = {"timeout": "timeout", "out_of_memory": "out_of_memory"}.get(ending.cause, "cancelled")  # type: ignore[assignment]
+        state = _CAUSES.get(ending.cause, "cancelled")
     else:
         # The scheduler knows why a process was killed; what it says of the rest is hearsay.
         told = seen.record in ("out_of_memory", "timeout", "node_failed") and ending.signal
@@ -170,6 +247,7 @@ def _ended(after: Status, seen: Sighting) -> Status:
         node=ending.node or after.node,
         job=ending.job or after.job,
         restarts=max(after.restarts, ending.restarts),
+        seconds=ending.seconds,
         native=seen.native,
         missing_since=None,
         cancel=False,
@@ -179,10 +257,10 @@ def _ended(after: Status, seen: Sighting) -> Status:
 def _ending_in_words(state: State, ending: Ending) -> str:
     if state == "completed":
         return ""
-    if state == "timeout":
-        return "it reached its time limit"
-    if state == "out_of_memory":
-        return "it used more memory than it had asked for"
+    if ending.cause in _CAUSES_IN_WORDS:
+        return _CAUSES_IN_WORDS[ending.cause]
+    if state in _STATES_IN_WORDS:
+        return _STATES_IN_WORDS[state]
     if state == "cancelled":
         return _STOPPED.get(ending.cause, "cancelled")
     if ending.signal:

@@ -42,9 +42,9 @@ def spot(plan: Plan) -> Spot:
     return Spot(plan.run.id, plan.run.folder, plan.run.created)
 
 
-def submit(backend: Backend, plan: Plan) -> Placed:
+def submit(backend: Backend, plan: Plan, *, start: int = 1) -> Placed:
     """One submission of a plan without code."""
-    return backend.submit(plan, secrets.token_hex(4), CodeParcel(receiver=""))
+    return backend.submit(plan, secrets.token_hex(4), CodeParcel(receiver=""), start=start)
 
 
 def look(backend: Backend, plan: Plan) -> Sighting:

@@ -140,10 +140,14 @@ def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return  # cancelled meanwhile
+    entry = store.get(run)
+    start = entry.status.start if entry is not None else 1
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
     try:
-        placed = _place(plan, backend, nonce, [known] if known else [], hope=known in ("", plan.run.code.tree))
+        placed = _place(
+            plan, backend, nonce, [known] if known else [], hope=known in ("", plan.run.code.tree), start=start
+        )
     except UnreachableError as error:
         never, said = error.code in NO_CONNECTION, error.message
         store.change([run], lambda _run, status: _not_out(status, said, never=never))
@@ -176,7 +180,7 @@ def _placed(status: Status, placed: Placed) -> Status:
         )
     return msgspec.structs.replace(
         status,
-        state="queued",
+        state="queued" if status.start == 1 else "requeued",
         reason="it was submitted just now",
         job=placed.job,
         submitted=time.time(),  # of the last time: a crash may lose that one
@@ -185,14 +189,14 @@ def _placed(status: Status, placed: Placed) -> Status:
     )
 
 
-def _place(plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool) -> Placed:
+def _place(plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool, start: int) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
     from yurt.snapshot import send
 
     receiver = send.receiver() if plan.run.code.tree else ""
     code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
     for _try in range(4):
-        placed = backend.submit(plan, nonce, code)
+        placed = backend.submit(plan, nonce, code, start=start)
         if placed.base_missing:
             code = _parcel(plan, [])
         elif placed.needs is not None:

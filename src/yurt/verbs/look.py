@@ -11,7 +11,7 @@ from yurt import ahead
 from yurt.errors import YurtError
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
-from yurt.model.state import Sighting, mark_of, settle
+from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
 from yurt.verbs import places
 from yurt.verbs.advance import Advanced, advance
@@ -77,7 +77,9 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     now = time.time()
     backend.answered = store.answer(context)
     seen = backend.look(spots)
-    changed = {} if not seen else store.change(seen, _settler(seen, now), lambda run, after: mark_of(after, seen[run]))
+    changed = (
+        {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
+    )
     store.note_look(context, now, backend.answered)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()
@@ -87,8 +89,12 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     return moved
 
 
-def _settler(seen: dict[str, Sighting], now: float) -> Callable[[str, Status], Status]:
+def _settler(store: Store, seen: dict[str, Sighting], now: float) -> Callable[[str, Status], Status]:
     def how(run: str, status: Status) -> Status:
-        return status if status.state in ("waiting", "submitting") else settle(status, seen[run], now)
+        if status.state in ("waiting", "submitting"):
+            return status
+        sighting = seen[run]
+        entry = store.get(run) if sighting.live is None and sighting.ending is None else None
+        return settle(status, sighting, now, entry.run.again if entry is not None else NEVER)
 
     return how

@@ -13,7 +13,11 @@ launcher=
 container=/home/alice/images/torch.sif
 gpus=1
 limit=43200 # seconds
-restarts=0 # how often it may be started again
+requeues=0 # how often it may be started again after its limit, or when it asks for it
+before=0 # seconds before its limit at which it is told to save
+retries=0 # how often it may be started again after a failure of its site's
+errors= # whether an error of its own counts as one
+follow= # whether its next start is another job
 lease=60 # seconds
 
 environment() { # as your context and your flags have it

@@ -13,8 +13,16 @@ launcher=
 container=''
 gpus=
 limit=3600 # seconds
-restarts=3 # how often it may be started again
+requeues=3 # how often it may be started again after its limit, or when it asks for it
+before=120 # seconds before its limit at which it is told to save
+retries=0 # how often it may be started again after a failure of its site's
+errors= # whether an error of its own counts as one
+follow= # whether its next start is another job
 lease=30 # seconds
+
+submit() { # a later start
+  sbatch --parsable --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --requeue "$@"
+}
 
 environment() { # as your context and your flags have it
   :

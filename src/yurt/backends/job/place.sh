@@ -1,17 +1,23 @@
 # Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
 # receive.sh, and the functions look and launch of the kind of context.
-# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE [OPTION]...
+# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE START [OPTION]...
+# START is empty, or says which start of a run this is, whose last one is over and left no successor.
 # SIZES are those of what comes on standard input: of the code; then of each file, and its name.
 # The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
 mask=$(umask)
 umask 077
-project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7
-shift 7
+project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8
+shift 8
 run=$project/runs/$id
 me=$nonce
 
 started() { # somebody won already: a job, or the user who cancelled it
-  [ -d "$run" ] && winner=$(cd "$run" && stands winner) && echo "started $winner" && exit 0
+  [ -d "$run" ] && winner=$(cd "$run" && stands winner) || return
+  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
+    nonce=${winner%%.*} # all starts of a run have that of the first
+  else
+    echo "started $winner" && exit 0
+  fi
 }
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
@@ -43,7 +49,14 @@ if [ -n "$tree" ]; then
     exit 0
   fi
 fi
-if [ -d "$run" ]; then look; else make_folder $sizes; fi
+if [ -d "$run" ]; then
+  look
+elif [ -n "$start" ]; then
+  echo "its folder is gone: $run" >&2
+  exit 1
+else
+  make_folder $sizes
+fi
 started
 cd "$run" || exit 1
 launch "$@"

@@ -66,38 +66,69 @@ inside() { # your command, in the environment you asked for
 apart() { # apart COMMAND…: in a session of its own, so that all of it can be signalled
   if command -v setsid > /dev/null 2>&1; then exec setsid "$@"; else exec perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' "$@"; fi
 }
-note() { # on a signal to stop: write down why, while there is time
-  why=stopped
-  [ -e cancel ] && why=cancelled
-  [ -n "$limit" ] && [ "$(date +%s)" -ge $((began + limit - 5)) ] && why=timeout
-  [ -n "$stopped" ] || patience=3 put "stopped.$k" "$why" > /dev/null
-  stopped=$why
+note() { # note WHY: on a signal to stop, write down why, while there is time
+  if [ -e cancel ]; then set -- cancelled; fi
+  [ -z "$stopped" ] || [ "$1" = cancelled ] || return
+  patience=3 put "stopped.$k" "$1" > /dev/null
+  stopped=$1
 }
 pass_on() { # pass_on SIGNAL: to your command and everything it started
   [ -n "$child" ] && { kill "-$1" "-$child" || kill "-$1" "$child"; } 2> /dev/null
 }
 stop() { # your command is told to end; where no scheduler sees to it, it is killed if it has not by then
   pass_on TERM
-  note
+  if [ -n "$limit" ] && [ "$(date +%s)" -ge $((came + limit - 5)) ]; then note timeout; else note stopped; fi
   # A signal that comes while a shell is being forked is lost with its traps: the first one may have been.
   [ "$(date +%s)" -gt $((began + 2)) ] || pass_on TERM
   [ "$kind" = slurm ] || [ -z "$child" ] || later 10 "kill -KILL -$child"
 }
-later() { # later SECONDS COMMAND; ends with: kill -KILL "-$timer"
+time_left() { # seconds until the limit, as the scheduler has it, or else by the clock
+  if [ "$kind" = slurm ]; then
+    told=$(timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {
+      if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
+      for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
+      print days[1] * 86400 + seconds }')
+  fi
+  echo "${told:-$((came + limit - $(date +%s)))}"
+}
+ring() { # ring SECONDS: have an ALRM then. If this script is gone by that time, its number may be another's
+  later "$1" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
+}
+near_limit() { # your command is told to save, and killed in time for what comes after it
+  [ -z "$stopped" ] || return
+  remain=$(time_left)
+  if [ "$remain" -gt $((before + 2)) ]; then # a clock that was guessed, or a limit that was moved
+    ring $((remain - before))
+  elif [ "$requeues" -eq 0 ]; then
+    stop
+  else
+    pass_on USR1
+    note timeout
+    spare=$((before / 3))
+    [ "$spare" -lt 10 ] || spare=10
+    [ "$remain" -gt $((spare + 1)) ] || remain=$((spare + 1))
+    later $((remain - spare)) "kill -KILL -$child"
+  fi
+}
+later() { # later SECONDS COMMAND; all of them end with: no_more
   apart sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2" > /dev/null 2>&1 &
-  timer=$!
+  timer=$! timers="$timers $!"
+}
+no_more() { # of those that were started by later
+  for each in $timers; do kill -KILL "-$each" 2> /dev/null; done
+  timers=
 }
 beat() { # shows every sixth of the lease that this start is alive; ends it when it was fenced off, or cannot tell
-  timer= now=a next=b
+  timer= timers= now=a next=b
   trap '[ -z "$timer" ] || kill -KILL "-$timer"; exit' TERM
   later $((lease / 2)) "kill -KILL -$child" # from the start, and never without one: the disk may hang at any time
   while :; do
     sleep $((lease / 6)) &
     wait $!
     mv -f "beat.$k.$now" "beat.$k.$next" 2> /dev/null || [ -e "beat.$k.$next" ] || break
-    before=$timer
+    earlier=$timer timers=
     later $((lease / 2)) "kill -KILL -$child"
-    kill -KILL "-$before" 2> /dev/null
+    kill -KILL "-$earlier" 2> /dev/null
     swap=$now now=$next next=$swap
   done
   kill -KILL "-$child" 2> /dev/null
@@ -126,72 +157,159 @@ out_of_memory() { # whether the kernel killed something of this job for want of 
   done < /proc/self/cgroup
   return 1
 }
-finish() { # finish STATUS CAUSE: how the run ended, for good unless its site stopped it and it may be started again
-  if [ "$2" = stopped ] && [ "$restarts" -ge "$k" ]; then
-    put "end.$k" "$1" > /dev/null
+pieces() { # pieces WORD...: how many of the starts until now ended for such a reason; a start without an end is lost
+  found=0 each=1
+  while [ "$each" -lt "$k" ]; do
+    read -r _status reason _rest << end
+$(stands "end.$each" || echo "0 lost")
+end
+    for word in "$@"; do [ "$reason" != "$word" ] || found=$((found + 1)); done
+    each=$((each + 1))
+  done
+  echo "$found"
+}
+saved() { # prints "saved" if this start wrote a file that the next one can use
+  since=gen.$k
+  [ -e "$since" ] || since=$since.d
+  [ -z "$(find checkpoints outputs work metrics.jsonl -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved
+}
+goes_on() { # goes_on STATUS CAUSE: why the run is to be started again, in `reason`; or else, in `cause`, why not
+  reason= cause=$2
+  case $1,$2 in
+    0,* | *,cancelled | *,out_of_memory) return 1 ;;
+    85,stopped | 13[78],stopped | 143,stopped) reason=stopped ;;
+    85,* | 13[78],timeout | 143,timeout) reason=limit ;;
+  esac
+  if [ "$requeues" -eq 0 ] || [ -z "$reason" ]; then
+    [ -n "$errors" ] && [ -z "$2" ] && [ "$(pieces lost error)" -lt "$retries" ] || return 1
+    reason=error
+  elif [ "$reason" = limit ]; then
+    if [ "$(pieces limit)" -ge "$requeues" ]; then
+      cause=requeues
+      return 1
+    fi
+    if [ -z "$(saved)" ] && case $(stands "end.$((k - 1))") in *" limit "*" saved" | '') false ;; *" limit "*) ;; *) false ;; esac; then
+      cause=idle
+      return 1
+    fi
+  fi
+}
+finish() { # finish STATUS CAUSE: how the run ended, for good unless it is to be started again
+  trap : TERM INT USR1 USR2 ALRM
+  now=$(date +%s)
+  if goes_on "$1" "$2"; then
+    # While a job is preempted its queue has it as running; one that was cancelled there, or requeued, it has not.
+    if [ "$reason" = stopped ] && [ "$kind" = slurm ] && [ "$(timeout 20 squeue -h -j "$job" -o %T 2> /dev/null)" = RUNNING ]; then reason=preempted; fi
+    put "end.$k" "$1 $reason $began $now $(saved)" > /dev/null
+    [ "$reason" = stopped ] || again
     exit "$1"
   fi
-  signal=0
+  signal=0 seconds=$((now - began)) first=$began each=1
   [ "$1" -le 128 ] || signal=$(($1 - 128))
-  put exit.json "{\"code\":$1,\"signal\":$signal,\"cause\":\"$2\",\"started\":$began,\"ended\":$(date +%s),\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
-  put "end.$k" "$1" > /dev/null
+  while [ "$each" -lt "$k" ]; do
+    read -r _status _reason from to _rest << end
+$(stands "end.$each" || echo "0 lost 0 0")
+end
+    [ "$each" -gt 1 ] || [ "$from" -eq 0 ] || first=$from
+    seconds=$((seconds + to - from)) each=$((each + 1))
+  done
+  put exit.json "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
+  put "end.$k" "$1 done $began $now" > /dev/null
   exit "$1"
 }
+again() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
+  [ "$kind" = slurm ] || exec sh "$run/job.sh" "$nonce" $((k + 1))
+  for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    if [ -z "$follow" ]; then
+      said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
+      case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
+    fi
+    if [ -e cancel ]; then exit 143; fi
+    if [ -n "$follow" ] && said=$(next_job $((k + 1))); then
+      for word in $said; do # a site may say more than the id
+        case $word in [0-9]*) echo "${word%%;*}" >> jobs && [ -e cancel ] && scancel "${word%%;*}" ;; esac
+      done
+      exit 0
+    fi
+    sleep 5
+  done
+}
+next_job() ( # next_job K: submits a job for start K, with the environment this one was submitted in
+  for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    [ "$name" = SLURM_CONF ] || unset "$name"
+  done
+  umask "$mask"
+  submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
+)
 
-outside() { # outside NONCE: the gate, then your command, then how it ended
+outside() { # outside NONCE [K]: the gate, then your command, then how it ended. With a K it may be start K only
   mask=$(umask)
   umask 077
+  nonce=$1 only=${2-}
   stopped=
   trap 'stopped=early' TERM
+  trap '' USR1 USR2
   cd "$run" || exit 75
   job=$$
   [ "$kind" != slurm ] || job=$SLURM_JOB_ID
   born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
   read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
-  me=$1.$job.${SLURM_RESTART_COUNT:-0}.$(uname -n).$$.${born:-0}.${boot:-0}
-  began=$(date +%s)
+  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
+  came=$(date +%s) began=$came
 
-  # The gate: of all submissions one wins, and each of its starts is counted.
-  owner=$(put winner "$1.$job") || exit 75
-  [ "$owner" = "$1.$job" ] || exit 0
-  k=1
+  # The gate: of all submissions one wins; it, and those that it or yurt sends after it, make one start after the other.
+  owner=$(put winner "$nonce.$job") || exit 75
+  [ "${owner%%.*}" = "$nonce" ] || exit 0
+  [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
+  k=${only:-1}
   while :; do
-    if [ "$k" -gt $((restarts + 1)) ] || stands exit.json > /dev/null; then exit 0; fi
+    if stands exit.json > /dev/null; then exit 0; fi
+    [ "$k" -eq 1 ] || [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ] || exit 0
     owner=$(put "gen.$k" "$me") || exit 75
     [ "$owner" != "$me" ] || break
-    k=$((k + 1))
+    case $owner in "$nonce.$job."*) k=$((k + 1)) ;; *) exit 0 ;; esac # only this job, requeued, comes after itself
   done
   if [ "$k" -gt 1 ] && ! stands "end.$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if stands exit.json > /dev/null; then exit 0; fi
 
-  child= timer= alarm= beats=
+  child= timer= timers= beats=
+  if [ "$k" -gt 1 ]; then
+    allowed=$retries
+    [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
+    [ "$(pieces lost error)" -le "$allowed" ] || finish 1 node_failed
+  fi
   trap stop TERM
-  trap 'pass_on INT; note' INT
+  trap 'pass_on INT; note stopped' INT
   trap 'pass_on USR1' USR1
   trap 'pass_on USR2' USR2
-  trap stop ALRM
-  if [ "$restarts" -gt 0 ]; then
+  trap near_limit ALRM
+  if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     : > "beat.$k.a"
     if stands "fenced.$k" > /dev/null; then exit 0; fi
   fi
   if [ -n "$stopped" ] || [ -e cancel ]; then # before anything of yours was started
     stopped=
-    note
+    note stopped
     finish 143 "$stopped"
   fi
   began=$(date +%s)
+  [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
   ([ -z "$stopped" ] || exit 143; umask "$mask" && apart "$(command -v bash || command -v sh)" "$run/job.sh" inside) < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; stop; }
-  if [ "$kind" != slurm ]; then
-    echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
-    if [ -n "$limit" ]; then # if this script is gone by then, its number may be another's
-      later "$limit" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
-      alarm=$timer
+  [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
+  if [ -n "$limit" ]; then
+    if [ "$requeues" -gt 0 ]; then # a scheduler's clock began before this one: ask it half a minute ahead
+      wake=$((came + limit - before - $(date +%s)))
+      [ "$kind" != slurm ] || [ "$wake" -lt 300 ] || wake=$((wake - 30))
+      [ "$wake" -gt 0 ] || wake=0
+      ring "$wake"
+    elif [ "$kind" != slurm ]; then
+      ring "$limit"
     fi
   fi
-  if [ "$restarts" -gt 0 ]; then
+  if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     beat &
     beats=$!
   fi
@@ -202,9 +320,13 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
     kill -0 "$child" 2> /dev/null || break
   done
   wait "$child" 2> /dev/null
-  again=$?
-  [ "$again" -eq 127 ] || status=$again
-  for each in $alarm $timer; do kill -KILL "-$each" 2> /dev/null; done
+  once_more=$?
+  [ "$once_more" -eq 127 ] || status=$once_more
+  if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # others of it may still be saving
+    until=$(($(date +%s) + (before > 30 ? before : 30)))
+    while kill -0 "-$child" 2> /dev/null && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
+  fi
+  no_more
   if [ -n "$beats" ]; then kill -TERM "$beats" && wait "$beats"; fi 2> /dev/null
   pass_on KILL # what your command left behind
 
@@ -220,5 +342,5 @@ outside() { # outside NONCE: the gate, then your command, then how it ended
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
   inside) inside ;;
-  *) outside "$1" ;;
+  *) outside "$@" ;;
 esac

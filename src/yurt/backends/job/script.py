@@ -51,8 +51,8 @@ SHELLS_OWN = frozenset(
 """Variables that do not keep the value one gives them."""
 
 
-def job(plan: Plan, *, submitted_as: str) -> str:
-    """The text of job.sh."""
+def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
+    """The text of job.sh; `again` is what submits a job for a later start, with what follows it."""
     run, setup = plan.run, plan.setup
     title = " ".join(shlex.quote(word) for word in run.command)
     code = f"{plan.project_folder}/snapshots/{run.code.tree}" if run.code.tree else ""
@@ -73,9 +73,14 @@ def job(plan: Plan, *, submitted_as: str) -> str:
         f"container={quote(setup.container)}",
         f"gpus={run.asked.gpus or ''}",
         f"limit={plan.limit or ''} # seconds",
-        f"restarts={run.again.requeues} # how often it may be started again",
+        f"requeues={run.again.requeues} # how often it may be started again after its limit, or when it asks for it",
+        f"before={run.again.before} # seconds before its limit at which it is told to save",
+        f"retries={run.again.retries} # how often it may be started again after a failure of its site's",
+        f"errors={'yes' if run.again.errors else ''} # whether an error of its own counts as one",
+        f"follow={'yes' if plan.follow else ''} # whether its next start is another job",
         f"lease={plan.lease} # seconds",
         "",
+        *(["submit() { # a later start", f'  {again} "$@"', "}", ""] if again and run.again else []),
         "environment() { # as your context and your flags have it",
         *(f"  {line}" for line in _environment(setup)),
         "}",

@@ -76,6 +76,7 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
             node=os.uname().nodename,
             winner=winner,
             generation=generation,
+            start=_stands(folder, f"gen.{generation}"),
             started=_started(folder, generation),
         )
     reason = ""
@@ -85,6 +86,9 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
         ending=ending,
         winner=winner,
         generation=generation,
+        start=_stands(folder, f"gen.{generation}"),
+        stopped=_stands(folder, f"stopped.{generation}"),
+        over=_stands(folder, f"end.{generation}"),
         reason=reason,
         gone=not folder.is_dir(),
         sure=True,

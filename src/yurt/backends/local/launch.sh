@@ -4,6 +4,6 @@ look() { # a second start is harmless here: the gate stops it
 launch() { # launch PYTHON WAITER SLOTS CPUS GPUS
   python=$1 waiter=$2
   shift 2
-  job=$({ umask "$mask" && "$python" -I -S "$waiter" "$@" "$id" "$nonce" < /dev/null; } 2>> err.log) || exit 8
+  job=$({ umask "$mask" && "$python" -I -S "$waiter" "$@" "$id" "$nonce" "$start" < /dev/null; } 2>> err.log) || exit 8
   echo "submitted $job"
 }

@@ -119,7 +119,7 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
         return 0
 
 
-def main(folder: str, cpus: int, gpus: int, run: str, nonce: str) -> int:
+def main(folder: str, cpus: int, gpus: int, run: str, nonce: str, *, start: str) -> int:
     """Detach, take a ticket, tell the caller, wait, become job.sh."""
     mask = os.umask(0o077)
     reader, writer = os.pipe()
@@ -144,15 +144,15 @@ def main(folder: str, cpus: int, gpus: int, run: str, nonce: str) -> int:
     os.close(writer)
     while ahead := claim(folder, name, ticket):
         time.sleep(min(0.2 * ahead, 3))
-        if os.path.exists("winner") or os.path.exists("winner.d"):
+        if any(map(os.path.exists, ["cancel"] if start else ["winner", "winner.d"])):
             os.unlink(os.path.join(folder, name))  # cancelled while it waited
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
     os.umask(mask)
-    return os.execv("/bin/sh", ["sh", "job.sh", nonce])
+    return os.execv("/bin/sh", ["sh", "job.sh", nonce, *([start] if start else [])])
 
 
 if __name__ == "__main__":
-    slots, wanted_cpus, wanted_gpus, run_id, once = sys.argv[1:]
-    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), run_id, once))
+    slots, wanted_cpus, wanted_gpus, run_id, once, start_number = sys.argv[1:]
+    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), run_id, once, start=start_number))

@@ -33,6 +33,9 @@ class SlurmBackend(Backend):
     def as_typed(self, plan: Plan) -> str:
         return options.as_typed(options.arguments(plan))
 
+    def next_start(self, plan: Plan) -> str:
+        return options.next_start(plan)
+
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         rows = queries.ask(runs)
         oldest = min((run.created for run in runs), default=time.time())

@@ -4,7 +4,7 @@ look() { # whether a job of this run is in the queue; exits if the queue cannot 
 }
 launch() { # launch [OPTION OF SBATCH]...
   for each in out.log err.log; do : >> "$each"; done # made here, for the user's eyes only
-  said=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" < /dev/null) || exit 8
+  said=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" $start < /dev/null) || exit 8
   job=
   for word in $said; do # a site may say more than the id
     case $word in [0-9]*) job=${word%%;*} ;; esac

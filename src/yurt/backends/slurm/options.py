@@ -139,5 +139,11 @@ def several_tasks(asked: Asked, more: Mapping[str, str | None]) -> bool:
     return max(counts) > 1
 
 
+def next_start(plan: Plan) -> str:
+    """How job.sh submits a job for a later start: as the first one, but never held."""
+    later = msgspec.structs.replace(plan, options={name: each for name, each in plan.options.items() if name != "hold"})
+    return " ".join(["sbatch", "--parsable", *(shlex.quote(each) for each in arguments(later))])
+
+
 def as_typed(options: Sequence[str]) -> str:
     return " ".join(["sbatch", *(shlex.quote(each) for each in options), "job.sh", "NONCE"])

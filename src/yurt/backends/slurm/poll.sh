@@ -42,11 +42,12 @@ while read -r id folder; do
     cd "$folder" 2> /dev/null && { [ -e exit.json ] || [ -e exit.json.d ]; } || continue
     id=${id#+} ;;
   esac
-  cd "$folder" 2> /dev/null || { printf '%s|gone|||\n' "$id" && names=$names,yurt-$id && continue; }
+  cd "$folder" 2> /dev/null || { printf '%s|gone|||||\n' "$id" && names=$names,yurt-$id && continue; }
   k=0
   while [ -e "gen.$((k + 1))" ] || [ -e "gen.$((k + 1)).d" ]; do k=$((k + 1)); done
   ending=$(stands exit.json) || names=$names,yurt-$id
-  printf '%s|%s|%s|%s|%s\n' "$id" "$(stands winner)" "$k" "$(stands "stopped.$k")" "$ending"
+  printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$(stands winner)" "$k" "$(stands "gen.$k")" "$(stands "stopped.$k")" \
+    "$(stands "end.$k")" "$ending"
 done << end
 $absent
 end

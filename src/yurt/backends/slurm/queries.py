@@ -42,7 +42,7 @@ def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
         elif line and name:
             sections[name].append(line)
     queue = _by_run(sections.get("queue", []))
-    folders = {line.split("|", 1)[0]: line.split("|", 4) for line in sections.get("folders", [])}
+    folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", [])}
     records = _by_run(sections.get("records", []))
     known = "silent" not in sections
     found: dict[str, Sighting] = {}
@@ -76,12 +76,15 @@ def _by_run(lines: Sequence[str]) -> dict[str, list[str]]:
 def _sighting(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
 ) -> Sighting:
-    _id, winner, generation, stopped, ending = folder if folder is not None and len(folder) == 5 else [""] * 5
+    parts = folder if folder is not None and len(folder) == 7 else [""] * 7
+    _id, winner, generation, start, stopped, over, ending = parts
     found = Sighting(
         winner="" if winner == "gone" else winner,
         gone=winner == "gone",
         generation=int(generation) if generation.isdigit() else 0,
+        start=start,
         stopped=stopped,
+        over=over,
         ending=read_ending(ending),
         records_known=records_known,
     )
@@ -103,7 +106,7 @@ def _sighting(
 
 def _from_records(found: Sighting, queue: list[list[str]], records: list[list[str]]) -> Sighting:
     """What the scheduler says of a job that ended: its queue keeps it a while, its records for long."""
-    winner = found.winner.partition(".")[2]
+    winner = found.last_job
     # Rows of duplicates that stopped at the gate say nothing of the run.
     ended: list[tuple[str, str, str, float | None, float | None]]
     ended = [(row[0], row[1], row[4], None, None) for row in queue]

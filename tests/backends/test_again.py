@@ -1,0 +1,190 @@
+"""A run that goes on after its time limit, on this machine: what it saved is neither lost nor done again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from yurt.backends.local.backend import LocalBackend
+from yurt.hosts import LocalHost
+from yurt.model.context import Context
+from yurt.model.run import Again, Plan, Status
+from yurt.model.state import SETTLING, settle
+from yurt.testing.runs import Planner, eventually, follow, look, read, spot, submit, submitted
+from yurt.verbs.plan import Request
+from yurt.verbs.plan import plan as planning
+
+COUNT = """\
+step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0)
+save() { echo "$step" > "$YURT_CHECKPOINTS/new" && mv "$YURT_CHECKPOINTS/new" "$YURT_CHECKPOINTS/step"; }
+trap 'save; exit 85' USR1 TERM
+while [ "$step" -lt "$1" ]; do
+  sleep 0.2 & wait $!
+  step=$((step + 1))
+  echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
+done
+"""
+"""Counts up, and saves when it is told to."""
+
+SELDOM = """\
+step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0)
+while [ "$step" -lt "$1" ]; do
+  sleep 0.2
+  step=$((step + 1))
+  echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
+  [ $((step % 5)) -ne 0 ] || { echo "$step" > new && mv new "$YURT_CHECKPOINTS/step"; }
+done
+"""
+"""Counts up, and saves now and then; it knows of no signals."""
+
+
+@pytest.fixture
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
+    for kind in ("config", "data"):
+        monkeypatch.setenv(f"YURT_{kind.upper()}_HOME", str(tmp_path / kind))
+    monkeypatch.setenv("YURT_LOCAL_CPUS", "8")
+    (tmp_path / "proj").mkdir()
+    monkeypatch.chdir(tmp_path / "proj")
+    return LocalBackend(LocalHost(), tmp_path / "data" / "slots")
+
+
+@pytest.fixture
+def plan(backend: LocalBackend) -> Planner:
+    def make(*words: str, limit: int = 4, before: int = 2, lease: int = 6, **again: int | bool) -> Plan:
+        wanted = Again(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
+        request = Request(words=words, again=wanted, snapshot=False, flags={"time": 5}, lease=lease)
+        made = planning(Context(name="local", type="local"), request).plan
+        return msgspec.structs.replace(made, limit=limit)
+
+    return make
+
+
+def steps(plan: Plan) -> list[tuple[int, int]]:
+    """(step, start) in the order they were made."""
+    try:
+        rows = (Path(plan.run.folder) / "outputs" / "steps").read_text().split("\n")
+    except FileNotFoundError:
+        return []
+    return [(int(row.split()[0]), int(row.split()[1])) for row in rows if row]
+
+
+def test_what_saves_on_the_signal_repeats_nothing(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", COUNT, "sh", "30")
+    submit(backend, made)
+    status = follow(backend, made)
+    done = steps(made)
+    assert (status.state, status.restarts) == ("completed", done[-1][1]), read(backend, made, "err.log")
+    assert [step for step, _start in done] == list(range(1, 31)), done
+    assert 2 <= status.restarts <= 5
+    assert status.seconds and status.seconds >= 5
+    assert status.ended and status.started and status.ended - status.started >= status.seconds - 1
+
+
+def test_what_knows_no_signal_repeats_only_what_it_had_not_saved(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", SELDOM, "sh", "30")
+    submit(backend, made)
+    status = follow(backend, made)
+    assert status.state == "completed" and status.restarts >= 1, status
+    done = steps(made)
+    for (before, start), (after, following) in pairwise(done):
+        expected = before + 1 if start == following else before - before % 5 + 1
+        assert after == expected, done
+    assert done[-1][0] == 30
+
+
+def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sleep", "60", limit=2, before=1)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts) == ("timeout", 1)
+    assert status.reason.startswith("two starts in a row saved nothing")
+
+
+def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"; exec sleep 60', limit=2, before=1, requeues=3)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts) == ("timeout", 3)
+    assert status.reason == "it was started again as often as it may, and was not done"
+
+
+def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", 'echo x >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85', limit=60)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts, read(backend, made, "outputs/x")) == ("completed", 2, "x\nx\nx\n")
+
+
+def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend, plan: Planner) -> None:
+    made, told = (
+        plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", requeues=0, retries=2, errors=errors, limit=60)
+        for errors in (False, True)
+    )
+    for each in (made, told):
+        submit(backend, each)
+    assert (follow(backend, made).state, read(backend, made, "out.log")) == ("failed", "0\n")
+    status = follow(backend, told)
+    assert (status.state, status.exit_code, read(backend, told, "out.log")) == ("failed", 3, "0\n1\n2\n")
+
+
+def test_done_is_done_even_after_the_signal(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", "trap 'exit 0' USR1; while :; do sleep 0.1; done", limit=2, before=1)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts) == ("completed", 0)
+
+
+def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Planner) -> None:
+    """The shell around it knows no signals, and dies of the first; what it started is given its time."""
+    child = 'trap "sleep 1; echo saved > $YURT_CHECKPOINTS/state; exit 85" USR1; while :; do sleep 0.1; done'
+    parent = f"[ ! -e $YURT_CHECKPOINTS/state ] || exit 0; bash -c '{child}'; true"
+    made = plan("bash", "-c", parent, limit=6, before=4)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts, read(backend, made, "checkpoints/state")) == ("completed", 1, "saved\n")
+
+
+def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner) -> None:
+    for wait in (0.0, 0.5, 1.0, 1.3, 1.6):
+        made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; sleep 60', limit=2, before=1)
+        submit(backend, made)
+        eventually((Path(made.run.folder) / "checkpoints" / "x").exists)
+        time.sleep(wait)
+        backend.cancel(spot(made))
+        assert follow(backend, made).state == "cancelled"
+        eventually(lambda made=made: look(backend, made).live is None)  # type: ignore[misc]
+
+
+def goes_on(backend: LocalBackend, plan: Plan) -> Status:
+    """What yurt makes of a run that is gone."""
+    status = submitted()
+    for ahead in (0.0, SETTLING + 1):
+        status = settle(status, look(backend, plan), time.time() + ahead, plan.run.again)
+    return status
+
+
+def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -> None:
+    """All of a run is killed at once; its next start takes over what it saved, and nothing runs twice at a time."""
+    made = plan("sh", "-c", SELDOM, "sh", "20", limit=60)
+    submit(backend, made)
+    eventually(lambda: len(steps(made)) >= 7)
+    pid = int(look(backend, made).job)
+    child, _, _born = (Path(made.run.folder) / "child.1").read_text().partition(" ")
+    os.kill(pid, signal.SIGKILL)
+    os.killpg(int(child), signal.SIGKILL)
+    eventually(lambda: look(backend, made).live is None)
+    status = goes_on(backend, made)
+    assert (status.state, status.start) == ("waiting", 2)
+    first = len(steps(made))
+    submit(backend, made, start=2)
+    submit(backend, made, start=2)
+    assert follow(backend, made).state == "completed"
+    done = steps(made)
+    assert done[first] == (done[first - 1][0] // 5 * 5 + 1, 1) and done[-1] == (20, 1)
+    assert len(done) == first + 20 - done[first - 1][0] // 5 * 5
