@@ -24,6 +24,7 @@ from yurt.verbs import context
 from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.context_add import Added
+from yurt.verbs.fetch import Fetched
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-ended": ("yurt wait", list[Entry]),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
     "runs-retried": ("yurt retry", list[Entry]),
+    "runs-fetched": ("yurt fetch", list[Fetched]),
     "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),

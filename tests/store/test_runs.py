@@ -15,8 +15,8 @@ import pytest
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.run import Plan, Run, Status
-from yurt.store import Store
-from yurt.store.runs import SCHEMA
+from yurt.store import Copy, Store
+from yurt.store.runs import SCHEMA, VERSION
 
 
 def run(number: int, context: str = "alpha", **more: str) -> Run:
@@ -90,7 +90,6 @@ def test_prefixes(store: Store) -> None:
 WRITER = """\
 import sys, msgspec
 from yurt.store import Store
-from yurt.store.runs import SCHEMA
 with Store(sys.argv[1]) as store:
     for _ in range(50):
         store.change([sys.argv[2]], lambda _run, status: msgspec.structs.replace(status, attempts=status.attempts + 1))
@@ -110,7 +109,6 @@ def test_writers_at_once_lose_nothing(store: Store) -> None:
 MAKER = """\
 import sys
 from yurt.store import Store
-from yurt.store.runs import SCHEMA
 Store(sys.argv[1]).contexts_of_unfinished()
 """
 
@@ -155,3 +153,44 @@ def test_retries_of_a_run(store: Store) -> None:
     assert store.retries(run(1).id) == [again[1].id, again[0].id]
     store.remove(again[1].id)
     assert store.retries(run(1).id) == [again[0].id] and store.retries(again[0].id) == []
+
+
+def test_an_older_index_keeps_everything_and_gets_what_is_new(tmp_path: Path) -> None:
+    file = tmp_path / "yurt.db"
+    one = run(1)
+    with sqlite3.connect(file) as db:
+        for statement in SCHEMA.split(";\n"):
+            db.execute(statement)
+        values = (one.id, 1.0, "alpha", "p", "", one.folder, "completed", 1, 0, "")
+        db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        records = (one.id, msgspec.json.encode(one), msgspec.json.encode(Status(state="completed")))
+        db.execute("INSERT INTO records VALUES (?, ?, ?)", records)
+        db.execute("INSERT INTO code VALUES ('alpha', 'p', 'tree')")
+        db.execute("PRAGMA user_version = 1")
+    makers = [subprocess.Popen([sys.executable, "-c", MAKER, str(file)]) for _each in range(4)]
+    assert [each.wait() for each in makers] == [0] * 4
+    with Store(str(file)) as store:
+        entry = store.get(one.id)
+        assert entry is not None
+        assert (entry.run, entry.status.state, store.code_at("alpha", "p")) == (one, "completed", "tree")
+        assert store.copies(one.id) == []
+        assert store.gone_at(one.id) is None
+    with sqlite3.connect(file) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+
+
+def test_copies_and_folders_that_are_gone(store: Store) -> None:
+    one, two = run(1), run(2)
+    store.add(one, Status(state="completed"))
+    store.note_fetched(one.id, Copy(target=b"/a", at=1, outputs="2:4:9", checkpoints="1:1:9"))
+    store.note_fetched(one.id, Copy(target=b"/a", at=2, outputs="3:4:9"))
+    store.note_fetched(one.id, Copy(target=b"/\xff", at=3))
+    assert store.copies(one.id) == [
+        Copy(target=b"/\xff", at=3),
+        Copy(target=b"/a", at=2, outputs="3:4:9", checkpoints="1:1:9"),
+    ]
+    store.note_gone([one.id, two.id], 5)
+    store.note_gone([one.id], 6)
+    assert (store.gone_at(one.id), store.gone_at(two.id), store.gone_at("none")) == (5, 5, None)
+    store.remove(one.id)
+    assert (store.copies(one.id), store.gone_at(one.id)) == ([], None)

@@ -22,6 +22,7 @@ VERBS = {
     "wait": ("yurt.cli.wait:wait", "Wait until runs have ended."),
     "cancel": ("yurt.cli.cancel:cancel", "End runs."),
     "retry": ("yurt.cli.retry:retry", "Run ended runs once more."),
+    "fetch": ("yurt.cli.fetch:fetch", "Bring home what runs wrote."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),

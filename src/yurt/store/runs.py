@@ -35,6 +35,13 @@ LATER = [
 CREATE TABLE retries (run TEXT PRIMARY KEY, of_run TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX by_retried ON retries (of_run);
 """,
+    """\
+CREATE TABLE fetched (
+    run TEXT, target BLOB, at REAL NOT NULL, outputs TEXT NOT NULL, checkpoints TEXT NOT NULL,
+    PRIMARY KEY (run, target)
+) WITHOUT ROWID;
+CREATE TABLE gone (run TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 
@@ -49,6 +56,15 @@ class Entry(msgspec.Struct, frozen=True):
 
     run: Run
     status: Status
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of a run in a folder of this machine's. What they looked like on the site is empty if not all came."""
+
+    target: bytes
+    at: float
+    outputs: str = ""
+    checkpoints: str = ""
 
 
 class Store:
@@ -123,7 +139,7 @@ class Store:
         with self._transaction():
             for table in ("runs", "records", "plans"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-            for table in ("retries",):
+            for table in ("retries", "fetched", "gone"):
                 self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
@@ -229,6 +245,33 @@ class Store:
 
     def note_code(self, context: str, project: str, tree: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO code VALUES (?, ?, ?)", (context, project, tree))
+
+    def note_fetched(self, run: str, copy: Copy) -> None:
+        """Remember what came home. A later transfer of less to the same folder takes nothing back."""
+        self._db.execute(
+            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
+            " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
+            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints)",
+            (run, copy.target, copy.at, copy.outputs, copy.checkpoints),
+        )
+
+    def copies(self, run: str) -> list[Copy]:
+        """Where results of a run were brought to, the newest first."""
+        query = "SELECT target, at, outputs, checkpoints FROM fetched WHERE run = ? ORDER BY at DESC"
+        return [
+            Copy(target=target, at=at, outputs=outputs, checkpoints=checkpoints)
+            for target, at, outputs, checkpoints in self._db.execute(query, (run,))
+        ]
+
+    def note_gone(self, runs: Iterable[str], at: float) -> None:
+        """Remember that the folders of runs were removed from their sites, and when."""
+        with self._transaction():
+            self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, at) for run in runs))
+
+    def gone_at(self, run: str) -> float | None:
+        """When the folder of a run was removed from its site; None if it was not."""
+        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
+        return row[0] if row else None
 
     def looked_at(self, context: str) -> float | None:
         row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()

@@ -1,0 +1,191 @@
+"""Brings a folder of a host here as tar streams, where one side has no rsync. Each file appears when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from yurt.errors import RefusedError
+from yurt.hosts.base import Host, Stream, refusal
+from yurt.hosts.rsync import PARTIAL, SILENCE, Brought, Pick, Progress, here_is_full
+
+LIST = r"""
+cd "$1" || exit 1
+export LC_ALL=C
+find . \( -type f -o -type l \) -printf '%s %T@ %l\0%p\0' 2> /dev/null ||
+  find . \( -type f -o -type l \) -exec sh -c 'for each; do printf "\0%s\0" "$each"; done' yurt {} +
+"""
+"""Of each file its size, its time and where it leads to; nothing of that where find cannot say it."""
+
+SEND = r"""
+cd "$1" || exit 1
+shift
+export LC_ALL=C
+printf '%s\0' "$@" | tar -c -f - --null -T -
+"""
+
+BATCH = 1 << 20
+"""Bytes of file names in one call."""
+
+
+def bring(host: Host, source: str, target: Path, pick: Pick, progress: Progress) -> Brought:
+    """Bring what is in a folder there into a folder here. Files of the same size and time are not sent again.
+
+    UnreachableError: what has arrived whole is kept, and the next call sends the rest.
+    """
+    matched, wanted = _compare(host, source, target, pick)
+    aside = target / PARTIAL
+    files = size = 0
+    vanished = False
+    try:
+        for batch in _batches(wanted):
+            with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
+                for each in _extract(stream, target, aside):
+                    files, size = files + 1, size + each
+                    progress(size, 0)
+                words = stream.err.decode(errors="replace").strip()
+                if stream.code and not re.search("changed as we read|removed before we read|No such file", words):
+                    raise refusal(host.name, "not everything could be fetched", words)
+                vanished = vanished or bool(stream.code)
+    except tarfile.TarError as error:
+        raise RefusedError(f"{host.name}: what came was no archive: {error}", code="site-refused") from None
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise here_is_full(target, error.strerror or "") from None
+        raise RefusedError(f"{error.filename or target}: {error.strerror}", code="site-refused") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return Brought(files=files, size=size, matched=matched, vanished=vanished)
+
+
+def _compare(host: Host, source: str, target: Path, pick: Pick) -> tuple[int, list[str]]:
+    """How many files are meant, and the names of those that are not here."""
+    answer = host.run(LIST, source, timeout=600)
+    if answer.code:
+        raise refusal(host.name, "the files could not be listed", answer.errors)
+    parts = answer.out.decode(errors="surrogateescape").split("\0")
+    matched, wanted = 0, []
+    for facts, name in zip(parts[::2], parts[1::2], strict=False):
+        path = name.removeprefix("./")
+        if chosen(path, pick):
+            matched += 1
+            if not _is_here(target / path, facts):
+                wanted.append(name)
+    return matched, wanted
+
+
+def chosen(path: str, pick: Pick) -> bool:
+    """Whether a file is meant; the same as rsync finds."""
+    if any(path == each or path.startswith(f"{each}/") for each in pick.without):
+        return False
+    return not pick.only or any(_pattern(glob).search(f"/{path}") for glob in pick.only)
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    """rsync's pattern as an expression: at the end of a path, or from its beginning if it has a slash in front."""
+    text, at = "" if glob.startswith("/") else "(?:^|/)", 0
+    while at < len(glob):
+        if glob.startswith("**", at):
+            text, at = text + ".*", at + 2
+            continue
+        letter = glob[at]
+        closed = glob.find("]", at + 2) if letter == "[" else -1
+        if closed > 0:
+            inside = glob[at + 1 : closed].replace("\\", "\\\\")
+            text += f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+            at = closed
+        elif letter == "\\" and at + 1 < len(glob):
+            at += 1
+            text += re.escape(glob[at])
+        else:
+            text += {"*": "[^/]*", "?": "[^/]"}.get(letter, re.escape(letter))
+        at += 1
+    return re.compile(("^" if glob.startswith("/") else "") + text + "$", re.DOTALL)
+
+
+def _is_here(path: Path, facts: str) -> bool:
+    size, _, rest = facts.partition(" ")
+    changed, _, leads_to = rest.partition(" ")
+    try:
+        found = path.lstat()
+        if leads_to:
+            return os.readlink(path) == leads_to
+    except OSError:
+        return False
+    return facts != "" and (found.st_size, int(found.st_mtime)) == (int(size), int(float(changed)))
+
+
+def _batches(names: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    length = 0
+    for name in names:
+        batch.append(name)
+        length += len(name) + 3
+        if length > BATCH:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
+
+
+class _Reader:
+    """A stream of chunks as a file that tarfile can read."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._chunks, self._held = iter(stream), bytearray()
+
+    def read(self, size: int) -> bytes:
+        while len(self._held) < size:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                break
+            self._held += chunk
+        part = bytes(self._held[:size])
+        del self._held[:size]
+        return part
+
+    def rest(self) -> None:
+        """Read to the end: only there is it known how it ended."""
+        for _chunk in self._chunks:
+            pass
+
+
+def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[int]:
+    """Put what comes where it belongs; yields the size of each file that is whole."""
+    reader = _Reader(stream)
+    with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
+        for member in archive:
+            parts = [part for part in member.name.split("/") if part not in ("", ".")]
+            if not parts or ".." in parts or not (member.issym() or member.islnk() or member.isreg()):
+                continue
+            aside.mkdir(mode=0o700, exist_ok=True)
+            made = aside / "file"
+            made.unlink(missing_ok=True)
+            if member.issym():
+                made.symlink_to(member.linkname)
+            elif member.islnk():  # another name of a file that came before
+                shutil.copy2(target / member.linkname, made, follow_symlinks=False)
+            else:
+                with made.open("wb") as file:
+                    shutil.copyfileobj(archive.extractfile(member), file, 1 << 18)
+                made.chmod(member.mode & 0o777)
+                os.utime(made, (member.mtime, member.mtime))
+            os.replace(made, _folder(target, parts[:-1]) / parts[-1])
+            yield member.size
+    reader.rest()
+
+
+def _folder(target: Path, parts: Sequence[str]) -> Path:
+    """A folder below the target, made of real folders only: nothing is written through a link."""
+    folder = target
+    for part in parts:
+        folder /= part
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,393 @@
+"""Results come home whole, from quiet and noisy sites, with rsync and without, also after a cut."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import YURT, Called, Yurt, call
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh, eventually
+from tests.verbs.test_outbox import Laptop
+from yurt.hosts.rsync import Pick
+from yurt.hosts.tar import chosen
+from yurt.lab import Lab
+from yurt.lab.relay import Rules
+from yurt.store import Store
+
+WRITE = """\
+import os, random
+out = os.environb[b"YURT_OUTPUTS"]
+os.makedirs(out + b"/a b/c")
+big = random.Random(1).randbytes(8_000_000)
+names = [b"-dash", b"new\\nline", b"\\xff\\xfe", b"back\\\\slash", b"st*r[x]", b'"q"', b".hidden", b"small.json"]
+for name in [b"a b/c/it's big", *names]:
+    with open(out + b"/" + name, "wb") as file:
+        file.write(big if name.endswith(b"big") else name)
+os.symlink("/nowhere", out + b"/dangling")
+os.symlink("a b", out + b"/folder link")
+os.link(out + b"/-dash", out + b"/hard")
+os.mkfifo(out + b"/fifo")
+with open(os.environb[b"YURT_CHECKPOINTS"] + b"/last", "w") as file:
+    file.write("7")
+with open("own.txt", "w") as file:
+    file.write("own")
+"""
+
+TOOLS = "sh ssh tar git head tail cat id uname setsid cut wc find awk kill ls mkdir mv rm ln date sleep touch python3"
+
+
+def tree(folder: Path) -> dict[bytes, str]:
+    """What is in a folder: a checksum of each file, where each link leads."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            found[bytes(path.relative_to(folder))] = f"-> {os.readlink(path)}"
+        elif path.is_file():
+            found[bytes(path.relative_to(folder))] = hashlib.sha1(path.read_bytes()).hexdigest()
+    return found
+
+
+def expected() -> dict[bytes, str]:
+    names = [b"-dash", b"new\nline", b"\xff\xfe", b"back\\slash", b"st*r[x]", b'"q"', b".hidden", b"small.json"]
+    found = {name: hashlib.sha1(name).hexdigest() for name in names}
+    found[b"a b/c/it's big"] = hashlib.sha1(random.Random(1).randbytes(8_000_000)).hexdigest()
+    return {**found, b"hard": found[b"-dash"], b"dangling": "-> /nowhere", b"folder link": "-> a b"}
+
+
+def without_rsync(folder: Path) -> str:
+    """A PATH without rsync, as on a machine that has none."""
+    folder.mkdir()
+    for name in TOOLS.split():
+        found = shutil.which(name)
+        if found:
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "means"),
+    [
+        ("*.json", "a/b/c.json", True),
+        ("*.json", "c.jsonl", False),
+        ("b/*", "a/b/c", True),
+        ("b/*", "a/b/c/d", False),
+        ("b/**", "a/b/c/d", True),
+        ("/b/**", "a/b/c", False),
+        ("/a/*/c", "a/b/c", True),
+        ("[!a]?", "bc", True),
+        ("[!a]?", "ac", False),
+        ("st\\*r", "st*r", True),
+        ("st\\*r", "stxr", False),
+        ("x", "ax", False),
+    ],
+)
+def test_patterns_mean_the_same_with_tar_as_with_rsync(glob: str, path: str, means: bool, tmp_path: Path) -> None:
+    file = tmp_path / "from" / path
+    file.parent.mkdir(parents=True)
+    file.touch()
+    words = ["rsync", "-r", "-m", "--include=*/", f"--include={glob}", "--exclude=*"]
+    subprocess.run([*words, f"{tmp_path}/from/", f"{tmp_path}/to/"], check=True)
+    assert (tmp_path / "to" / path).exists() == means
+    assert chosen(path, Pick([glob])) == means
+
+
+class Here:
+    """A project on this machine whose runs are local."""
+
+    def __init__(self, yurt: Yurt, folder: Path) -> None:
+        self._yurt, self.folder = yurt, folder / "project"
+        self.folder.mkdir()
+        (self.folder / "write.py").write_text(WRITE)
+        self.data = folder / "data"
+
+    def __call__(self, *words: str, **environment: str) -> Called:
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            return self._yurt(*words, environment=environment)
+        finally:
+            os.chdir(before)
+
+    def run(self, *words: str) -> str:
+        done = self("run", "--wait", "--json", *words)
+        assert done.code == 0, done
+        run: str = done.json["data"]["run"]["id"]
+        return run
+
+
+@pytest.fixture
+def here(yurt: Yurt, tmp_path: Path) -> Here:
+    return Here(yurt, tmp_path)
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_every_file_and_nothing_twice(here: Here, tmp_path: Path, way: str) -> None:
+    run = here.run("write.py")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    first = here("fetch", run, "--json", **path).json["data"][0]
+    assert (first["way"], first["files"], first["whole"]) == (way, 12, True)
+    assert tree(here.folder / "results" / run) == expected()
+    again = here("fetch", run, "--json", **path).json["data"][0]
+    assert (again["files"], again["size"], again["whole"]) == (0, 0, True)
+    assert "nothing new" in here("fetch", run, **path).out
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_all_is_the_run_folder_without_links_into_the_code(here: Here, tmp_path: Path, way: str) -> None:
+    for name in ("odd*name", "plain", "b\\s", "b\\s*"):
+        (here.folder / name).write_text("")
+    run = here.run("write.py")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    assert here("fetch", run, "--all", **path).code == 0
+    target = here.folder / "results" / f"{run}.all"
+    assert tree(target / "outputs") == expected()
+    assert set(tree(target / "work")) == {b"own.txt"}
+    assert {"run.json", "job.sh", "exit.json", "out.log", "checkpoints"} <= {each.name for each in target.iterdir()}
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_only_some(here: Here, tmp_path: Path, way: str) -> None:
+    run = here.run("write.py")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    words = ["fetch", run, "--only", "*.json", "--only", "a b/", "--to", "some", "--json"]
+    done = here(*words, **path).json["data"][0]
+    assert (done["way"], done["files"], done["whole"]) == (way, 2, False)
+    assert set(tree(here.folder / "some")) == {b"small.json", b"a b/c/it's big"}
+    none = here("fetch", run, "--only", "*.nothing", "--to", "other", **path)
+    assert none.code == 3
+    assert "'*.nothing'" in none.err
+    assert not (here.folder / "other").exists()
+
+
+def test_results_do_not_travel_back_as_code(here: Here) -> None:
+    run = here.run("write.py")
+    assert here("fetch", run).code == 0
+    planned = here("run", "--dry-run", "--json", "true").json["data"]["run"]["code"]["files"]
+    assert planned == 1
+    (here.folder / "results" / ".gitignore").write_text("mine\n")
+    assert here("fetch", run).code == 0
+    assert (here.folder / "results" / ".gitignore").read_text() == "mine\n", "the user's own is left alone"
+
+
+def test_what_cannot_be_fetched_is_said_in_one_sentence(here: Here) -> None:
+    run = here.run("write.py")
+    (here.folder / "file").touch()
+    for target in ("file", "file/below"):
+        done = here("fetch", run, "--to", target)
+        assert (done.code, "is no folder" in done.err) == (2, True)
+    assert here("fetch", run, "--to", "").code == 2
+    empty = here.run("true")
+    done = here("fetch", empty, "--json")
+    assert (done.code, done.json["data"][0]["target"], done.json["data"][0]["whole"]) == (0, "", True)
+    assert here("fetch", empty, "--only", "*").code == 3
+    shutil.rmtree(next(here.data.glob(f"projects/*/runs/{run}")))
+    purged = here("fetch", run)
+    assert (purged.code, "is gone from local" in purged.err) == (3, True)
+    several = here("fetch", run, empty, "--json")
+    assert several.code == 3
+    assert [each["id"] for each in several.json["data"]] == [empty]
+    assert "is gone from local" in several.json["warnings"][0]
+    assert not (here.folder / "results").exists()
+
+
+def test_several_runs_into_one_folder_each(here: Here) -> None:
+    runs = [here.run("sh", "-c", f"echo {number} > $YURT_OUTPUTS/number") for number in range(3)]
+    assert here("fetch", *runs, "--to", "all").code == 0
+    assert [(here.folder / "all" / run / "number").read_text() for run in runs] == ["0\n", "1\n", "2\n"]
+
+
+def test_while_it_runs_it_does_not_count_as_whole(here: Here) -> None:
+    script = (
+        "echo 1 > $YURT_OUTPUTS/a; while [ ! -e $YURT_OUTPUTS/../stop ]; do sleep 0.1; done; echo 2 > $YURT_OUTPUTS/b"
+    )
+    run = here("run", "--json", "sh", "-c", script).json["data"]["run"]["id"]
+    (folder,) = here.data.glob(f"projects/*/runs/{run}")
+    eventually((folder / "outputs" / "a").exists)
+    half = here("fetch", run, "--json").json["data"][0]
+    assert (half["files"], half["whole"]) == (1, False)
+    with Store(str(here.data / "yurt.db")) as store:
+        assert store.copies(run) == []
+    (folder / "stop").touch()
+    assert here("wait", run).code == 0
+    rest = here("fetch", run, "--json").json["data"][0]
+    assert (rest["files"], rest["whole"]) == (1, True)
+    assert here("fetch", run, "--only", "a").code == 0
+    with Store(str(here.data / "yurt.db")) as store:
+        (copy,) = store.copies(run)
+    assert copy.target == bytes(here.folder / "results" / run)
+    assert copy.outputs.startswith("2:4:"), "less of it afterwards takes nothing back"
+    assert copy.checkpoints == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_a_full_disk_here(here: Here, tmp_path: Path, way: str) -> None:
+    run = here.run("write.py")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], check=True)
+    try:
+        done = here("fetch", run, "--to", str(disk / "there"), **path)
+        assert (done.code, "disk is full here" in done.err) == (5, True), done
+        assert b"a b/c/it's big" not in tree(disk / "there")
+        subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
+        assert here("fetch", run, "--to", str(disk / "there"), **path).code == 0
+        assert tree(disk / "there") == expected()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
+    (made.project / "write.py").write_text(WRITE)
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+@pytest.fixture(scope="module")
+def runs(laptop: Laptop) -> dict[str, str]:
+    made = {name: laptop.run(name, "write.py")["run"]["id"] for name in ("alpha", "beta")}
+    assert laptop("wait", *made.values(), "--timeout", "60").code == 0
+    return made
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_from_both_sites_in_one_go(laptop: Laptop, runs: dict[str, str], way: str, tmp_path: Path) -> None:
+    environment = {**laptop.environment, "PATH": os.environ["PATH"]}
+    if way == "tar":
+        environment["PATH"] = without_rsync(tmp_path / "bin")
+    words = ["fetch", *runs.values(), "--to", str(tmp_path / "there"), "--json"]
+    for files in (12, 0):
+        done = call(*words, environment=environment).json["data"]
+        assert [(each["way"], each["files"], each["whole"]) for each in done] == [(way, files, True)] * 2
+    for run in runs.values():
+        assert tree(tmp_path / "there" / run) == expected()
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, cluster: str, tmp_path: Path) -> None:
+    host = {"alpha": "alpha", "beta": "beta:login1"}[cluster]
+    other = ["beta:login2"] if cluster == "beta" else []
+    laptop("login", "--close", cluster)
+    for each in (host, *other):
+        lab.faults.delay(each, Rules(cut_at=6_000_000, direction="down"))
+    target = tmp_path / "there"
+    try:
+        cut = laptop("fetch", runs[cluster], "--to", str(target))
+        assert cut.code == 4
+        assert cut.err.splitlines()[0].endswith("the connection was lost; what has arrived is kept")
+        assert b"a b/c/it's big" not in tree(target), "nothing half-done stands under its name"
+        kept = [each for each in target.rglob("*big*") if each.parent.name == ".yurt-partial"]
+        assert kept and kept[0].stat().st_size > 2_000_000
+    finally:
+        for each in (host, *other):
+            lab.faults.heal(each)
+    laptop("login", "--close", cluster)
+    for each in (host, *other):
+        lab.faults.delay(each, Rules(cut_at=7_000_000, direction="down"))
+    try:  # the rest is less than the whole: it would be cut again if it began anew
+        whole = laptop("fetch", runs[cluster], "--to", str(target))
+        assert whole.code == 0, whole
+    finally:
+        for each in (host, *other):
+            lab.faults.heal(each)
+    assert tree(target) == expected()
+
+
+@pytest.mark.lab
+def test_out_of_reach_and_never_gone_out(laptop: Laptop, lab: Lab, runs: dict[str, str], tmp_path: Path) -> None:
+    laptop("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        waits = laptop.run("alpha", "true")["run"]["id"]
+        inside = laptop("fetch", waits)
+        assert (inside.code, "has not gone out to alpha" in inside.err) == (3, True)
+        away = laptop("fetch", runs["alpha"], runs["beta"], "--to", str(tmp_path / "there"), "--json")
+        assert away.code == 4
+        assert [each["id"] for each in away.json["data"]] == [runs["beta"]], "one site away holds up no other"
+        assert "alpha" in away.json["warnings"][0]
+        laptop("cancel", waits)
+    finally:
+        lab.faults.heal("alpha")
+    never = laptop("fetch", waits)
+    assert (never.code, "never went out to alpha" in never.err) == (3, True)
+
+
+BRING = """\
+import sys
+from pathlib import Path
+from yurt.config import contexts
+from yurt.hosts import host_of, rsync
+source, target = sys.argv[1:]
+rsync.bring(host_of(contexts.named("alpha")), source, Path(target), rsync.Pick(), lambda *_now: None, silence=2)
+"""
+
+
+@pytest.mark.lab
+def test_a_link_that_hangs_is_given_up(laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path) -> None:
+    """ssh alone would notice after twenty seconds. Nothing of the transfer stays behind."""
+    folder = laptop("show", runs["alpha"], "--json").json["data"]["run"]["folder"] + "/outputs"
+    target = tmp_path / "there"
+    target.mkdir()
+    laptop("login", "--close", "alpha")
+    lab.faults.delay("alpha", Rules(cut_at=1_500_000, direction="down", ending="stall"))
+    try:
+        before = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", BRING, folder, str(target)],
+            env={**os.environ, **laptop.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert time.monotonic() - before < 15
+    finally:
+        lab.faults.heal("alpha")
+        laptop("login", "--close", "alpha")
+    assert "UnreachableError: alpha: the connection was lost" in done.stderr
+    left = subprocess.run(["pgrep", "-f", str(target)], capture_output=True, check=False)
+    assert left.stdout == b"", "a transfer stayed behind"
+
+
+@pytest.mark.lab
+def test_killed_at_any_moment_it_goes_on(laptop: Laptop, runs: dict[str, str], tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    environment = {**os.environ, **laptop.environment}
+    for number in range(6):
+        process = subprocess.Popen([YURT, "fetch", runs["beta"], "--to", str(target)], env=environment)
+        time.sleep(0.15 + 0.06 * number)
+        process.kill()
+        process.wait()
+        assert all(text == expected()[name] for name, text in tree(target).items() if name in expected())
+    assert laptop("fetch", runs["beta"], "--to", str(target)).code == 0
+    assert expected().items() <= tree(target).items()
+
+
+@pytest.mark.lab
+def test_a_site_without_rsync(laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path) -> None:
+    """One whose rsync does not work is the same: the other way is taken."""
+    ssh = Ssh(lab)
+    ssh("alpha", "mkdir -p ~/broken && printf '#!/bin/sh\\nexit 127\\n' > ~/broken/rsync && chmod +x ~/broken/rsync")
+    ssh("alpha", "cp ~/.bashrc ~/.bashrc.kept; sed -i '1i PATH=$HOME/broken:$PATH' ~/.bashrc")
+    try:
+        done = laptop("fetch", runs["alpha"], "--to", str(tmp_path / "there"), "--json")
+        assert (done.code, done.json["data"][0]["way"]) == (0, "tar")
+    finally:
+        ssh("alpha", "mv ~/.bashrc.kept ~/.bashrc; rm -r ~/broken")
+    assert tree(tmp_path / "there") == expected()
