@@ -7,6 +7,7 @@ nodes that lose their power and controllers that are down when they are needed.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -111,21 +112,104 @@ def check(done: list[tuple[int, int, float]], many: int, every: int = 0) -> None
     assert done[0][0] == 1 and done[-1][0] == many, done
 
 
+def whole(run: dict[str, Any], shown: dict[str, Any], done: list[tuple[int, int, float]], *, every: int = 0) -> None:
+    """It is done, over more than one start, and no step is missing or was made again without need."""
+    status = shown["status"]
+    assert status["state"] == "completed", (shown, done)
+    check(done, int(run["command"][1]), every)
+    assert status["restarts"] == done[-1][1] >= 1
+    assert 0 < status["seconds"] <= status["ended"] - status["started"]
+
+
+def preempt(ssh: Ssh, node: str) -> None:
+    ssh("alpha", f"sbatch --parsable -p main -w {node} --exclusive --mem=0 -t 1 -o /dev/null --wrap 'sleep 5'")
+
+
 def test_over_several_jobs(laptop: Laptop, ssh: Ssh) -> None:
-    """On alpha the job is requeued, on beta, which forbids that, followed by another; with and without the signal."""
+    """On alpha the job is requeued, on beta, which forbids that, followed by another; with and without the signal.
+
+    Beside them, because each takes a minute, two that are preempted: with grace one saves when it is told to.
+    """
     made = {
-        (context, every): begin(laptop, context, "count.py", "34", str(every), "no" if every else "yes")
+        (context, every): begin(laptop, context, "count.py", "24", str(every), "no" if every else "yes")
         for context in ("alpha", "beta")
         for every in (0, 4)
     }
-    for (context, every), run in made.items():
-        shown = finished(laptop, run["id"])
-        status = shown["status"]
-        assert status["state"] == "completed", (shown, laptop("logs", run["id"]).out)
-        done = steps(ssh, run)
-        check(done, 34, every)
+    for partition, every, node in (("spot", 0, "n1"), ("scavenge", 4, "n2")):
+        options = ["--requeue", "--time", "9", "-p", partition, "-w", node, "count.py", "14", str(every), "yes"]
+        made[partition, every] = laptop.run("alpha", *options)["run"]
+    for partition, every, node in (("spot", 0, "n1"), ("scavenge", 4, "n2")):
+        eventually(lambda run=made[partition, every]: len(steps(ssh, run)) >= 6, seconds=60)  # type: ignore[misc]
+        preempt(ssh, node)
+    for (place, every), run in made.items():
+        shown, done = finished(laptop, run["id"]), steps(ssh, run)
+        whole(run, shown, done, every=every)
         if not every:
-            assert [step for step, _start, _at in done] == list(range(1, 35))
-        assert status["restarts"] == done[-1][1] >= 1
-        assert 34 <= status["seconds"] <= status["ended"] - status["started"]
-        assert len(set(lines(ssh, run, "jobs"))) == (1 if context == "alpha" else status["restarts"] + 1)
+            assert len(done) == int(run["command"][1]), "no step is made twice"
+        jobs = set(lines(ssh, run, "jobs"))
+        assert len(jobs) == (shown["status"]["restarts"] + 1 if place == "beta" else 1)
+
+
+@slow
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_whole_minutes(laptop: Laptop, ssh: Ssh, context: str) -> None:
+    """150 steps of a second each, in jobs of a minute."""
+    made = [
+        begin(laptop, context, "count.py", "150", str(every), "no" if every else "yes", before="") for every in (0, 7)
+    ]
+    for every, run in zip((0, 7), made, strict=True):
+        shown, done = finished(laptop, run["id"], 900), steps(ssh, run)
+        whole(run, shown, done, every=every)
+        assert every or len(done) == 150
+        assert 3 <= shown["status"]["restarts"] <= 8
+
+
+@slow
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) -> None:
+    """Slurm requeues it where it may; elsewhere yurt submits its next start. The failed node is left alone."""
+    flags = ["--requeue", "--time", "9"] if context == "alpha" else ["--retries", "1", "--time", "9"]
+    run = laptop.run(context, *flags, "count.py", "40", "4", "yes")["run"]
+    eventually(lambda: len(steps(ssh, run)) >= 6, seconds=60)
+    node = laptop.row(run["id"])["node"]
+    lab.faults.kill_node(f"{context}:{node}")
+    try:
+        shown, done = finished(laptop, run["id"], 400), steps(ssh, run)
+    finally:
+        lab.faults.start_node(f"{context}:{node}")
+    whole(run, shown, done, every=4)
+    assert shown["status"]["node"] != node
+
+
+@slow
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, context: str, killed: bool) -> None:
+    """Nobody can be asked to start it again; and worse, job.sh is killed after what was saved is saved."""
+    run = begin(laptop, context, "count.py", "24", "0", "yes")
+    eventually(lambda: len(steps(ssh, run)) >= 4, seconds=60)
+    lab.faults.stop_ctld(context)
+    try:
+        eventually(lambda: lines(ssh, run, "end.1"), seconds=60)
+        if killed:
+            for pid in processes_of(run["id"]):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(30)
+    finally:
+        lab.faults.start_ctld(context)
+    shown, done = finished(laptop, run["id"], 400), steps(ssh, run)
+    whole(run, shown, done)
+    assert len(done) == 24, "what it saved before it ended is not made again"
+
+
+def processes_of(run: str) -> list[int]:
+    """Processes on this machine, which is every host of the lab, that have a run in their arguments."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if run.encode() in words or (b"slurm_script" in words and f"/{run}" in os.readlink(folder / "cwd")):
+            found.append(int(folder.name))
+    return found

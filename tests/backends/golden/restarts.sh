@@ -1,6 +1,6 @@
 #!/bin/sh
 # yurt run 1nfjkdg-9k3rq on big: train.py
-# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --hold --requeue job.sh NONCE
+# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --signal=B:USR1@1 --partition=main --hold --requeue job.sh NONCE
 # By hand, in this terminal, without touching the run's record: sh job.sh
 
 kind=slurm
@@ -21,7 +21,7 @@ follow= # whether its next start is another job
 lease=30 # seconds
 
 submit() { # a later start
-  sbatch --parsable --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --requeue "$@"
+  sbatch --parsable --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --signal=B:USR1@1 --partition=main --requeue "$@"
 }
 
 environment() { # as your context and your flags have it

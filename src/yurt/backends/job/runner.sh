@@ -94,6 +94,15 @@ time_left() { # seconds until the limit, as the scheduler has it, or else by the
 ring() { # ring SECONDS: have an ALRM then. If this script is gone by that time, its number may be another's
   later "$1" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
 }
+hint() { # USR1 from outside: of the limit, for which there is a clock here; of preemption, if there is a grace; or yours
+  if [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
+    case $(timeout 10 squeue -h -j "$job" -O PreemptTime:30 2> /dev/null) in
+      [0-9]*) note stopped ;;
+      *) [ -z "$limit" ] || [ "$(date +%s)" -lt $((came + limit - before - 90)) ] || return ;;
+    esac
+  fi
+  pass_on USR1
+}
 near_limit() { # your command is told to save, and killed in time for what comes after it
   [ -z "$stopped" ] || return
   remain=$(time_left)
@@ -280,7 +289,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   fi
   trap stop TERM
   trap 'pass_on INT; note stopped' INT
-  trap 'pass_on USR1' USR1
+  trap hint USR1
   trap 'pass_on USR2' USR2
   trap near_limit ALRM
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then

@@ -98,6 +98,8 @@ def arguments(plan: Plan) -> list[str]:
         "error": "err.log",
         "open-mode": "append",
     }
+    if run.again.requeues:  # also sent when it is preempted with a grace, at sites that do so
+        wanted["signal"] = "B:USR1@1"
     chosen = {
         "partition": asked.partition,
         "account": asked.account,
