@@ -23,6 +23,7 @@ from yurt.store import Entry
 from yurt.verbs import context
 from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
+from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.fetch import Fetched
 from yurt.verbs.lab import FaultSet
@@ -54,6 +55,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "contexts-imported": ("yurt context import", Merged),
     "context-added": ("yurt context add", Added),
     "facts": ("yurt context probe", Facts),
+    "cluster": ("yurt cluster", Cluster),
     "login": ("yurt login", list[LoggedIn]),
     "lab-started": ("yurt lab up", Started),
     "lab-stopped": ("yurt lab down", None),

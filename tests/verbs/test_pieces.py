@@ -25,6 +25,9 @@ pytestmark = pytest.mark.lab
 
 slow = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="takes minutes: YURT_SLOW=1")
 
+LAST = {"alpha": "n3", "beta": "n2"}
+"""A node of each cluster that others are not preempted on."""
+
 COUNT = """\
 import os, signal, sys, time
 
@@ -52,9 +55,10 @@ while step < many:
         file.write("%d %s %.3f\\n" % (step, os.environ["YURT_RESTARTS"], time.time()))
     if every and step % every == 0:
         save()
-    if asked:
+    if asked and step < many:
         save()
         sys.exit(85)
+save()  # a signal that comes while Python ends kills it, and then it is started again
 """
 """Counts, a step a second: HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL."""
 
@@ -131,7 +135,9 @@ def test_over_several_jobs(laptop: Laptop, ssh: Ssh) -> None:
     Beside them, because each takes a minute, two that are preempted: with grace one saves when it is told to.
     """
     made = {
-        (context, every): begin(laptop, context, "count.py", "24", str(every), "no" if every else "yes")
+        (context, every): begin(
+            laptop, context, "-w", LAST[context], "count.py", "24", str(every), "no" if every else "yes"
+        )
         for context in ("alpha", "beta")
         for every in (0, 4)
     }

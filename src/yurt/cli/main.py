@@ -23,6 +23,7 @@ VERBS = {
     "cancel": ("yurt.cli.cancel:cancel", "End runs."),
     "retry": ("yurt.cli.retry:retry", "Run ended runs once more."),
     "fetch": ("yurt.cli.fetch:fetch", "Bring home what runs wrote."),
+    "cluster": ("yurt.cli.cluster:cluster", "What is known of a site, and which nodes are left alone."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),

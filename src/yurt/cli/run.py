@@ -80,12 +80,12 @@ def run(**options: Any) -> int:
     context = contexts.named(contexts.current_name(now.context))
     request = _request(options)
     with watching() as watch:
-        planned = planning.plan(context, request, watch=watch)
-        if options["dry_run"]:
+        index = None if options["dry_run"] else places.store()
+        planned = planning.plan(context, request, index=index, watch=watch)
+        if index is None:
             now.warnings += planned.warnings
             _show_plan(planned, places.backend(context))
             return 0
-        index = places.store()
         entry = send(index, context, planned, watch)
     following = options["follow"] or _stays(planned)
     staying = following or options["wait"]

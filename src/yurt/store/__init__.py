@@ -1,5 +1,5 @@
 """The index of runs on this machine: what was asked for, how it stands, what still waits to go out."""
 
-from yurt.store.runs import Copy, Entry, Store
+from yurt.store.runs import BadNode, Copy, Entry, Store
 
-__all__ = ["Copy", "Entry", "Store"]
+__all__ = ["BadNode", "Copy", "Entry", "Store"]

@@ -42,6 +42,11 @@ CREATE TABLE fetched (
 ) WITHOUT ROWID;
 CREATE TABLE gone (run TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """,
+    """\
+CREATE TABLE bad_nodes (
+    context TEXT, node TEXT, at REAL NOT NULL, run TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (context, node)
+) WITHOUT ROWID;
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 
@@ -56,6 +61,15 @@ class Entry(msgspec.Struct, frozen=True):
 
     run: Run
     status: Status
+
+
+class BadNode(msgspec.Struct, frozen=True):
+    """A node that failed: when, under which run, and what its site said of it."""
+
+    node: str
+    at: float
+    run: str
+    why: str
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +286,20 @@ class Store:
         """When the folder of a run was removed from its site; None if it was not."""
         row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
         return row[0] if row else None
+
+    def note_bad_node(self, context: str, bad: BadNode) -> None:
+        row = (context, bad.node, bad.at, bad.run, bad.why)
+        self._db.execute("INSERT OR REPLACE INTO bad_nodes VALUES (?, ?, ?, ?, ?)", row)
+
+    def bad_nodes(self, context: str, since: float) -> list[BadNode]:
+        """Nodes that failed since then, the last first."""
+        query = "SELECT node, at, run, why FROM bad_nodes WHERE context = ? AND at >= ? ORDER BY at DESC"
+        return [BadNode(*row) for row in self._db.execute(query, (context, since))]
+
+    def forget_bad_node(self, context: str, node: str) -> bool:
+        """Whether it was known."""
+        done = self._db.execute("DELETE FROM bad_nodes WHERE context = ? AND node = ?", (context, node))
+        return done.rowcount > 0
 
     def looked_at(self, context: str) -> float | None:
         row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()

@@ -22,6 +22,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
+from yurt.verbs import bad_nodes
 
 NO_CONNECTION = (
     "ssh-login-needed",
@@ -142,6 +143,8 @@ def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
         return  # cancelled meanwhile
     entry = store.get(run)
     start = entry.status.start if entry is not None else 1
+    if entry is not None and (start > 1 or entry.status.retries):
+        plan = _elsewhere(store, plan)
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
     try:
@@ -155,6 +158,15 @@ def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
     store.change([run], lambda _run, status: _placed(status, placed))
+
+
+def _elsewhere(store: Store, plan: Plan) -> Plan:
+    """For another start: without the nodes that failed."""
+    from yurt.config import contexts
+
+    context = contexts.named(plan.run.context)
+    asked, _nodes = bad_nodes.avoiding(store, context.name, plan.run.asked, facts.load(context))
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, asked=asked))
 
 
 def _not_out(status: Status, why: str, *, never: bool) -> Status:

@@ -13,7 +13,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
-from yurt.verbs import places
+from yurt.verbs import bad_nodes, places
 from yurt.verbs.advance import Advanced, advance
 
 
@@ -80,6 +80,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     changed = (
         {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
     )
+    bad_nodes.note(store, context, seen, changed)
     store.note_look(context, now, backend.answered)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()

@@ -23,7 +23,8 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
 from yurt.model.run import LEASE, Again, Asked, Chosen, Code, Plan, Run, Setup
-from yurt.verbs import command, site, values, wishes
+from yurt.store import Store
+from yurt.verbs import bad_nodes, command, site, values, wishes
 from yurt.verbs.code import snapshot_of
 from yurt.verbs.places import Project, expand, project_folder
 
@@ -59,8 +60,11 @@ class Planned(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Planned:
-    """Plan a run. UserError and RefusedError say what cannot work, with the nearest that can."""
+def plan(context: Context, request: Request, *, index: Store | None = None, watch: Watch = unwatched) -> Planned:
+    """Plan a run. UserError and RefusedError say what cannot work, with the nearest that can.
+
+    With an `index`, what happened to earlier runs counts.
+    """
     created = time.time()
     warnings: list[str] = []
     project = Project()
@@ -78,6 +82,9 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         warnings += command.left_aside(what.sbatch)
     wishes.check_options(more)
     facts = wishes.check(wanted, asked, facts, label=project.label, watch=watch)
+    failed: list[str] = []
+    if index is not None:
+        asked, failed = bad_nodes.avoiding(index, wanted.name, asked, facts)
     run_id = ids.make(created, int.from_bytes(os.urandom(4)))
     folder = project_folder(wanted, facts, project.label)
     extra = params.words(values.named(request.params))
@@ -112,7 +119,7 @@ def plan(context: Context, request: Request, *, watch: Watch = unwatched) -> Pla
         asked=asked,
         code=code,
         again=_again(request.again, minutes),
-        settings=_chosen(settings),
+        settings=[*_chosen(settings), *(Chosen("exclude_nodes", node, "runs failed there lately") for node in failed)],
         who=wanted.user_id or person(),
         host=os.uname().nodename,
         yurt=__version__,

@@ -18,7 +18,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Again, Chosen, Plan
 from yurt.store import Entry, Store
-from yurt.verbs import site, wishes
+from yurt.verbs import bad_nodes, site, wishes
 from yurt.verbs.command import RIVALS
 from yurt.verbs.look import look
 from yurt.verbs.plan import Planned, person
@@ -79,6 +79,7 @@ def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) ->
     facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
     made = _changed(old, anew)
     wishes.check(context, made.run.asked, facts, label=run.project, watch=watch)
+    asked, _nodes = bad_nodes.avoiding(store, context.name, made.run.asked, facts)
     created = time.time()
     run_id = ids.make(created, int.from_bytes(os.urandom(4)))
     fresh = msgspec.structs.replace(
@@ -87,6 +88,7 @@ def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) ->
         folder=layout.run(old.project_folder, run_id),
         created=created,
         retry_of=run.id,
+        asked=asked,
         who=context.user_id or person(),
         host=os.uname().nodename,
         yurt=__version__,

@@ -115,7 +115,7 @@ def arguments(plan: Plan) -> list[str]:
     wanted |= {name: value for name, value in chosen.items() if value is not None}
     wanted |= {long_name(name): value for name, value in plan.options.items()}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
-    return [*made, "--requeue" if run.again and not plan.follow else "--no-requeue"]
+    return [*made, "--requeue" if run.again.requeues and not plan.follow else "--no-requeue"]
 
 
 def faults(more: Mapping[str, str | None]) -> list[str]:
