@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yurt.cli import frame, render
-from yurt.cli.frame import verb
+from yurt.cli.frame import run_names, verb
 from yurt.cli.progress import watching
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
-    from yurt.model.run import Again
+    from yurt.model.run import After, Again
+    from yurt.store import Store
     from yurt.verbs.plan import Planned, Request
 
 EXAMPLES = [
@@ -57,6 +58,8 @@ EXAMPLES = [
 @click.option("--no-snapshot", is_flag=True, help="Take no code along; on this machine, run in the folder itself.")
 @click.option("--copy", is_flag=True, help="Give the run a copy of the code instead of links to it.")
 @click.option("--hold", is_flag=True, help="Queue it and let it wait for: scontrol release.")
+@click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has completed.")
+@click.option("--after-any", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has ended.")
 @click.option("--requeue", is_flag=True, help="Start it again after its time limit, and when its node is taken away.")
 @click.option("--max-requeues", metavar="N", type=click.IntRange(1), help="So often at most after its limit (10).")
 @click.option("--signal-before", metavar="TIME", help="When it is told to save, before its limit: 90s, 5m.")
@@ -71,6 +74,8 @@ def run(**options: Any) -> int:
     Options of yurt's stand before the script; what follows it belongs to it. A .py file is started with
     python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
     """
+    import msgspec
+
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
     from yurt.verbs import places
@@ -79,10 +84,13 @@ def run(**options: Any) -> int:
     now = frame.current()
     context = contexts.named(contexts.current_name(now.context))
     request = _request(options)
+    follows = options["after"] or options["after_any"]
     with watching() as watch:
-        index = None if options["dry_run"] else places.store()
+        index = None if options["dry_run"] and not follows else places.store()
+        if index is not None and follows:
+            request = msgspec.structs.replace(request, after=_after(index, context.name, options))
         planned = planning.plan(context, request, index=index, watch=watch)
-        if index is None:
+        if index is None or options["dry_run"]:
             now.warnings += planned.warnings
             _show_plan(planned, places.backend(context))
             return 0
@@ -141,6 +149,16 @@ def _request(options: dict[str, Any]) -> Request:
         hold=options["hold"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
+    from yurt.verbs.turn import following
+    from yurt.verbs.which import which
+
+    return [
+        *following(which(index, options["after"]), context, ended=False),
+        *following(which(index, options["after_any"]), context, ended=True),
+    ]
 
 
 def _again(options: dict[str, Any]) -> Again:

@@ -85,6 +85,16 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.requeues or self.retries)
 
 
+class After(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that another one follows."""
+
+    run: str
+    folder: str = ""
+    """Where the follower's own site has it; empty if it is on another one."""
+    ended: bool = False
+    """Whether it is enough that it has ended, however."""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for; the content of run.json."""
 
@@ -109,6 +119,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked = Asked()
     code: Code = Code()
     again: Again = Again()
+    after: list[After] = []
+    """Runs that come before it."""
     retry_of: str = ""
     """The run whose plan it has, if it was made by `retry`."""
     settings: list[Chosen] = []

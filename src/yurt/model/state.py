@@ -200,6 +200,7 @@ def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: flo
 _STOPPED = {
     "timeout": "it reached its time limit",
     "cancelled": "cancelled",
+    "after": "a run that it follows did not complete",
     "stopped": "its site told it to stop: preempted, or cancelled there by hand",
 }
 

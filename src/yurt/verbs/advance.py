@@ -22,7 +22,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
-from yurt.verbs import bad_nodes
+from yurt.verbs import bad_nodes, turn
 
 NO_CONNECTION = (
     "ssh-login-needed",
@@ -61,7 +61,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     tell_cancel(store, run, backend)
             for run in store.outbox(context):
                 plan = store.plan(run)
-                if plan is None:
+                if plan is None or (plan := _in_turn(store, plan)) is None:
                     continue
                 watch(Event(f"submitting {run} to {context}"))
                 try:
@@ -81,6 +81,18 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
         except UnreachableError as error:
             return Advanced(submitted, refused, error)
     return Advanced(submitted, refused)
+
+
+def _in_turn(store: Store, plan: Plan) -> Plan | None:
+    """The plan of a run that may go out now; None if it has to wait for others, or never will."""
+    found = turn.turn(store, plan.run)
+    if found.never:
+        _set(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
+    elif found.later:
+        _set(store, plan.run.id, state="waiting", reason=found.later, attempts=0)
+    else:
+        return turn.behind(plan, found.jobs)
+    return None
 
 
 def _tried_before(store: Store, run: str) -> bool:

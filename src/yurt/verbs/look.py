@@ -84,7 +84,8 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     store.note_look(context, now, backend.answered)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()
-    if any(status.state == "waiting" for status in changed.values()):  # forgotten by the site: once more
+    # Those the site forgot go out once more, and those that followed one which has ended.
+    if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
         again = advance(store, context, backend, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
     return moved

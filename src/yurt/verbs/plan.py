@@ -22,7 +22,7 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
-from yurt.model.run import LEASE, Again, Asked, Chosen, Code, Plan, Run, Setup
+from yurt.model.run import LEASE, After, Again, Asked, Chosen, Code, Plan, Run, Setup
 from yurt.store import Store
 from yurt.verbs import bad_nodes, command, site, values, wishes
 from yurt.verbs.code import snapshot_of
@@ -48,6 +48,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: bool = True
     copy: bool = False
     again: Again = Again()
+    after: Sequence[After] = ()
     hold: bool = False
     largest_file: int | None = None
     lease: int = LEASE
@@ -119,6 +120,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         asked=asked,
         code=code,
         again=_again(request.again, minutes),
+        after=list(request.after),
         settings=[*_chosen(settings), *(Chosen("exclude_nodes", node, "runs failed there lately") for node in failed)],
         who=wanted.user_id or person(),
         host=os.uname().nodename,

@@ -11,6 +11,7 @@ from yurt.store import Entry, Store
 from yurt.verbs import places
 from yurt.verbs.advance import advance
 from yurt.verbs.plan import Planned
+from yurt.verbs.turn import turn
 
 
 def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwatched) -> tuple[Entry, list[str]]:
@@ -20,6 +21,8 @@ def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwa
     site will not have it, and nothing is kept of it.
     """
     plan = planned.plan
+    if never := turn(store, plan.run).never:
+        raise RefusedError(never, code="impossible", hint="yurt retry RUN, or --after-any RUN")
     backend = places.backend(context)
     ahead.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
@@ -30,7 +33,9 @@ def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwa
     entry = store.get(plan.run.id)
     assert entry is not None
     warnings = [*planned.warnings]
-    if entry.status.state == "waiting":
+    if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
+        warnings.append(f"{follows}; run {plan.run.id} waits, and goes out with the next yurt command after that")
+    elif entry.status.state == "waiting":
         why = moved.stopped.message if moved.stopped is not None else "other runs are before it"
         when = "when there is room" if isinstance(moved.stopped, RefusedError) else "once that can be reached"
         warnings.append(f"{why}; run {plan.run.id} waits, and goes out with the next yurt command {when}")

@@ -251,6 +251,17 @@ next_job() ( # next_job K: submits a job for start K, with the environment this 
   submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
 )
 
+completed() { # completed FOLDER...: whether runs completed, as far as they are still there to be seen
+  for each in "$@"; do
+    for _try in 1 2 3 4 5 6; do # what was written on another node may take its time to be seen here
+      [ -d "$each" ] || continue 2
+      case $(cd "$each" && stands exit.json) in '{"code":0,'*) continue 2 ;; ?*) return 1 ;; esac
+      sleep 2
+    done
+    return 1
+  done
+}
+
 outside() { # outside NONCE [K]: the gate, then your command, then how it ended. With a K it may be start K only
   mask=$(umask)
   umask 077
@@ -301,6 +312,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
     note stopped
     finish 143 "$stopped"
   fi
+  if [ "$k" -eq 1 ] && type in_turn > /dev/null 2>&1 && ! in_turn; then finish 1 after; fi # a run that follows others
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))

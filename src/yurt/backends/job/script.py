@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.model.run import Plan, Setup
+from yurt.model.run import Plan, Run, Setup
 
 SHELLS_OWN = frozenset(
     (
@@ -81,6 +81,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         f"lease={plan.lease} # seconds",
         "",
         *(["submit() { # a later start", f'  {again} "$@"', "}", ""] if again and run.again else []),
+        *_predecessors(run),
         "environment() { # as your context and your flags have it",
         *(f"  {line}" for line in _environment(setup)),
         "}",
@@ -88,6 +89,13 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         "# From here on every run's script is the same.",
     ]
     return "\n".join(head) + "\n" + gate() + runner()
+
+
+def _predecessors(run: Run) -> list[str]:
+    folders = " ".join(quote(each.folder) for each in run.after if each.folder and not each.ended)
+    if not folders:
+        return []
+    return ["in_turn() { # whether the runs that come before it completed", f"  completed {folders}", "}", ""]
 
 
 def _environment(setup: Setup) -> list[str]:

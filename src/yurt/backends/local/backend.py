@@ -21,6 +21,8 @@ from yurt.model.state import Ending, Sighting
 
 WAITER = Path(waiter.__file__)
 
+BUSY = "other runs on this machine have the slots it needs"
+
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
@@ -35,8 +37,8 @@ class LocalBackend(Backend):
         return _text("launch.sh")
 
     def options(self, plan: Plan) -> list[str]:
-        asked = plan.run.asked
-        return [sys.executable, str(WAITER), str(self.slots), str(asked.cpus or 1), str(asked.gpus or 0)]
+        asked, before = plan.run.asked, [each.folder for each in plan.run.after if each.folder]
+        return [sys.executable, str(WAITER), str(self.slots), str(asked.cpus or 1), str(asked.gpus or 0), *before]
 
     def as_typed(self, _plan: Plan) -> str:
         return "sh job.sh NONCE"
@@ -68,10 +70,11 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
         generation += 1
     if ticket is not None and ending is None:
         waits = not ticket["running"]
+        why = "it follows a run that has not ended" if ticket["follows"] else BUSY
         return Sighting(
             live="queued" if waits else "running",
             native="waits for a slot" if waits else "running",
-            reason="other runs on this machine have the slots it needs" if waits else "",
+            reason=why if waits else "",
             job=str(ticket["pid"]),
             node=os.uname().nodename,
             winner=winner,

@@ -104,7 +104,7 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
         there = tickets(folder)
         cores, devices = machine()
         running = [each for each in there.values() if each["running"]]
-        ahead = [other for other, each in there.items() if not each["running"] and other < name]
+        ahead = [other for other, each in there.items() if not each["running"] and not each["follows"] and other < name]
         if ahead:
             return len(ahead)
         free = cores - sum(each["cpus"] for each in running)
@@ -119,8 +119,26 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
         return 0
 
 
-def main(folder: str, cpus: int, gpus: int, run: str, nonce: str, *, start: str) -> int:
-    """Detach, take a ticket, tell the caller, wait, become job.sh."""
+def over(slots: str, folder: str) -> bool:
+    """Whether the run in a folder has ended, or nobody is at it any more."""
+    if any(os.path.exists(os.path.join(folder, name)) for name in ("exit.json", "exit.json.d")):
+        return True
+    return os.path.basename(folder) not in {ticket["run"] for ticket in tickets(slots).values()}
+
+
+def follow(slots: str, name: str, ticket: Ticket, before: list[str]) -> int:
+    """0 when the runs before it are over: until then it is in nobody's way."""
+    if not ticket["follows"]:
+        return 0
+    if not all(over(slots, each) for each in before):
+        return 5
+    ticket["follows"] = False
+    write(slots, name, ticket)
+    return 0
+
+
+def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
+    """Detach, take a ticket, tell the caller, wait for the runs before it and for slots, become job.sh."""
     mask = os.umask(0o077)
     reader, writer = os.pipe()
     if os.fork():
@@ -134,7 +152,7 @@ def main(folder: str, cpus: int, gpus: int, run: str, nonce: str, *, start: str)
     name = f"{time.time():017.6f}-{run}.{nonce}"
     own = os.getpid()
     ticket: Ticket = {"run": run, "pid": own, "born": born(own), "boot": boot(), "cpus": cpus, "gpus": gpus}
-    ticket |= {"devices": [], "running": False}
+    ticket |= {"devices": [], "running": False, "follows": bool(before)}
     write(folder, name, ticket)
     out = os.open("out.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     err = os.open("err.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -142,7 +160,7 @@ def main(folder: str, cpus: int, gpus: int, run: str, nonce: str, *, start: str)
     os.dup2(err, 2)
     os.write(writer, str(os.getpid()).encode())
     os.close(writer)
-    while ahead := claim(folder, name, ticket):
+    while ahead := follow(folder, name, ticket, before) or claim(folder, name, ticket):
         time.sleep(min(0.2 * ahead, 3))
         if any(map(os.path.exists, ["cancel"] if start else ["winner", "winner.d"])):
             os.unlink(os.path.join(folder, name))  # cancelled while it waited
@@ -154,5 +172,5 @@ def main(folder: str, cpus: int, gpus: int, run: str, nonce: str, *, start: str)
 
 
 if __name__ == "__main__":
-    slots, wanted_cpus, wanted_gpus, run_id, once, start_number = sys.argv[1:]
-    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), run_id, once, start=start_number))
+    slots, wanted_cpus, wanted_gpus, *earlier, run_id, once, start_number = sys.argv[1:]
+    sys.exit(main(slots, int(wanted_cpus), int(wanted_gpus), earlier, run=run_id, nonce=once, start=start_number))
