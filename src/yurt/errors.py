@@ -30,6 +30,7 @@ CODES: dict[str, str] = {
     "index-unusable": "The index of runs on this machine cannot be opened.",
     "impossible": "The context cannot give what the run asks for, by what is known of it.",
     "run-ended": "The run has ended already.",
+    "run-not-running": "The run is not running now.",
     "run-unfinished": "The run has not ended yet.",
     "code-missing": "The code of a run is neither on its site any more nor on this machine.",
     "site-busy": "The site gave no node in the time that was waited.",

@@ -52,7 +52,9 @@ class Laptop:
         return {**envelope["data"], "warnings": envelope["warnings"]}
 
     def row(self, run: str) -> dict[str, Any]:
-        rows = [row for row in self("ps", "--json").json["data"] if row["id"] == run]
+        done = self("ps", "--json")
+        assert done.out, done
+        rows = [row for row in done.json["data"] if row["id"] == run]
         found: dict[str, Any] = rows[0]
         return found
 

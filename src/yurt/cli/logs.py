@@ -50,10 +50,9 @@ def follow_all(
     if len(runs) == 1:
         _follow(index, runs[0], wanted, lines, False)
         return
-    from concurrent.futures import ThreadPoolExecutor
+    from yurt.verbs.threads import side_by_side
 
-    with ThreadPoolExecutor(len(runs)) as pool:
-        list(pool.map(lambda run: _follow(index.twin(), run, wanted, lines, True), runs))
+    side_by_side(lambda run: _follow(index.twin(), run, wanted, lines, True), runs, most=len(runs))
 
 
 def _follow(index: Any, run: Run, wanted: Collection[str], lines: int | None, several: bool) -> None:

@@ -21,6 +21,7 @@ VERBS = {
     "logs": ("yurt.cli.logs:logs", "What runs wrote."),
     "wait": ("yurt.cli.wait:wait", "Wait until runs have ended."),
     "cancel": ("yurt.cli.cancel:cancel", "End runs."),
+    "shell": ("yurt.cli.shell:shell", "A terminal inside a running run."),
     "retry": ("yurt.cli.retry:retry", "Run ended runs once more."),
     "fetch": ("yurt.cli.fetch:fetch", "Bring home what runs wrote."),
     "cluster": ("yurt.cli.cluster:cluster", "What is known of a site, and which nodes are left alone."),

@@ -65,6 +65,8 @@ EXAMPLES = [
 @click.option("--signal-before", metavar="TIME", help="When it is told to save, before its limit: 90s, 5m.")
 @click.option("--retries", metavar="N", type=click.IntRange(0), default=0, help="Again after a failure of the site's.")
 @click.option("--retry-errors", is_flag=True, help="With --retries: also after an error of its own.")
+@click.option("--notify", is_flag=True, help="Tell you on the desktop when it has ended.")
+@click.option("--notify-with", metavar="COMMAND", help="Run this here when it has ended; $YURT_RUN_ID, $YURT_STATE.")
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what it writes, until it has ended.")
 @click.option("--wait", is_flag=True, help="Stay until it has ended.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and the script, and send nothing.")
@@ -94,6 +96,8 @@ def run(**options: Any) -> int:
             now.warnings += planned.warnings
             _show_plan(planned, places.backend(context))
             return 0
+        if options["notify"] or options["notify_with"]:
+            index.note_notice(planned.plan.run.id, options["notify_with"] or "desktop")
         entry = send(index, context, planned, watch)
     following = options["follow"] or _stays(planned)
     staying = following or options["wait"]

@@ -129,6 +129,10 @@ class Host(ABC):
     def argv(self, command: str) -> list[str]:
         """The command line that hands `command` to a shell on the host."""
 
+    def terminal(self, command: str) -> list[str]:
+        """The command line that runs `command` there in the terminal of whoever calls yurt."""
+        return self.argv(command)
+
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         """Whatever must be there while one command runs, such as a connection. May raise."""

@@ -40,6 +40,9 @@ class SshHost(Host):
         only = ["-o", "ControlMaster=no", "-o", no_other, "-S", self.master.control_path]
         return [*self.master.program, *only, *batch, *self.master.options, self.destination, command]
 
+    def terminal(self, command: str) -> list[str]:
+        return ["-t" if word == "-T" else word for word in self.argv(command)]
+
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._doubted else self.master.seems_alive()):

@@ -47,6 +47,9 @@ CREATE TABLE bad_nodes (
     context TEXT, node TEXT, at REAL NOT NULL, run TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (context, node)
 ) WITHOUT ROWID;
 """,
+    """\
+CREATE TABLE notices (run TEXT PRIMARY KEY, how TEXT NOT NULL) WITHOUT ROWID;
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 
@@ -153,7 +156,7 @@ class Store:
         with self._transaction():
             for table in ("runs", "records", "plans"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-            for table in ("retries", "fetched", "gone"):
+            for table in ("retries", "fetched", "gone", "notices"):
                 self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
@@ -300,6 +303,19 @@ class Store:
         """Whether it was known."""
         done = self._db.execute("DELETE FROM bad_nodes WHERE context = ? AND node = ?", (context, node))
         return done.rowcount > 0
+
+    def note_notice(self, run: str, how: str) -> None:
+        """Somebody wants to know when a run has ended; `how` they are told."""
+        self._db.execute("INSERT OR REPLACE INTO notices VALUES (?, ?)", (run, how))
+
+    def take_notices(self) -> list[tuple[str, str]]:
+        """Runs that have ended and how somebody is to be told of it: each is handed out to one caller only."""
+        query = "SELECT run, how FROM notices JOIN runs ON runs.id = run WHERE final"
+        found = self._db.execute(query).fetchall()
+        if not found:
+            return []
+        with self._transaction():
+            return [row for row in found if self._db.execute("DELETE FROM notices WHERE run = ?", row[:1]).rowcount > 0]
 
     def looked_at(self, context: str) -> float | None:
         row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()

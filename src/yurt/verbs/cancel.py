@@ -10,7 +10,7 @@ import msgspec
 from yurt.errors import YurtError
 from yurt.model.run import Status
 from yurt.store import Entry, Store
-from yurt.verbs import places
+from yurt.verbs import notify, places
 from yurt.verbs.advance import tell_cancel
 
 
@@ -46,6 +46,7 @@ def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], Yur
         after = store.get(run.id)
         state = after.status.state if after is not None else "unknown"
         done.append(Cancelled(run.id, run.context, state, told, note or (after.status.reason if after else "")))
+    notify.fire(store)
     return done, unreachable
 
 

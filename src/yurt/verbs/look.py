@@ -13,7 +13,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
-from yurt.verbs import bad_nodes, places
+from yurt.verbs import bad_nodes, notify, places
 from yurt.verbs.advance import Advanced, advance
 
 
@@ -57,10 +57,10 @@ def look(
     if len(names) == 1:
         one(store, names[0])
     elif names:
-        from concurrent.futures import ThreadPoolExecutor
+        from yurt.verbs.threads import side_by_side
 
-        with ThreadPoolExecutor(min(len(names), 8)) as pool:
-            list(pool.map(in_a_thread, names))
+        side_by_side(in_a_thread, names)
+    notify.fire(store)
     return Looked(failed, advanced)
 
 

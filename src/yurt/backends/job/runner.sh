@@ -47,14 +47,29 @@ make_work() { # the working folder: links into the code, which is read-only and 
 inside() { # your command, in the environment you asked for
   make_work
   mkdir -p "$run/outputs" "$run/checkpoints"
+  [ -z "${YURT_INSTEAD-}" ] || launcher=
   # Once your variables are set none of this script's is used or changed: they may have the same names.
   set -- "${place:-$run/work${subfolder:+/$subfolder}}" $launcher
   if [ -n "$container" ]; then
     set -- "$@" sh -c "$engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"} --pwd "$1" "$container"
   fi
+  YURT_KEEP=$#
   . "$run/data" # sets your variables, and adds your command to "$@"
   environment
   cd "$1" || fail "there is no folder $1"
+  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: another command in the place of yours
+    set -- $(($# - YURT_KEEP)) "$@"
+    while [ "$YURT_KEEP" -gt 0 ]; do
+      set -- "$@" "$2"
+      YURT_KEEP=$((YURT_KEEP - 1)) yurt_first=$1
+      shift 2
+      set -- "$yurt_first" "$@"
+    done
+    shift $(($1 + 1))
+    set -- "$@" sh -c "$YURT_INSTEAD"
+    unset YURT_INSTEAD
+  fi
+  unset YURT_KEEP
   shift
   command -v python > /dev/null 2>&1 || case $1,${2-} in
     python,*) shift && set -- python3 "$@" ;;

@@ -1,0 +1,69 @@
+"""Inside a running run: its node, its folder, its variables; as a terminal and as a command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.conftest import YURT
+from tests.hosts.conftest import end_masters
+from tests.verbs.test_outbox import Laptop
+from yurt.lab import Lab
+
+pytestmark = pytest.mark.lab
+
+ODD = 'it\'s "$HOME"\n* two  lines'
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+@pytest.fixture(scope="module", params=["local", "alpha", "beta"])
+def run(laptop: Laptop, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    made: dict[str, str] = laptop.run(request.param, "--var", f"ODD={ODD}", "sleep", "120")["run"]
+    laptop.starts(made["id"])
+    yield made
+    laptop("cancel", made["id"])
+
+
+def test_a_command(laptop: Laptop, run: dict[str, str]) -> None:
+    node = laptop.row(run["id"])["node"]
+    done = laptop("shell", run["id"], "sh", "-c", 'printf "%s|" "$ODD" "$1" "$(pwd)" "$(uname -n)"; exit 7', "sh", ODD)
+    assert done.code == 7
+    assert done.out == f"{ODD}|{ODD}|{run['folder']}/work|{node}|"
+
+
+def test_a_terminal(laptop: Laptop, run: dict[str, str]) -> None:
+    spawned = pexpect.spawn(
+        YURT,
+        ["shell", run["id"]],
+        cwd=str(laptop.project),
+        env={**os.environ, **laptop.environment},
+        encoding="utf-8",
+        timeout=30,
+        dimensions=(24, 200),
+    )
+    spawned.sendline("stty size; echo run=$YURT_RUN_ID; exit 5")
+    spawned.expect("24 200")
+    spawned.expect(f"run={run['id']}")
+    spawned.expect(pexpect.EOF)
+    spawned.close()
+    assert spawned.exitstatus == 5
+
+
+def test_where_there_is_nothing_to_enter(laptop: Laptop) -> None:
+    ended = laptop.run("local", "true")["run"]["id"]
+    assert laptop.ended(ended)["state"] == "completed"
+    done = laptop("shell", ended, "true")
+    assert (done.code, f"run {ended} is not running: it is completed" in done.err) == (5, True)
+    done = laptop("shell", ended)
+    assert (done.code, "this is no terminal" in done.err) == (2, True)
