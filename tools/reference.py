@@ -29,6 +29,8 @@ from yurt.verbs.fetch import Fetched
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
+from yurt.verbs.prune import Pruned
+from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import Row
 from yurt.verbs.show import PlanView, Shown
 
@@ -44,6 +46,8 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
     "runs-retried": ("yurt retry", list[Entry]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
+    "runs-pruned": ("yurt prune", Pruned),
+    "context-cleared": ("yurt prune --all", Cleared),
     "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),

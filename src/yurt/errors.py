@@ -33,6 +33,8 @@ CODES: dict[str, str] = {
     "run-not-running": "The run is not running now.",
     "run-unfinished": "The run has not ended yet.",
     "code-missing": "The code of a run is neither on its site any more nor on this machine.",
+    "run-not-ended": "The run has not ended yet.",
+    "only-copy": "It would be the only copy of a run's results that is removed.",
     "site-busy": "The site gave no node in the time that was waited.",
     "git-failed": "git failed, with the words it gave.",
     "snapshot-too-large": "A file, or all files together, are too large to travel as code.",

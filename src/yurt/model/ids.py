@@ -21,6 +21,14 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def made_at(run: str) -> float:
+    """When a run of that id was made (seconds since 1970)."""
+    seconds = 0
+    for letter in run[:TIME_LETTERS]:
+        seconds = seconds * 32 + ALPHABET.index(letter)
+    return float(seconds)
+
+
 def short(number: int, letters: int) -> str:
     """A short word that stands for a large number, such as a hash."""
     return _letters(number, letters)

@@ -280,13 +280,28 @@ class Store:
             for target, at, outputs, checkpoints in self._db.execute(query, (run,))
         ]
 
+    def note_going(self, runs: Iterable[str], at: float) -> None:
+        """Remember that folders of runs are about to be removed from their sites."""
+        with self._transaction(durable=True):
+            self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, -at) for run in runs))
+
     def note_gone(self, runs: Iterable[str], at: float) -> None:
-        """Remember that the folders of runs were removed from their sites, and when."""
+        """Remember that folders of runs were removed from their sites, and when."""
+        query = "INSERT INTO gone VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE at < 0"
         with self._transaction():
-            self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, at) for run in runs))
+            self._db.executemany(query, ((run, at) for run in runs))
 
     def gone_at(self, run: str) -> float | None:
-        """When the folder of a run was removed from its site; None if it was not."""
+        """When the folder of a run was removed from its site; None if it was not, or nobody saw the end of it."""
+        at = self._gone(run)
+        return at if at is not None and at > 0 else None
+
+    def going_since(self, run: str) -> float | None:
+        """When a removal was begun of which nobody saw the end."""
+        at = self._gone(run)
+        return -at if at is not None and at < 0 else None
+
+    def _gone(self, run: str) -> float | None:
         row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
         return row[0] if row else None
 

@@ -146,7 +146,7 @@ def _inside(entry: Entry) -> bool:
 def _gone(store: Store, entry: Entry) -> YurtError:
     """Why there is no folder to fetch from."""
     run, status = entry.run, entry.status
-    at = store.gone_at(run.id)
+    at = store.gone_at(run.id) or store.going_since(run.id)
     copies = [copy for copy in store.copies(run.id) if Path(os.fsdecode(copy.target)).is_dir()]
     if at is not None:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -22,6 +22,8 @@ class Looked(msgspec.Struct, frozen=True):
 
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
+    seen: dict[str, Sighting] = {}
+    """What there was to see, of runs of which something may be new."""
 
     @property
     def warnings(self) -> list[str]:
@@ -43,10 +45,11 @@ def look(
     names = list(contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
+    sights: dict[str, Sighting] = {}
 
     def one(index: Store, name: str) -> None:
         try:
-            advanced[name] = _look_at(index, name, also, watch)
+            advanced[name] = _look_at(index, name, also, sights, watch)
         except YurtError as error:
             failed[name] = error
 
@@ -61,10 +64,10 @@ def look(
 
         side_by_side(in_a_thread, names)
     notify.fire(store)
-    return Looked(failed, advanced)
+    return Looked(failed, advanced, sights)
 
 
-def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> Advanced:
+def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, Sighting], watch: Watch) -> Advanced:
     backend = places.named_backend(context)
     moved = advance(store, context, backend, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
@@ -77,6 +80,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], watch: Watch) -> A
     now = time.time()
     backend.answered = store.answer(context)
     seen = backend.look(spots)
+    sights.update(seen)
     changed = (
         {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
     )

@@ -55,14 +55,17 @@ def _top(here: Path) -> Path:
     return here
 
 
+def base_folder(context: Context, facts: Facts | None) -> str:
+    """The folder of all that yurt keeps on a context."""
+    if context.type == "local":
+        return f"{expand_here(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
+    assert facts is not None
+    return layout.base(site.storage_folder(context, facts))
+
+
 def project_folder(context: Context, facts: Facts | None, label: str) -> str:
     """The folder of a project on a context."""
-    if context.type == "local":
-        base = f"{expand_here(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
-    else:
-        assert facts is not None
-        base = layout.base(site.storage_folder(context, facts))
-    folder = layout.project(base, label)
+    folder = layout.project(base_folder(context, facts), label)
     if not folder.isprintable():
         raise UserError(f"the folder for runs on '{context.name}' may not hold such a letter: {folder!r}", code="usage")
     return folder

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import msgspec
 
 from yurt.backends.base import Backend
@@ -29,6 +32,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """When its site was last looked at."""
     retried_as: list[str]
     """Runs that were made of it by `retry`."""
+    removed_at: float | None = None
+    """When `prune` removed its folder from its site."""
+    copies: list[str] = []
+    """Folders of this machine's that have its results."""
 
 
 def show(store: Store, entry: Entry) -> Shown:
@@ -37,7 +44,13 @@ def show(store: Store, entry: Entry) -> Shown:
         status=entry.status,
         looked_at=store.looked_at(entry.run.context),
         retried_as=store.retries(entry.run.id),
+        removed_at=store.gone_at(entry.run.id),
+        copies=[_path(copy.target) for copy in store.copies(entry.run.id) if Path(os.fsdecode(copy.target)).is_dir()],
     )
+
+
+def _path(path: bytes) -> str:
+    return path.decode(errors="backslashreplace")
 
 
 def plan_view(plan: Plan, backend: Backend) -> PlanView:

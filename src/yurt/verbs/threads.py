@@ -21,8 +21,9 @@ Item = TypeVar("Item")
 def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: int = 8) -> None:
     """Do the same to each item, several at a time; the first error is raised when all are done."""
     # msgspec works a type out when it first reads one, and crashes where two threads are at that at once.
-    with contextlib.suppress(YurtError):
-        contexts.named(LOCAL.name)
+    for _try in ("writes what it makes of the file", "reads that"):
+        with contextlib.suppress(YurtError):
+            contexts.named(LOCAL.name)
     for kind in (facts.Kept, Run, Status, Plan, Ending):
         msgspec.json.Decoder(kind)
     with ThreadPoolExecutor(min(len(items), most)) as pool:

@@ -1,0 +1,267 @@
+"""prune: run folders are removed from their sites. What was known of the runs stays on this machine.
+
+Nothing goes that has not ended as its site says now, nor the only copy of results, unless that is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from yurt.backends.job import script
+from yurt.config import contexts
+from yurt.errors import UnreachableError, YurtError
+from yurt.hosts import Host, host_of
+from yurt.hosts.base import Answer, refusal
+from yurt.model import ids
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import Run, Status
+from yurt.model.state import Sighting
+from yurt.snapshot import send
+from yurt.store import Entry, Store
+from yurt.verbs.fetch import NOTHING, measure
+from yurt.verbs.look import look
+
+LONG = 3600.0
+"""Seconds that a removal may take; cut off, it goes on there."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a site has of a run: there, gone, going (half removed), foreign (not one of yurt's)."""
+
+    what: str
+    size: int = 0
+    outputs: str = NOTHING
+    checkpoints: str = NOTHING
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose folder may go."""
+
+    id: str
+    context: str
+    project: str
+    state: str
+    ended: float | None
+    created: float
+    size: int
+    """Bytes on the site."""
+    files: int
+    """Files among its outputs and checkpoints."""
+    fetched: bool
+    """Whether all of them have a copy here."""
+    kept: str
+    """Why it stays; empty if it goes."""
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes, or went, and what stays."""
+
+    done: bool
+    """Whether it was removed; else it is only what would be."""
+    going: list[Candidate]
+    staying: list[Candidate]
+
+
+def select(
+    store: Store,
+    named: Sequence[Entry],
+    *,
+    context: str = "",
+    states: Sequence[str] = (),
+    older_than: float | None = None,
+) -> list[Entry]:
+    """The runs that are meant: those named, else all that ended; of these, those that pass. The oldest first."""
+    where: dict[str, Sequence[str]] = {"context": [context]} if context else {}
+    found = list(named) if named else [entry for entry in store.newest(where=where) if entry.status.final]
+    since = None if older_than is None else time.time() - older_than
+    kept = [
+        entry
+        for entry in found
+        if (not context or entry.run.context == context)
+        and (not states or entry.status.state in states)
+        and (since is None or (entry.status.ended or entry.run.created) < since)
+        and (named or store.gone_at(entry.run.id) is None)
+    ]
+    return sorted(kept, key=lambda entry: entry.run.created)
+
+
+def survey(
+    store: Store, entries: Sequence[Entry], *, unfetched: bool, named: bool = False, watch: Watch = unwatched
+) -> list[Candidate]:
+    """Look at the sites of runs, and judge each. Raises where a site could not be looked at: then nothing may go."""
+    places = sorted({entry.run.context for entry in entries})
+    watch(Event(f"looking at {', '.join(places)}"))
+    looked = look(store, places, also=[entry.run.id for entry in entries], watch=watch)
+    for error in looked.failed.values():
+        raise _blind(error)
+    found: list[Candidate] = []
+    for name in places:
+        watch(Event(f"measuring runs on {name}"))
+        group = [store.get(entry.run.id) or entry for entry in entries if entry.run.context == name]
+        there = _measure(host_of(contexts.named(name)), [entry.run for entry in group])
+        for entry in group:
+            has = there[entry.run.id]
+            if has.what == "gone":
+                _note_late(store, entry.run.id)
+                if not named:
+                    continue
+            found.append(judge(store, entry, has, looked.seen.get(entry.run.id), unfetched=unfetched))
+    return found
+
+
+def _blind(error: YurtError) -> YurtError:
+    error.message += "; nothing was removed"
+    return error
+
+
+def _measure(host: Host, runs: Sequence[Run]) -> dict[str, Found]:
+    folders = [run.folder for run in runs]
+    answer = host.run(tools() + 'survey "$@"', *folders, timeout=600)
+    if answer.code:
+        raise refusal(host.name, "the run folders could not be measured", answer.errors)
+    return dict(zip((run.id for run in runs), read_survey(answer.text, folders), strict=True))
+
+
+def read_survey(text: str, folders: Sequence[str]) -> list[Found]:
+    """What `survey` said of each folder."""
+    head, _, tail = text.partition("= runs\n")
+    sizes = {}
+    for line in head.splitlines()[1:]:
+        size, _, path = line.partition("\t")
+        sizes[path] = int(size) * 1024
+    found = []
+    for folder, line in zip(folders, tail.splitlines(), strict=True):
+        what, *measures = line.split()
+        found.append(Found(what, sizes.get(folder, 0), *measures))
+    return found
+
+
+def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfetched: bool) -> Candidate:
+    """Whether a run's folder may go, and if not, why."""
+    run, status = entry.run, entry.status
+    missing = without_copy(store, run.id, has)
+    kept = _kept(status, has, seen) or ("" if unfetched or has.what == "going" else _only_copy(run.id, missing))
+    return Candidate(
+        id=run.id,
+        context=run.context,
+        project=run.project,
+        state=status.state,
+        ended=status.ended,
+        created=run.created,
+        size=has.size,
+        files=sum(_count(each) for each in (has.outputs, has.checkpoints)),
+        fetched=not missing,
+        kept=kept,
+    )
+
+
+def _kept(status: Status, has: Found, seen: Sighting | None) -> str:
+    if not status.final:
+        return f"it has not ended ({status.state})"
+    if has.what == "gone":
+        return "its folder is gone already"
+    if has.what == "foreign":
+        return "its folder is not as yurt made it"
+    if has.what == "there" and (seen is None or seen.live is not None):
+        return "its site still has a job of it"
+    return ""
+
+
+def _only_copy(run: str, missing: Sequence[str]) -> str:
+    if not missing:
+        return ""
+    whole = " --all" if "checkpoints" in missing else ""
+    return f"the only copy of its {' and '.join(missing)}; yurt fetch {run}{whole}"
+
+
+def without_copy(store: Store, run: str, has: Found) -> list[str]:
+    """Which results of a run are on its site only, as they are there now."""
+    wanted = {"outputs": has.outputs, "checkpoints": has.checkpoints}
+    missing = {name for name, each in wanted.items() if each != NOTHING}
+    for copy in store.copies(run) if missing else ():
+        brought = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
+        same = {name for name in missing if brought[name] == wanted[name] != "?"}
+        if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
+            missing -= same
+    return [name for name in wanted if name in missing]
+
+
+def _is_here(target: Path, measures: Sequence[str]) -> bool:
+    """Whether a folder still holds as much as was brought there."""
+    files = size = 0
+    for folder, _folders, names in os.walk(target):
+        for name in names:
+            try:
+                size += os.lstat(f"{folder}/{name}").st_size
+            except OSError:
+                continue
+            files += 1
+    return files >= sum(_count(each) for each in measures) and size >= sum(int(each.split(":")[1]) for each in measures)
+
+
+def _count(measured: str) -> int:
+    return int(measured.partition(":")[0]) if measured != "?" else 1
+
+
+def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwatched) -> list[YurtError]:
+    """Remove run folders, all of a context in one go. Safe to repeat, and to kill at any point.
+
+    Returns the errors of sites where not all went.
+    """
+    errors: list[YurtError] = []
+    for name in sorted({each.context for each in candidates}):
+        group = [each for each in candidates if each.context == name]
+        watch(Event(f"removing {len(group)} runs from {name}"))
+        try:
+            _remove_from(store, host_of(contexts.named(name)), group)
+        except YurtError as error:
+            errors.append(error)
+    return errors
+
+
+def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> None:
+    """The one place where run folders are removed. Whatever is to be kept of them has to be brought before."""
+    runs = [entry.run for each in candidates if (entry := store.get(each.id)) is not None]
+    store.note_going([run.id for run in runs], time.time())
+    answer = host.run(tools() + 'remove "$@"', *(run.folder for run in runs), timeout=LONG)
+    words = [line.split() for line in answer.text.splitlines()]
+    gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.is_id(word[1])]
+    store.note_gone(gone, time.time())
+    left = sorted({run.id for run in runs} - set(gone))
+    if not left:
+        return
+    # One that another yurt removed meanwhile is gone as well.
+    still = [run for run, has in _measure(host, [run for run in runs if run.id in left]).items() if has.what != "gone"]
+    store.note_gone(set(left) - set(still), time.time())
+    if still:
+        raise failure(host.name, f"run {', '.join(still)} could not be removed", answer)
+
+
+def failure(name: str, what: str, answer: Answer) -> YurtError:
+    """What it means that a removal did not come to its end."""
+    if answer.code > 128:  # as login nodes do with who takes too much of them
+        return UnreachableError(
+            f"{name}: the removal was killed there before it had ended",
+            code="answer-lost",
+            hint="repeat the command: it goes on from there",
+        )
+    return refusal(name, what, answer.errors)
+
+
+def _note_late(store: Store, run: str) -> None:
+    """A folder is gone whose removal nobody saw the end of."""
+    at = store.going_since(run)
+    if at is not None:
+        store.note_gone([run], at)
+
+
+@cache
+def tools() -> str:
+    """The functions that look at run folders and remove them."""
+    return script.gate() + measure() + send.receiver() + "\n" + (Path(__file__).parent / "prune.sh").read_text()

@@ -1,0 +1,143 @@
+"""prune --all: everything yurt left on a context goes, of whatever machine's yurt. What is not yurt's stays."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from yurt.config import contexts
+from yurt.errors import RefusedError
+from yurt.hosts import host_of
+from yurt.hosts.base import refusal
+from yurt.model import ids
+from yurt.model.context import Context
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import Spot
+from yurt.store import Store
+from yurt.verbs import places, site
+from yurt.verbs.look import look
+from yurt.verbs.prune import LONG, Found, failure, tools, without_copy
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """A project on a context."""
+
+    project: str
+    runs: int
+    size: int
+    """Bytes, its code included."""
+
+
+class Cleared(msgspec.Struct, frozen=True, kw_only=True):
+    """What yurt has, or had, on a context."""
+
+    done: bool
+    """Whether it was removed; else it is only what would be."""
+    context: str
+    folder: str
+    projects: list[Holding]
+    runs: list[str]
+    left: list[str] = []
+    """Folders that stay: something in them is not yurt's, or came meanwhile."""
+
+
+class _Run(msgspec.Struct, frozen=True):
+    folder: str
+    ended: bool
+    has: Found
+
+    @property
+    def id(self) -> str:
+        return self.folder.rpartition("/")[2]
+
+
+def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatched) -> Cleared:
+    """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
+    context = contexts.named(name)
+    watch(Event(f"looking at {name}"))
+    looked = look(store, [name])
+    for error in looked.failed.values():
+        raise error
+    base, projects, runs = _list(context)
+    _check_ended(store, context, runs)
+    if not unfetched:
+        _check_copies(store, name, runs)
+    return Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
+
+
+def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
+    facts = None if context.type == "local" else site.facts_of(context)
+    base = places.base_folder(context, facts)
+    answer = host_of(context).run(tools() + 'holdings "$1"', base, timeout=600)
+    if answer.code:
+        raise refusal(context.name, "what yurt has there could not be listed", answer.errors)
+    head, _, tail = answer.text.partition("= runs\n")
+    sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
+    runs = []
+    for line in tail.splitlines():
+        ended, outputs, checkpoints, folder = line.split(" ", 3)
+        if ids.is_id(folder.rpartition("/")[2]):
+            runs.append(_Run(folder, ended == "ended", Found("there", sizes.get(folder, 0), outputs, checkpoints)))
+    above = f"{base}/projects/"
+    projects = [
+        Holding(
+            project=path.removeprefix(above),
+            runs=sum(run.folder.startswith(f"{path}/runs/") for run in runs),
+            size=size,
+        )
+        for path, size in sorted(sizes.items())
+        if path.startswith(above) and "/" not in path.removeprefix(above)
+    ]
+    return base, projects, runs
+
+
+def _check_ended(store: Store, context: Context, runs: list[_Run]) -> None:
+    unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
+    spots = [Spot(run.id, run.folder, ids.made_at(run.id)) for run in runs]
+    seen = places.backend(context).look(spots) if spots else {}
+    unfinished |= {run for run, each in seen.items() if each.live is not None}
+    # Of a run that this machine does not know nobody can say that it ended, unless it left an ending or a record.
+    unfinished |= {
+        run.id
+        for run in runs
+        if not run.ended and store.get(run.id) is None and (run.id not in seen or seen[run.id].record is None)
+    }
+    if unfinished:
+        raise RefusedError(
+            f"runs on {context.name} have not ended: {_named(unfinished)}; nothing was removed",
+            code="run-not-ended",
+            hint=f"yurt cancel {' '.join(sorted(unfinished)[:4])}",
+        )
+
+
+def _check_copies(store: Store, name: str, runs: list[_Run]) -> None:
+    alone = {run.id for run in runs if without_copy(store, run.id, run.has)}
+    if alone:
+        raise RefusedError(
+            f"{name} has the only copy of results of {_named(alone)}; nothing was removed",
+            code="only-copy",
+            hint="yurt fetch --all RUN... brings them here; --unfetched removes them all the same",
+        )
+
+
+def _named(runs: set[str]) -> str:
+    return ", ".join(sorted(runs)[:8]) + (f" and {len(runs) - 8} more" if len(runs) > 8 else "")
+
+
+def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
+    """Remove what was found. Safe to repeat, and to kill at any point."""
+    host = host_of(contexts.named(found.context))
+    known = [run for folder in found.runs if store.get(run := folder.rpartition("/")[2]) is not None]
+    store.note_going(known, time.time())
+    watch(Event(f"removing {len(found.runs)} runs from {found.context}"))
+    answer = host.run(tools() + 'clear_out "$@"', found.folder, *found.runs, timeout=LONG)
+    gone: list[str] = []
+    left: list[str] = []
+    for line in answer.text.splitlines():
+        word, _, rest = line.partition(" ")
+        (gone if word == "gone" else left).append(rest)
+    store.note_gone([run for run in gone if run in known], time.time())
+    if answer.code:
+        raise failure(found.context, "not everything could be removed", answer)
+    return msgspec.structs.replace(found, done=True, left=left)

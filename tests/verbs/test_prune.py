@@ -1,0 +1,330 @@
+"""Run folders go only when they have ended, never with the only copy of results, and whole, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.conftest import YURT, Called, Yurt
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh
+from tests.verbs.test_fetch import Here
+from tests.verbs.test_outbox import Laptop
+from yurt.lab import Lab
+from yurt.store import Store
+
+RESULT = "echo 1 > $YURT_OUTPUTS/a"
+
+
+@pytest.fixture
+def here(yurt: Yurt, tmp_path: Path) -> Here:
+    return Here(yurt, tmp_path)
+
+
+def folder(here: Here, run: str) -> Path:
+    return next(here.data.glob("projects/*/runs")) / run
+
+
+def split(done: Called) -> tuple[set[str], dict[str, str]]:
+    """Runs that go, and those that stay with the reason."""
+    data = done.json["data"]
+    return {each["id"] for each in data["going"]}, {each["id"]: each["kept"] for each in data["staying"]}
+
+
+def test_shown_first_and_removed_only_when_told(here: Here) -> None:
+    empty, result = here.run("true"), here.run("sh", "-c", RESULT)
+    running = here("run", "--json", "sleep", "60").json["data"]["run"]["id"]
+    try:
+        shown = here("prune", "--json")
+        assert shown.code == 2
+        assert "--yes" in shown.json["warnings"][0]
+        assert split(shown) == ({empty}, {result: f"the only copy of its outputs; yurt fetch {result}"})
+        assert shown.json["data"]["done"] is False
+        assert shown.json["data"]["going"][0]["size"] > 0
+        assert folder(here, empty).is_dir()
+        assert "would go: 1 run" in here("prune").out
+
+        done = here("prune", empty, running, "--yes", "--json")
+        assert done.code == 0
+        assert split(done) == ({empty}, {running: "it has not ended (running)"})
+        assert not folder(here, empty).exists()
+        assert folder(here, running).is_dir() and folder(here, result).is_dir()
+    finally:
+        here("cancel", running)
+    assert empty in here("ps", "--json").out
+    assert "removed 20" in here("show", empty).out
+    assert here("show", empty, "--json").json["data"]["removed_at"] > time.time() - 60
+    again = here("prune", empty, "--yes", "--json")
+    assert (again.code, split(again)) == (0, (set(), {empty: "its folder is gone already"}))
+    gone = here("fetch", empty)
+    assert (gone.code, "removed from local by yurt prune" in gone.err) == (3, True)
+    assert split(here("prune", "--unfetched", "--yes", "--json"))[0] >= {result}
+    assert not folder(here, result).exists()
+
+
+def test_a_copy_counts_as_long_as_it_is_here_and_the_same(here: Here) -> None:
+    def kept(run: str) -> str:
+        going, staying = split(here("prune", run, "--json"))
+        assert going == (set() if staying else {run})
+        return staying.get(run, "")
+
+    run = here.run("sh", "-c", f"{RESULT}; echo 2 > $YURT_OUTPUTS/b")
+    assert "outputs" in kept(run)
+    assert here("fetch", run, "--only", "a").code == 0
+    assert "outputs" in kept(run), "some of it is not all of it"
+    assert here("fetch", run).code == 0
+    assert kept(run) == ""
+    (here.folder / "results" / run / "b").rename(here.folder / "b")
+    assert "outputs" in kept(run), "half of the copy was removed"
+    (here.folder / "b").rename(here.folder / "results" / run / "b")
+    assert kept(run) == ""
+    (folder(here, run) / "outputs" / "b").write_text("3\n")
+    assert "outputs" in kept(run), "it was changed there since"
+    assert here("fetch", run).code == 0
+    assert kept(run) == ""
+    shutil.rmtree(here.folder / "results")
+    assert "outputs" in kept(run)
+    (folder(here, run) / "checkpoints" / "last").write_text("7")
+    assert here("fetch", run).code == 0
+    assert "--all" in kept(run), "checkpoints are results too"
+    assert here("fetch", run, "--all").code == 0
+    assert kept(run) == ""
+
+
+def test_filters_and_wrong_words(here: Here) -> None:
+    good = here.run("true")
+    failed = here("run", "--wait", "--json", "false").json["data"]["run"]["id"]
+    assert split(here("prune", "--state", "failed", "--json"))[0] == {failed}
+    assert split(here("prune", "--older-than", "1h", "--json"))[0] == set()
+    assert split(here("prune", good, "--state", "failed", "--json")) == (set(), {})
+    with Store(str(here.data / "yurt.db")) as store:
+        import msgspec
+
+        store.change([good], lambda _run, status: msgspec.structs.replace(status, ended=time.time() - 7200))
+    assert split(here("prune", "--older-than", "1h", "--json"))[0] == {good}
+    assert split(here("prune", "--context", "local", "--json"))[0] == {good, failed}
+    assert split(here("--context", "other", "prune", "--json"))[0] == set()
+    for words in (["--state", "running"], ["--older-than", "soon"], ["--all", "local", good], ["--all", "nowhere"]):
+        assert here("prune", *words, "--yes").code in (2, 3)
+    assert here("prune", "nosuch", "--yes").code == 3
+    assert folder(here, good).is_dir() and folder(here, failed).is_dir()
+
+
+def test_nothing_outside_of_the_folder_is_touched(here: Here, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "below").mkdir(parents=True)
+    (outside / "below" / "dear").write_text("dear")
+    outside.chmod(0o500)
+    script = f"cd $YURT_OUTPUTS && ln -s {outside} link && mkdir shut && echo 1 > shut/a && chmod 0 shut"
+    run = here.run("sh", "-c", script)
+    swapped, moved = here.run("true"), here.run("true")
+    shutil.rmtree(folder(here, swapped))
+    folder(here, swapped).symlink_to(outside)
+    (folder(here, moved) / "run.json").write_text('{"id":"another"}')
+    done = here("prune", "--unfetched", "--yes", "--json")
+    reason = "its folder is not as yurt made it"
+    assert split(done) == ({run}, {swapped: reason, moved: reason})
+    assert not folder(here, run).exists()
+    assert folder(here, moved).is_dir()
+    assert (outside / "below" / "dear").read_text() == "dear"
+    assert outside.stat().st_mode & 0o777 == 0o500
+
+
+def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> None:
+    """The first `rm` kills the shell that called it: what was renamed is there, half-done, and goes the next time."""
+    runs = [here.run("sh", "-c", "seq 200 | while read n; do echo > $YURT_OUTPUTS/$n; done") for _each in range(2)]
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "rm").write_text('#!/bin/sh\nkill -KILL "$PPID"\n')
+    (tools / "rm").chmod(0o700)
+    killed = here("prune", *runs, "--unfetched", "--yes", PATH=f"{tools}:{os.environ['PATH']}")
+    assert killed.code == 4
+    places = folder(here, runs[0]).parent
+    assert sorted(each.name for each in places.iterdir()) == sorted(f".going.{run}" for run in runs)
+    assert "removed" not in here("show", runs[0]).out
+    # Though nobody fetched them: they are no runs any more.
+    done = here("prune", "--yes", "--json")
+    assert (done.code, split(done)[0]) == (0, set(runs))
+    assert list(places.iterdir()) == []
+    assert "(removed 20" in here("show", runs[0]).out
+
+
+def test_the_caller_killed_at_any_moment(here: Here) -> None:
+    runs = [here.run("sh", "-c", "seq 300 | while read n; do echo > $YURT_OUTPUTS/$n; done") for _each in range(4)]
+    environment = {**os.environ, "YURT_CONFIG_HOME": str(here.data.parent / "config"), "YURT_DATA_HOME": str(here.data)}
+    for number, run in enumerate(runs):
+        words = [YURT, "prune", run, "--unfetched", "--yes"]
+        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.3 + 0.05 * number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    time.sleep(1)  # what is under way on the site goes on without its caller
+    assert here("prune", *runs, "--unfetched", "--yes").code == 0
+    assert list(folder(here, runs[0]).parent.iterdir()) == []
+    for run in runs:
+        assert here("show", run, "--json").json["data"]["removed_at"], "gone, and known to be"
+
+
+def test_the_question(here: Here) -> None:
+    run = here.run("true")
+    environment = {**os.environ, "YURT_CONFIG_HOME": str(here.data.parent / "config"), "YURT_DATA_HOME": str(here.data)}
+
+    def answer(word: str) -> Any:
+        child = pexpect.spawn(YURT, ["prune"], env=environment, encoding="utf-8", timeout=30)
+        child.expect("remove 1 run, .* for good")
+        child.sendline(word)
+        child.expect(pexpect.EOF)
+        child.close()
+        return child.exitstatus
+
+    assert answer("n") == 130
+    assert folder(here, run).is_dir()
+    assert answer("y") == 0
+    assert not folder(here, run).exists()
+
+
+def test_code_nobody_uses_goes_too(here: Here) -> None:
+    runs = []
+    for number in range(7):
+        (here.folder / "code.py").write_text(str(number))
+        runs.append(here.run("true"))
+    snapshots = folder(here, runs[0]).parent.parent / "snapshots"
+    for each in snapshots.iterdir():
+        os.utime(each, (1, 1))
+    assert here("prune", *runs[:3], "--yes").code == 0
+    assert len(list(snapshots.iterdir())) == 5
+
+
+def test_all_of_a_context(here: Here) -> None:
+    result = here.run("sh", "-c", RESULT)
+    running = here("run", "--json", "sleep", "60").json["data"]["run"]["id"]
+    project = folder(here, result).parent.parent
+    refused = here("prune", "--all", "local", "--yes", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
+    assert running in refused.json["error"]["message"]
+    here("cancel", running)
+    here("wait", running)
+    refused = here("prune", "--all", "local", "--yes", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (5, "only-copy")
+    assert here("fetch", result).code == 0
+    shown = here("prune", "--all", "local", "--json")
+    assert shown.code == 2
+    assert [(each["project"], each["runs"]) for each in shown.json["data"]["projects"]] == [(project.name, 2)]
+    assert folder(here, result).is_dir()
+    (project / "runs" / "notes").write_text("mine")
+    done = here("prune", "--all", "local", "--yes", "--json")
+    assert (done.code, done.json["data"]["left"]) == (0, [str(project / "runs")])
+    assert [each.name for each in (project / "runs").iterdir()] == ["notes"]
+    assert (project / "snapshots").is_dir(), "as long as there may be a run"
+    (project / "runs" / "notes").unlink()
+    (project / "mine").write_text("mine")
+    done = here("prune", "--all", "local", "--yes", "--json")
+    assert (done.code, done.json["data"]["left"]) == (0, [str(project)])
+    assert [each.name for each in project.iterdir()] == ["mine"]
+    (project / "mine").unlink()
+    assert here("prune", "--all", "local", "--yes").code == 0
+    assert not project.parent.exists()
+    assert (here.data / "yurt.db").exists()
+    assert "(removed 20" in here("show", result).out
+    assert "nothing on local" in here("prune", "--all", "local").out
+    assert here.run("true"), "and it is used again as if it were new"
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+@pytest.mark.lab
+def test_on_both_sites(laptop: Laptop, lab: Lab) -> None:
+    ssh = Ssh(lab)
+    made = {name: [laptop.run(name, "sh", "-c", RESULT)["run"] for _each in range(2)] for name in ("alpha", "beta")}
+    ids = [run["id"] for runs in made.values() for run in runs]
+    held = laptop.run("alpha", "--hold", "true")["run"]["id"]
+    assert laptop("wait", *ids, "--timeout", "60").code == 0
+    fetched = [made["alpha"][0]["id"], made["beta"][0]["id"]]
+    assert laptop("fetch", *fetched).code == 0
+    done = laptop("prune", *ids, held, "--yes", "--json")
+    assert done.code == 0, done
+    going, staying = split(done)
+    assert going == set(fetched)
+    assert {run: why.partition(";")[0] for run, why in staying.items()} == {
+        made["alpha"][1]["id"]: "the only copy of its outputs",
+        made["beta"][1]["id"]: "the only copy of its outputs",
+        held: "it has not ended (held)",
+    }
+    for name, runs in made.items():
+        left = ssh(name, f"ls -A {runs[0]['folder'].rpartition('/')[0]}").split()
+        assert runs[0]["id"] not in left and runs[1]["id"] in left
+        assert not [each for each in left if each.startswith(".going")]
+    laptop("cancel", held)
+
+
+@pytest.mark.lab
+def test_nothing_goes_from_a_site_that_cannot_be_looked_at(laptop: Laptop, lab: Lab) -> None:
+    ssh = Ssh(lab)
+    run = laptop.run("alpha", "true")["run"]
+    assert laptop("wait", run["id"], "--timeout", "60").code == 0
+    lab.faults.stop_ctld("alpha")
+    try:
+        silent = laptop("prune", run["id"], "--yes")
+        assert silent.code == 4
+        assert silent.err.splitlines()[0].endswith("; nothing was removed")
+    finally:
+        lab.faults.start_ctld("alpha")
+    laptop("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        away = laptop("prune", run["id"], "--yes")
+        assert (away.code, "nothing was removed" in away.err) == (4, True)
+    finally:
+        lab.faults.heal("alpha")
+    assert ssh("alpha", f"ls -d {run['folder']}").strip().endswith(run["id"])
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+def test_all_of_a_cluster_also_what_another_laptop_left(
+    laptop: Laptop, lab: Lab, yurt_home: Path, tmp_path: Path, cluster: str
+) -> None:
+    ssh = Ssh(lab)
+    base = f"/lustre/scratch/alice/apart-{time.time_ns()}"
+    other = Laptop(tmp_path, yurt_home)
+    try:
+        for each in (laptop, other):
+            assert each("context", "copy", cluster, f"{cluster}-apart").code == 0
+            file = each.home / "config" / "contexts.yaml"
+            text = file.read_text()
+            head, mark, tail = text.partition(f"  {cluster}-apart:\n")
+            file.write_text(head + mark + re.sub("storage_dir: .*", f"storage_dir: {base}", tail, count=1))
+        name = f"{cluster}-apart"
+        own = laptop.run(name, "true")["run"]["id"]
+        theirs = other.run(name, "sleep", "100")["run"]["id"]
+        assert laptop("wait", own, "--timeout", "60").code == 0
+        other.starts(theirs)
+        refused = laptop("prune", "--all", name, "--yes", "--json")
+        assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
+        assert theirs in refused.json["error"]["message"]
+        other("cancel", theirs)
+        other.ended(theirs)
+        done = laptop("prune", "--all", name, "--yes", "--json")
+        assert done.code == 0, done
+        assert sum(each["runs"] for each in done.json["data"]["projects"]) == 2
+        assert ssh(cluster, f"ls -A {base} | wc -l").split()[-1] == "0"
+    finally:
+        ssh(cluster, f"rm -rf {base}")
+        if other.runtime.exists():
+            end_masters(other.runtime)
