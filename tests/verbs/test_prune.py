@@ -18,10 +18,14 @@ import pytest
 from tests.conftest import YURT, Called, Yurt
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh
+from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
 from tests.verbs.test_outbox import Laptop
 from yurt.lab import Lab
-from yurt.store import Store
+from yurt.model.run import Status
+from yurt.model.state import Sighting
+from yurt.store import Entry, Store
+from yurt.verbs.prune import Found, judge
 
 RESULT = "echo 1 > $YURT_OUTPUTS/a"
 
@@ -238,6 +242,27 @@ def test_all_of_a_context(here: Here) -> None:
     assert "(removed 20" in here("show", result).out
     assert "nothing on local" in here("prune", "--all", "local").out
     assert here.run("true"), "and it is used again as if it were new"
+
+
+@pytest.mark.parametrize(
+    ("state", "live", "what", "stays"),
+    [
+        ("completed", None, "there", False),
+        ("completed", "queued", "there", True),
+        ("lost", "running", "there", True),
+        ("running", None, "there", True),
+        ("completed", None, "foreign", True),
+        ("completed", "queued", "going", False),
+    ],
+)
+def test_what_the_queue_says_counts(tmp_path: Path, state: Any, live: Any, what: str, stays: bool) -> None:
+    """A job may be there though the run has ended by all that is known: a duplicate, or one that was thought lost."""
+    entry = Entry(run_number(1), Status(state=state))
+    with Store(str(tmp_path / "yurt.db")) as store:
+        found = judge(store, entry, Found(what), Sighting(live=live), unfetched=True)
+        assert bool(found.kept) == stays
+        unseen = judge(store, entry, Found("there"), None, unfetched=True)
+        assert unseen.kept, "nothing is concluded from a look that did not show it"
 
 
 @pytest.fixture(scope="module")
