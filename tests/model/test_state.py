@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yurt.model.run import FINAL, State, Status
+from yurt.model.run import FINAL, Again, State, Status
 from yurt.model.state import (
     ATTEMPTS,
     CANCELLED,
     FORGIVING,
+    NEVER,
     RESUBMIT_AFTER,
     SETTLING,
     YOUNG,
@@ -287,3 +288,71 @@ def test_what_a_run_is_known_by_at_the_next_look() -> None:
     young, rooted = after(0, seen), after(YOUNG, seen, seen)
     assert (mark_of(young, seen), mark_of(rooted, seen)) == ("", "7|RUNNING")
     assert mark_of(rooted, Sighting(mark="7|COMPLETED", record="completed")) == ""
+
+
+# Runs that may be started again.
+
+QUEUED = Status(state="queued", submitted=NOW, attempts=1, job="7")
+REQUEUES, RETRIES = Again(requeues=3), Again(retries=1)
+RAN = Sighting(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
+
+
+@pytest.mark.parametrize(
+    ("again", "changes", "state"),
+    [
+        (REQUEUES, {"over": "143 limit 1 2 saved"}, "waiting"),
+        (REQUEUES, {"over": "143 limit 1 2 saved", "record": "failed"}, "waiting"),
+        (REQUEUES, {"over": "85 preempted 1 2", "record": "failed"}, "waiting"),
+        (REQUEUES, {"over": "143 limit 1 2", "record": "cancelled", "native": "CANCELLED"}, "cancelled"),
+        (REQUEUES, {"over": "143 stopped 1 2", "stopped": "stopped"}, "cancelled"),
+        (REQUEUES, {"over": "143 stopped 1 2", "record": "cancelled", "native": "PREEMPTED"}, "waiting"),
+        (REQUEUES, {"record": "timeout"}, "waiting"),
+        (REQUEUES, {"record": "node_failed"}, "waiting"),
+        (REQUEUES, {"record": "out_of_memory"}, "out_of_memory"),
+        (REQUEUES, {"stopped": "cancelled"}, "cancelled"),
+        (REQUEUES, {"records_known": False, "over": "143 limit 1 2 saved"}, "unknown"),
+        (REQUEUES, {"gone": True}, "unknown"),
+        (RETRIES, {"record": "node_failed"}, "waiting"),
+        (RETRIES, {"record": "timeout"}, "timeout"),
+        (RETRIES, {"record": "failed"}, "failed"),
+        (RETRIES, {"over": "3 error 1 2"}, "waiting"),
+        (RETRIES, {"sure": True}, "waiting"),
+        (RETRIES, {"sure": True, "stopped": "cancelled"}, "cancelled"),
+        (NEVER, {"record": "node_failed"}, "node_failed"),
+        (NEVER, {"over": "143 limit 1 2 saved"}, "unknown"),
+    ],
+)
+def test_whether_it_is_started_again(again: Again, changes: dict[str, Any], state: str) -> None:
+    seen = msgspec.structs.replace(RAN, **changes)
+    first = settle(QUEUED, seen, NOW, again)
+    status = settle(first, seen, NOW + SETTLING, again)
+    assert status.state == state
+    assert first.state == "unknown" or changes.get("sure"), "not before it can be sure"
+    if state == "waiting":
+        assert (status.start, status.missing_since, status.final) == (3, None, False)
+
+
+def test_one_that_vanished_is_started_again_after_a_while() -> None:
+    status = QUEUED
+    for ahead in (0.0, SETTLING, FORGIVING):
+        assert not status.final and status.state != "waiting"
+        status = settle(status, RAN, NOW + ahead, RETRIES)
+    assert (status.state, status.start) == ("waiting", 3)
+
+
+def test_a_failure_before_its_start_is_retried_as_often_as_it_may_be() -> None:
+    status, failed = QUEUED, Sighting(record="node_failed", native="NODE_FAIL")
+    for number in (1, 2):
+        status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + SETTLING, Again(retries=2))
+        assert (status.state, status.start, status.retries) == ("waiting", 1, number)
+        status = msgspec.structs.replace(status, state="queued")
+    status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + SETTLING, Again(retries=2))
+    assert status.state == "node_failed"
+
+
+@pytest.mark.parametrize(("cause", "state"), [("requeues", "timeout"), ("idle", "timeout"), ("node_failed",) * 2])
+def test_why_it_was_not_started_again(cause: str, state: str) -> None:
+    seen = Sighting(ending=Ending(code=1, cause=cause, started=1, ended=9, seconds=5, restarts=4), generation=5)
+    status = settle(QUEUED, seen, NOW, REQUEUES)
+    assert (status.state, status.seconds, status.restarts) == (state, 5, 4)
+    assert status.reason not in ("", "exit code 1", "cancelled")

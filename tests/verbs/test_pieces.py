@@ -192,7 +192,7 @@ def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) 
 @pytest.mark.parametrize("killed", [False, True])
 def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, context: str, killed: bool) -> None:
     """Nobody can be asked to start it again; and worse, job.sh is killed after what was saved is saved."""
-    run = begin(laptop, context, "count.py", "24", "0", "yes")
+    run = begin(laptop, context, "count.py", "30", "0", "yes")
     eventually(lambda: len(steps(ssh, run)) >= 4, seconds=60)
     lab.faults.stop_ctld(context)
     try:
@@ -205,7 +205,7 @@ def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, c
         lab.faults.start_ctld(context)
     shown, done = finished(laptop, run["id"], 400), steps(ssh, run)
     whole(run, shown, done)
-    assert len(done) == 24, "what it saved before it ended is not made again"
+    assert len(done) == 30, "what it saved before it ended is not made again"
 
 
 def processes_of(run: str) -> list[int]:

@@ -140,11 +140,12 @@ def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
     how = [*seen.over.split(), "", ""][1]
     if how and how not in ("stopped", "done"):  # it was to be started again, and its own job could not see to it
         return "nobody had started it again" if seen.records_known else ""
-    if how == "done" or not (again.requeues or seen.record == "node_failed"):
+    if how == "done":
         return ""
-    if seen.record in ("node_failed", "timeout") or seen.native == PREEMPTED or seen.sure:
+    failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
+    if failed or (again.requeues and (seen.record == "timeout" or seen.native == PREEMPTED or seen.sure)):
         return seen.reason or "its site stopped it"
-    lost = not how and not seen.stopped and seen.records_known and gone >= FORGIVING
+    lost = not how and not seen.stopped and seen.record is None and seen.records_known and gone >= FORGIVING
     return "it vanished" if lost else ""
 
 

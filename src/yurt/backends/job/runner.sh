@@ -97,14 +97,11 @@ stop() { # your command is told to end; where no scheduler sees to it, it is kil
   [ "$(date +%s)" -gt $((began + 2)) ] || pass_on TERM
   [ "$kind" = slurm ] || [ -z "$child" ] || later 10 "kill -KILL -$child"
 }
-time_left() { # seconds until the limit, as the scheduler has it, or else by the clock
-  if [ "$kind" = slurm ]; then
-    told=$(timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {
-      if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
-      for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
-      print days[1] * 86400 + seconds }')
-  fi
-  echo "${told:-$((came + limit - $(date +%s)))}"
+time_left() { # seconds until the limit, as the scheduler has it; nothing if it does not say
+  timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {
+    if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
+    for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
+    print days[1] * 86400 + seconds }'
 }
 ring() { # ring SECONDS: have an ALRM then. If this script is gone by that time, its number may be another's
   later "$1" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
@@ -118,11 +115,25 @@ hint() { # USR1 from outside: of the limit, for which there is a clock here; of 
   fi
   pass_on USR1
 }
+set_alarm() { # for when it is time to save; or a while before, to ask whether the limit still is what it was
+  wake=$((due - before - $(date +%s))) ask=
+  if [ "$kind" = slurm ] && [ "$wake" -gt 60 ]; then
+    ask=yes wake=$((wake - 30))
+  elif [ "$kind" = slurm ] && [ "$wake" -gt 14 ] && [ -z "$asked" ]; then
+    ask=yes wake=$((wake - 12))
+  fi
+  [ "$wake" -gt 0 ] || wake=0
+  ring "$wake"
+}
 near_limit() { # your command is told to save, and killed in time for what comes after it
   [ -z "$stopped" ] || return
-  remain=$(time_left)
-  if [ "$remain" -gt $((before + 2)) ]; then # a clock that was guessed, or a limit that was moved
-    ring $((remain - before))
+  if [ -n "$ask" ]; then
+    asked=yes told=$(time_left)
+    [ -z "$told" ] || due=$(($(date +%s) + told))
+  fi
+  remain=$((due - $(date +%s)))
+  if [ "$remain" -gt $((before + 1)) ]; then
+    set_alarm
   elif [ "$requeues" -eq 0 ]; then
     stop
   else
@@ -335,16 +346,8 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   child=$!
   [ -z "$stopped" ] || { sleep 1; stop; }
   [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
-  if [ -n "$limit" ]; then
-    if [ "$requeues" -gt 0 ]; then # a scheduler's clock began before this one: ask it half a minute ahead
-      wake=$((came + limit - before - $(date +%s)))
-      [ "$kind" != slurm ] || [ "$wake" -lt 300 ] || wake=$((wake - 30))
-      [ "$wake" -gt 0 ] || wake=0
-      ring "$wake"
-    elif [ "$kind" != slurm ]; then
-      ring "$limit"
-    fi
-  fi
+  due=$((came + ${limit:-0})) asked=
+  if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     beat &
     beats=$!
