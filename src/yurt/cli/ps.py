@@ -132,7 +132,9 @@ CELLS: dict[str, Callable[[Row, float], str]] = {
     "node": lambda row, _now: row.node,
     "state": lambda row, _now: row.state,
     "age": lambda row, now: render.span(now - row.created),
-    "took": lambda row, now: "" if row.started is None else render.span((row.ended or now) - row.started),
+    "took": lambda row, now: (
+        "" if row.started is None else render.span(row.seconds or (row.ended or now) - row.started)
+    ),
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.words(row.command),

@@ -50,15 +50,16 @@ def _print(found: Any) -> None:
         ("code", _code(run)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
+        ("follows", ", ".join(each.run for each in run.after)),
         ("retry of", run.retry_of),
         ("retried as", ", ".join(found.retried_as)),
         ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
         ("submitted", render.moment(status.submitted)),
         ("started", render.moment(status.started)),
         ("ended", render.moment(status.ended)),
-        ("took", render.span((status.ended or time.time()) - status.started) if status.started else ""),
+        ("took", _took(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
-        ("restarts", str(status.restarts) if status.restarts else ""),
+        ("started again", _again(run, status)),
         ("looked at", render.moment(found.looked_at)),
     ]
     width = max(len(label) for label, _text in rows) + 2
@@ -73,6 +74,24 @@ def _print(found: Any) -> None:
             print(f"\n{title}")
             for key, value, source in pairs:
                 print(f"  {key}: {render.plain(render.value(value))}" + (f"  ({source})" if source else ""))
+
+
+def _took(status: Any) -> str:
+    if not status.started:
+        return ""
+    took = render.span(status.seconds or (status.ended or time.time()) - status.started)
+    return f"{took} over {status.restarts + 1} starts" if status.restarts and status.seconds else took
+
+
+def _again(run: Any, status: Any) -> str:
+    most = [
+        f"{run.again.requeues} times after its limit" if run.again.requeues else "",
+        f"{run.again.retries} times after a failure" if run.again.retries else "",
+    ]
+    allowed = " and ".join(part for part in most if part)
+    if not allowed:
+        return str(status.restarts or "")
+    return f"{status.restarts} times (at most {allowed})"
 
 
 def _code(run: Any) -> str:

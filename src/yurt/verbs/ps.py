@@ -36,6 +36,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None
     exit_code: int | None
     restarts: int
+    seconds: float | None
+    """How long it ran, over all its starts; known when it has ended."""
     seen_at: float | None
     """When its site was last looked at; None if never."""
 
@@ -101,6 +103,7 @@ def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:
         ended=status.ended,
         exit_code=status.exit_code,
         restarts=status.restarts,
+        seconds=status.seconds,
         seen_at=seen,
     )
 
