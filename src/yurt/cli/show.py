@@ -62,7 +62,7 @@ def _print(found: Any) -> None:
         ("started again", _again(run, status)),
         ("looked at", render.moment(found.looked_at)),
     ]
-    width = max(len(label) for label, _text in rows) + 2
+    width = max(len(label) for label, text in rows if text) + 2
     for label, text in rows:
         if text:
             print(f"{label:{width}}{render.plain(text)}")
