@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from yurt.backends.job import script
+from yurt.backends.job import module, script
 from yurt.config import facts as kept
 from yurt.model.context import Context, Resources
 from yurt.model.facts import Facts, NodeKind, Partition
@@ -118,7 +118,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
     def stable(text: str) -> str:
         text = text.replace(found.run.id, "1nfjkdg-9k3rq").replace(found.run.project, "proj-0000")
-        return text.replace(str(tmp_path), "/home/me")
+        return text.replace(str(tmp_path), "/home/me").replace(module.name(), "MODULE")
 
     return Made(stable(files["job.sh"].decode()), stable(files["data"].decode()).encode(), files["params.json"])
 
@@ -195,7 +195,8 @@ def by_hand(folder: Path, setup: Setup, *argv: str, **environment: str) -> subpr
         id="r", context="local", kind="local", project="p", source="/p", created=0, command=["x"], folder=str(folder)
     )
     words = [word.encode() for word in argv]
-    made = Plan(run=run, project_folder="", store="", words=words, setup=setup, variables={"MINE": b"my value"})
+    project = f"{folder}/projects/p"
+    made = Plan(run=run, project_folder=project, store="", words=words, setup=setup, variables={"MINE": b"my value"})
     (folder / "job.sh").write_text(script.job(made, submitted_as="x"))
     (folder / "data").write_bytes(script.data(made))
     path = f"{folder}/bin:{os.environ['PATH']}"
@@ -259,6 +260,15 @@ def test_a_container_gets_the_command_as_it_is(programs: Path) -> None:
     done = by_hand(programs, Setup(container="docker://torch"), "echo", "a b", "", "$x")
     work = f"{programs}/work"
     assert done.stdout == (f"[exec][--bind][{programs}][--pwd][{work}][docker://torch][echo][a b][][$x]")
+
+
+def test_the_module_for_python_is_in_the_container_too(programs: Path) -> None:
+    imports = programs / "node" / module.name()
+    imports.mkdir(parents=True)
+    (programs / "bin" / "apptainer").write_text(APPTAINER + 'echo; echo "$PYTHONPATH"\n')
+    done = by_hand(programs, Setup(container="torch.sif"), "echo", PYTHONPATH="/mine:")
+    bound = f"[exec][--bind][{programs}][--bind][{imports}][--pwd][{programs}/work][torch.sif][echo]"
+    assert done.stdout.splitlines() == [bound, f"/mine::{imports}"]
 
 
 def test_without_a_container_program_it_is_said(programs: Path) -> None:

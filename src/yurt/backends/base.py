@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yurt.backends.job import script
+from yurt.backends.job import module, script
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
@@ -96,7 +96,7 @@ class Backend(ABC):
 
         `start` counts: the second and later ones are for a run whose last start is over and left no successor.
         """
-        files = self.files(plan)
+        files = {**self.files(plan), f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
         arguments.append("" if start == 1 else str(start))

@@ -32,6 +32,11 @@ def base(storage: str) -> str:
     return f"{storage.rstrip('/')}/yurt"
 
 
+def module(project_folder: str, name: str) -> str:
+    """The folder of the module `yurt` for scripts inside a run, beside the projects."""
+    return f"{project_folder.rpartition('/projects/')[0]}/node/{name}"
+
+
 def project(base_folder: str, label: str) -> str:
     return f"{base_folder}/projects/{label}"
 

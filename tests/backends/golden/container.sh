@@ -12,6 +12,7 @@ copy=yes
 launcher=
 container=/home/alice/images/torch.sif
 gpus=1
+imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=43200 # seconds
 requeues=0 # how often it may be started again after its limit, or when it asks for it
 before=0 # seconds before its limit at which it is told to save

@@ -12,6 +12,7 @@ copy=
 launcher=
 container=''
 gpus=2
+imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=3600 # seconds
 requeues=0 # how often it may be started again after its limit, or when it asks for it
 before=0 # seconds before its limit at which it is told to save

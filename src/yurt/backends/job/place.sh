@@ -19,11 +19,31 @@ started() { # somebody won already: a job, or the user who cancelled it
     echo "started $winner" && exit 0
   fi
 }
+make_module() { # make_module FOLDER SIZE: what Python may import inside a run, whole or not at all
+  [ ! -d "$1" ] && command -v gzip > /dev/null || return 0
+  find "${1%/*}" -mindepth 1 -maxdepth 1 -name '*.*' -mmin +1440 -exec rm -rf {} + 2> /dev/null # of a killed one
+  if unpack "$1.$nonce" "$2"; then
+    mv -T "$1.$nonce" "$1" 2> /dev/null || [ -d "$1" ] || echo "$1 could not be made" >&2
+  else
+    rm -rf "$aside"
+  fi
+  rm -rf "$1.$nonce"
+  [ -d "$1" ] || exit 45
+}
+unpack() ( # unpack FOLDER SIZE: files of which each has its size and its path in a line before it
+  mkdir -p "$1" && cd "$1" && head -c "$2" > parcel && [ "$(wc -c < parcel)" -eq "$2" ] && gzip -dc < parcel > all || exit 1
+  while read -r size name; do
+    mkdir -p "./${name%/*}" && head -c "$size" > "$name" && [ "$(wc -c < "$name")" -eq "$size" ] || exit 1
+    dd if=/dev/null of="$name" conv=notrunc,fsync 2> /dev/null # nobody writes it a second time
+  done < all
+  rm parcel all
+)
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "$project/runs" "$aside" || exit 1
   shift
   while [ $# -gt 0 ]; do
+    case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # the last: it may stay unread
     head -c "$1" > "$aside/$2"
     if [ $? -ne 0 ] || [ "$(wc -c < "$aside/$2")" -ne "$1" ]; then # cut off, or the disk is full and head said so
       rm -rf "$aside"

@@ -49,14 +49,17 @@ inside() { # your command, in the environment you asked for
   mkdir -p "$run/outputs" "$run/checkpoints"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # Once your variables are set none of this script's is used or changed: they may have the same names.
-  set -- "${place:-$run/work${subfolder:+/$subfolder}}" $launcher
+  set -- "$imports" "${place:-$run/work${subfolder:+/$subfolder}}" $launcher
   if [ -n "$container" ]; then
-    set -- "$@" sh -c "$engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"} --pwd "$1" "$container"
+    set -- "$@" sh -c "$engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
+    [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
+    set -- "$@" --pwd "$2" "$container"
   fi
   YURT_KEEP=$#
   . "$run/data" # sets your variables, and adds your command to "$@"
   environment
-  cd "$1" || fail "there is no folder $1"
+  export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
+  cd "$2" || fail "there is no folder $2"
   if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: another command in the place of yours
     set -- $(($# - YURT_KEEP)) "$@"
     while [ "$YURT_KEEP" -gt 0 ]; do
@@ -70,7 +73,7 @@ inside() { # your command, in the environment you asked for
     unset YURT_INSTEAD
   fi
   unset YURT_KEEP
-  shift
+  shift 2
   command -v python > /dev/null 2>&1 || case $1,${2-} in
     python,*) shift && set -- python3 "$@" ;;
     srun,python) shift 2 && set -- srun python3 "$@" ;;

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from yurt.backends.job import module
+from yurt.model import layout
 from yurt.model.run import Plan, Run, Setup
 
 SHELLS_OWN = frozenset(
@@ -72,6 +74,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         f"launcher={'srun' if plan.tasks else ''}",
         f"container={quote(setup.container)}",
         f"gpus={run.asked.gpus or ''}",
+        f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
         f"requeues={run.again.requeues} # how often it may be started again after its limit, or when it asks for it",
         f"before={run.again.before} # seconds before its limit at which it is told to save",
@@ -102,8 +105,8 @@ def _environment(setup: Setup) -> list[str]:
     lines = []
     if setup.modules:
         lines.append(f"load_modules {quote(setup.modules_init)}")
-    for module in setup.modules:
-        lines.append(f"module load {quote(module)} || fail {quote(f'module load {module} failed')}")
+    for each in setup.modules:
+        lines.append(f"module load {quote(each)} || fail {quote(f'module load {each} failed')}")
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
     if setup.venv:

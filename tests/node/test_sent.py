@@ -1,0 +1,158 @@
+"""The module on its way: whole or not there, made once, found by the scripts of every kind of context."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Yurt
+from tests.hosts.conftest import end_masters
+from tests.verbs.test_outbox import Laptop
+from yurt.backends.job import module, script
+from yurt.lab import Lab
+
+SCRIPT = """\
+import sys, yurt
+yurt.log(step=1, loss=0.5)
+print(yurt.params(), yurt.__file__, sys.path[0])
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project to stand in."""
+    project = tmp_path / "my project"
+    project.mkdir()
+    (project / "train.py").write_text(SCRIPT)
+    monkeypatch.chdir(project)
+    return project
+
+
+def local_run(yurt: Yurt, *words: str, **more: Any) -> dict[str, Any]:
+    done = yurt("--context", "local", "--json", "run", "--wait", *words, **more)
+    found: dict[str, Any] = json.loads(done.out)["data"]
+    assert found["status"]["state"] == "completed", (Path(found["run"]["folder"]) / "err.log").read_text()
+    return found
+
+
+def words_of(found: dict[str, Any]) -> str:
+    return (Path(found["run"]["folder"]) / "out.log").read_text()
+
+
+def test_on_this_machine(yurt: Yurt, here: Path, tmp_path: Path) -> None:
+    found = local_run(yurt, "train.py", "--", "--lr", "0.1")
+    folder = tmp_path / "data" / "node" / module.name()
+    assert words_of(found).startswith(f"{{'lr': 0.1}} {folder}/yurt/__init__.py")
+    (line,) = (Path(found["run"]["folder"]) / "metrics.jsonl").read_text().splitlines()
+    row = json.loads(line)
+    assert (row["step"], row["loss"]) == (1, 0.5)
+    files = {str(each.relative_to(folder)): each for each in folder.rglob("*") if each.is_file()}
+    assert {name: each.read_bytes() for name, each in files.items()} == module.files()
+    assert {each.stat().st_mode & 0o777 for each in (folder, folder / "yurt", folder / "yurt" / "node")} == {0o700}
+    assert {each.stat().st_mode & 0o777 for each in files.values()} == {0o600}
+    before = [each.stat().st_ino for each in files.values()]
+    local_run(yurt, "train.py")
+    assert [each.stat().st_ino for each in files.values()] == before, "it is there: nobody makes it again"
+    assert [each.name for each in folder.parent.iterdir()] == [module.name()]
+
+
+def test_the_users_own_path_comes_first(yurt: Yurt, here: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "yurt.py").write_text("log = lambda **more: None\nparams = lambda: 'mine'\n")
+    found = local_run(yurt, "--var", f"PYTHONPATH={mine}", "train.py")
+    assert words_of(found).startswith(f"mine {mine}/yurt.py")
+    (here / "yurt.py").write_text("log = lambda **more: None\nparams = lambda: 'the project'\n")
+    assert words_of(local_run(yurt, "train.py")).startswith("the project ")
+
+
+def test_values_of_the_users_with_our_names(yurt: Yurt, here: Path) -> None:
+    """A variable of the user's called as one of job.sh's changes nothing."""
+    assert words_of(local_run(yurt, "--var", "imports=/nowhere", "--var", "run=/nowhere", "train.py"))
+
+
+def make(
+    folder: Path, content: bytes, *, size: int | None = None, nonce: str = "n", before: str = ""
+) -> subprocess.CompletedProcess[bytes]:
+    """What place.sh does for a parcel."""
+    placer = script.placer()
+    functions = placer[placer.index("make_module()") : placer.index("make_folder()")]
+    text = f'{before}\numask 077; aside=$1/aside nonce=$2\n{functions}\nmake_module "$1/node/x" "$3"; echo done'
+    arguments = [str(folder), nonce, str(len(content) if size is None else size)]
+    return subprocess.run(["bash", "-c", text, "place", *arguments], input=content, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("part", [0, 1, 100, 2000, -1])
+def test_cut_off_on_its_way(tmp_path: Path, part: int) -> None:
+    (tmp_path / "aside").mkdir()
+    done = make(tmp_path, module.parcel()[:part], size=len(module.parcel()))
+    assert (done.returncode, done.stdout) == (45, b"")
+    assert [each.name for each in tmp_path.iterdir()] == ["node"] and not list((tmp_path / "node").iterdir())
+    assert make(tmp_path, module.parcel()).stdout == b"done\n"
+
+
+def test_damaged_on_its_way(tmp_path: Path) -> None:
+    content = bytearray(module.parcel())
+    content[1000] ^= 1
+    assert make(tmp_path, bytes(content)).returncode == 45
+    assert not list((tmp_path / "node").iterdir())
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    done = make(tmp_path, module.parcel(), before='trap "" XFSZ; ulimit -f 5')
+    assert done.returncode == 45 and b"File too large" in done.stderr
+    assert not list((tmp_path / "node").iterdir())
+
+
+def test_many_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda number: make(tmp_path, module.parcel(), nonce=str(number)), range(8)))
+    assert {(each.returncode, each.stdout, each.stderr) for each in said} == {(0, b"done\n", b"")}
+    assert [each.name for each in (tmp_path / "node").iterdir()] == ["x"]
+    assert sorted(each.name for each in (tmp_path / "node" / "x").iterdir()) == ["yurt"]
+
+
+def test_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
+    old, young = tmp_path / "node" / "y.old", tmp_path / "node" / "y.young"
+    for each in (old, young):
+        each.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    assert make(tmp_path, module.parcel()).stdout == b"done\n"
+    assert sorted(each.name for each in (tmp_path / "node").iterdir()) == ["x", "y.young"]
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path, yurt_home)
+    (made.project / "train.py").write_text(SCRIPT)
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_on_a_cluster(laptop: Laptop, context: str) -> None:
+    """With the cluster's own python3, one task and several."""
+    one = laptop.run(context, "train.py", "--", "--lr", "0.1")["run"]
+    several = laptop.run(context, "--ntasks", "3", "python3", "train.py")["run"]
+    for run in (one, several):
+        assert laptop.ended(run["id"])["state"] == "completed", laptop("logs", run["id"])
+    base = one["folder"].rpartition("/projects/")[0]
+    out = laptop("logs", one["id"]).out
+    assert out.startswith(f"{{'lr': 0.1}} {base}/node/{module.name()}/yurt/__init__.py")
+    read = "import os, pathlib; print(pathlib.Path(os.environ['WHERE'], 'metrics.jsonl').read_text())"
+    rows = {}
+    for run in (one, several):
+        shown = laptop.run(context, "--var", f"WHERE={run['folder']}", "python3", "-c", read)["run"]
+        assert laptop.ended(shown["id"])["state"] == "completed"
+        rows[run["id"]] = [json.loads(line) for line in laptop("logs", shown["id"]).out.split("\n") if line]
+    assert [(row["step"], row["loss"]) for row in rows[one["id"]]] == [(1, 0.5)]
+    assert sorted(row.get("rank", 0) for row in rows[several["id"]]) == [0, 1, 2]
