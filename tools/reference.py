@@ -25,6 +25,7 @@ from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
+from yurt.verbs.diff import Difference
 from yurt.verbs.fetch import Fetched
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
@@ -48,6 +49,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-fetched": ("yurt fetch", list[Fetched]),
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),
+    "diff": ("yurt diff", Difference),
     "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),

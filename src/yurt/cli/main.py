@@ -26,6 +26,7 @@ VERBS = {
     "fetch": ("yurt.cli.fetch:fetch", "Bring home what runs wrote."),
     "cluster": ("yurt.cli.cluster:cluster", "What is known of a site, and which nodes are left alone."),
     "prune": ("yurt.cli.prune:prune", "Remove runs that have ended from their sites."),
+    "diff": ("yurt.cli.diff:diff", "What differs between two runs."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),

@@ -15,10 +15,20 @@ QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 class Running:
     """A git that was started; several may run at once."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, own: Path | None, index: Path | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        own: Path | None,
+        index: Path | None = None,
+        also: Path | None = None,
+    ) -> None:
         self._what, self._folder = arguments[0], folder
         place = [f"--git-dir={own}", f"--work-tree={folder}"] if own is not None else []
         environment = _environment() if index is None else _environment() | {"GIT_INDEX_FILE": str(index)}
+        if also is not None:
+            quoted = str(also / "objects").replace("\\", "\\\\").replace('"', '\\"')
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{quoted}"'
         try:
             self._process = subprocess.Popen(
                 ["git", *QUIET, *place, *arguments],
@@ -49,9 +59,14 @@ def start(arguments: Sequence[str], *, folder: Path, own: Path | None = None, in
     return Running(arguments, folder, own, index)
 
 
-def call(arguments: Sequence[str], *, folder: Path, stdin: bytes = b"", own: Path | None = None) -> bytes:
-    """Standard output of git in a folder, or in a git folder of yurt's with that work tree."""
-    return start(arguments, folder=folder, own=own).output(stdin)
+def call(
+    arguments: Sequence[str], *, folder: Path, stdin: bytes = b"", own: Path | None = None, also: Path | None = None
+) -> bytes:
+    """Standard output of git in a folder, or in a git folder of yurt's with that work tree.
+
+    `also` is another git folder of yurt's, whose objects are seen as well.
+    """
+    return Running(arguments, folder, own, also=also).output(stdin)
 
 
 def in_repository(folder: Path) -> bool:

@@ -1,0 +1,133 @@
+"""`yurt diff RUN RUN`: what differs between two runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yurt.cli import frame, render
+from yurt.cli.frame import run_names, verb
+
+if TYPE_CHECKING:
+    from yurt.model.compare import Row
+    from yurt.snapshot.differ import Change
+    from yurt.verbs.diff import Difference
+
+WIDE = 36
+"""Values longer than this are shown one below the other."""
+
+
+@verb(examples=["yurt diff x7q4z -", "yurt diff x7q4z k2m9d --stat", "yurt diff x7q4z k2m9d --json"])
+@click.argument("left", metavar="RUN", shell_complete=run_names)
+@click.argument("right", metavar="RUN", shell_complete=run_names)
+@click.option("--stat", is_flag=True, help="Of the code, only which files differ and by how many lines.")
+@click.option("--all", "everything", is_flag=True, help="Show what is the same, too.")
+@click.option("--cached", is_flag=True, help="Ask no site: compare what was last known.")
+def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> None:
+    """Show what differs between two runs: command, parameters, code, environment, resources, outcome.
+
+    They may be of different projects and on different contexts. The exit code is 0 whether or not they differ.
+    """
+    from yurt.cli.progress import watching
+    from yurt.verbs import diff as verbs
+    from yurt.verbs.places import store
+    from yurt.verbs.retry import look_again
+    from yurt.verbs.which import which
+
+    now = frame.current()
+    index = store()
+    entries = [*which(index, [left]), *which(index, [right])]
+    with watching() as watch:
+        if not cached:
+            now.warnings += look_again(index, entries, watch=watch)
+            entries = [each for entry in entries for each in which(index, [entry.run.id])]
+        found = verbs.diff(index, entries[0], entries[1], everything=everything, stat=stat or not now.json, watch=watch)
+        text = b""
+        if found.code.changes and not stat and not now.json:
+            text = verbs.patch(index, entries[0], entries[1], colour=_colour())
+
+    def for_people() -> None:
+        _print(found)
+        if text:
+            print()
+            sys.stdout.flush()
+            sys.stdout.buffer.write(text)
+            sys.stdout.buffer.flush()
+
+    render.show("diff", found, for_people, asked=True)
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _print(found: Difference) -> None:
+    if found.same and not found.rows:
+        print(f"{found.left} and {found.right}: no difference")
+        return
+    parts: dict[str, list[Row]] = {}
+    for row in found.rows:
+        parts.setdefault(row.part, []).append(row)
+    if not found.code.same or "code" in parts:
+        parts.setdefault("code", [])
+    lines = [(_shown(row, row.left, row.left_source), _shown(row, row.right, row.right_source)) for row in found.rows]
+    short = [len(left) for left, right in lines if len(left) <= WIDE and len(right) <= WIDE]
+    keys = max((len(row.key) for row in found.rows), default=0)
+    width = max([len(found.left), *short])
+    print(f"{'':{keys + 4}}{found.left:{width}}  {found.right}")
+    for part in ("command", "parameters", "code", "environment", "resources", "outcome"):
+        if part not in parts:
+            continue
+        print(part)
+        for row in parts[part]:
+            _print_row(row, keys, width)
+        if part == "code":
+            _print_changes(found.code)
+
+
+def _print_row(row: Row, keys: int, width: int) -> None:
+    left, right = _shown(row, row.left, row.left_source), _shown(row, row.right, row.right_source)
+    red, green, plain = ("\033[31m", "\033[32m", "\033[0m") if _colour() and not row.same else ("", "", "")
+    key = render.plain(row.key)
+    if len(left) <= WIDE and len(right) <= WIDE:
+        print(f"  {key:{keys}}  {red}{left:{width}}{plain}  {green}{right}{plain}".rstrip())
+    elif row.same:
+        print(f"  {key:{keys}}  {left}")
+    else:
+        print(f"  {key}\n    {red}- {left}{plain}\n    {green}+ {right}{plain}")
+
+
+def _shown(row: Row, value: Any, source: str) -> str:
+    import msgspec
+
+    if value is msgspec.UNSET:
+        return "-"
+    if row.key == "command" and row.part == "command":
+        text = render.words(value)
+    elif row.key in ("tree", "commit") and row.part == "code":
+        text = value[:12]
+    else:
+        text = render.value(value)
+    return render.plain(text) + (f" ({source})" if source else "")
+
+
+def _print_changes(code: Any) -> None:
+    if code.unknown:
+        print(f"  {code.unknown}")
+    for change in code.changes:
+        print(f"  {_change(change)}")
+
+
+def _change(change: Change) -> str:
+    name = f"{change.before} => {change.path}" if change.before else change.path
+    words: list[str] = [change.kind] if change.kind != "changed" else []
+    if change.lines_added is None or change.lines_removed is None:
+        words.append("no text")
+    elif change.lines_added or change.lines_removed:
+        words.append(f"+{change.lines_added} -{change.lines_removed}")
+    if change.mode:
+        words.append(f"mode {change.mode}")
+    return f"{render.plain(name)}: {', '.join(words) or 'changed'}"

@@ -1,0 +1,139 @@
+"""What differs between two runs, but for the text of their code. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from yurt.model.run import Run, Status
+
+Part = Literal["command", "parameters", "code", "environment", "resources", "outcome"]
+
+SETTING_OF = {
+    "cpus": "resources",
+    "gpus": "resources",
+    "gpu_type": "resources",
+    "memory_mb": "resources",
+    "minutes": "time",
+    **{key: key for key in ("ntasks", "partition", "account", "qos", "nodelist", "exclude_nodes")},
+}
+"""The setting each of the resources asked for came from."""
+
+EXPANDED = ("variables", "sbatch_options")
+"""Settings whose parts are compared one by one."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing of both runs. A side that has it not is left out."""
+
+    part: Part
+    key: str
+    same: bool
+    left: Any = msgspec.UNSET
+    right: Any = msgspec.UNSET
+    left_source: str = ""
+    right_source: str = ""
+
+
+class Side(msgspec.Struct, frozen=True):
+    """All that is known of one of the two runs."""
+
+    run: Run
+    status: Status
+    metrics: Mapping[str, Any] = {}
+    """The last value of each metric, as far as this machine knows."""
+
+
+Found = Mapping[str, tuple[Any, str]]
+"""Values by their key, each with its source."""
+
+
+def compare(left: Side, right: Side) -> list[Row]:
+    """Everything of two runs, part by part: also what is the same."""
+    rows: list[Row] = []
+    for (part, mine), (_part, other) in zip(_parts(left), _parts(right), strict=True):
+        for key in dict.fromkeys([*mine, *other]):
+            (a, a_source), (b, b_source) = mine.get(key, _NOTHING), other.get(key, _NOTHING)
+            row = Row(
+                part=part, key=key, same=_same(a, b), left=a, right=b, left_source=a_source, right_source=b_source
+            )
+            rows.append(row)
+    return rows
+
+
+_NOTHING = (msgspec.UNSET, "")
+
+
+def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
+    run, status = side.run, side.status
+    yield (
+        "command",
+        _given(
+            command=run.command,
+            name=run.name,
+            context=run.context,
+            project=run.project,
+            subfolder=run.subfolder,
+            tags=run.tags,
+            note=run.note,
+        ),
+    )
+    yield "parameters", {key: (value, "") for key, value in run.params.items()}
+    code = run.code
+    yield "code", _given(tree=code.tree, branch=code.branch, commit=code.commit, changed=code.changed)
+    yield "environment", {**_environment(run), **_given(who=run.who, host=run.host, yurt=run.yurt)}
+    yield "resources", _resources(run)
+    took = round(status.ended - status.started, 1) if status.ended and status.started else None
+    outcome = _given(
+        state=status.state,
+        reason=status.reason,
+        exit_code=status.exit_code,
+        signal=status.signal,
+        seconds=took,
+        node=status.node,
+        restarts=status.restarts or None,
+    )
+    yield "outcome", {**outcome, **{f"metrics.{key}": (value, "") for key, value in side.metrics.items()}}
+
+
+def _given(**values: Any) -> Found:
+    """Without what says nothing."""
+    return {key: (value, "") for key, value in values.items() if value not in (None, "", [])}
+
+
+def _environment(run: Run) -> Found:
+    found: dict[str, tuple[Any, str]] = {}
+    for each in run.settings:
+        if each.key == "variables":
+            found |= _expanded(each.key, each.value, each.source)
+        elif each.key not in SETTING_OF.values() and each.key not in EXPANDED:
+            found[each.key] = (each.value, each.source)
+    return found
+
+
+def _resources(run: Run) -> Found:
+    settings = {each.key: each for each in run.settings}
+    found: dict[str, tuple[Any, str]] = {}
+    for key, value in msgspec.structs.asdict(run.asked).items():
+        if value is not None:
+            setting = settings.get(SETTING_OF.get(key, key))
+            found[key] = (value, setting.source if setting is not None else "")
+    if "sbatch_options" in settings:
+        found |= _expanded("sbatch_options", settings["sbatch_options"].value, settings["sbatch_options"].source)
+    again = msgspec.structs.asdict(run.again)
+    return {**found, **{f"again.{key}": (value, "") for key, value in again.items() if value}}
+
+
+def _expanded(key: str, value: Any, source: str) -> Found:
+    if not isinstance(value, Mapping):
+        return {key: (value, source)}
+    return {f"{key}.{name}": (each, source) for name, each in value.items()}
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two values are written alike: 1, 1.0 and true are not."""
+    if left is msgspec.UNSET or right is msgspec.UNSET:
+        return left is right
+    return msgspec.json.encode(left, order="sorted") == msgspec.json.encode(right, order="sorted")

@@ -1,0 +1,105 @@
+"""What changed from one snapshot to another, as git tells it; they may be in two stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from yurt.errors import RefusedError
+from yurt.snapshot import git
+from yurt.snapshot.collect import shown
+
+Kind = Literal["added", "removed", "changed", "renamed"]
+KINDS: dict[bytes, Kind] = {b"A": "added", b"D": "removed", b"R": "renamed"}
+
+# The plumbing command: it heeds no taste of the user's in how a diff should look.
+DIFFER = ("diff-tree", "-r", "--find-renames", "--no-ext-diff", "--no-textconv")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that is not the same in both."""
+
+    path: str
+    kind: Kind
+    before: str = ""
+    """What it was called, if it was renamed."""
+    lines_added: int | None = None
+    """None, as below: it is no text."""
+    lines_removed: int | None = None
+    mode: str = ""
+    """Its old and new mode, if that changed: 644 to 755."""
+
+
+class Pair:
+    """Two trees, each with the store it is in."""
+
+    def __init__(self, left: tuple[Path, str], right: tuple[Path, str]) -> None:
+        (self._store, self._left), (self._other, self._right) = left, right
+
+    def changes(self) -> list[Change]:
+        """The files that differ, by their path."""
+        answer = self._git("-z", "--raw", "--numstat").split(b"\0")
+        words = iter(answer[:-1])
+        kinds: dict[bytes, tuple[Kind, bytes, str]] = {}
+        counts: dict[bytes, tuple[int | None, int | None]] = {}
+        for word in words:
+            if word.startswith(b":"):
+                name, each = _raw(word, words)
+                kinds[name] = each
+            else:
+                added, removed, name = word.split(b"\t", 2)
+                if not name:
+                    next(words)
+                    name = next(words)
+                counts[name] = (_count(added), _count(removed))
+        return [
+            Change(
+                path=shown(name),
+                kind=kind,
+                before=shown(before),
+                lines_added=counts.get(name, (None, None))[0],
+                lines_removed=counts.get(name, (None, None))[1],
+                mode=mode,
+            )
+            for name, (kind, before, mode) in kinds.items()
+        ]
+
+    def patch(self, *, colour: bool = False) -> bytes:
+        """As `git diff` shows it, in the bytes of the files."""
+        return self._git("--patch", "--color=always" if colour else "--no-color")
+
+    def _git(self, *options: str) -> bytes:
+        also = None if self._other == self._store else self._other
+        return git.call([*DIFFER, *options, self._left, self._right], folder=self._store, own=self._store, also=also)
+
+
+def is_here(store: Path, tree: str) -> bool:
+    """Whether a store has a snapshot."""
+    if not store.is_dir():
+        return False
+    try:
+        git.call(["cat-file", "-e", f"{tree}^{{tree}}"], folder=store, own=store)
+    except RefusedError:
+        return False
+    return True
+
+
+def _raw(word: bytes, words: Iterator[bytes]) -> tuple[bytes, tuple[Kind, bytes, str]]:
+    """A line such as `:100644 100755 1234… 5678… R90`, and the names that follow it."""
+    old, new, _old_id, _new_id, status = word[1:].split(b" ")
+    kind, before, name = KINDS.get(status[:1], "changed"), b"", next(words)
+    if kind == "renamed":
+        before, name = name, next(words)
+    changed = kind in ("changed", "renamed") and old != new
+    return name, (kind, before, f"{_mode(old)} to {_mode(new)}" if changed else "")
+
+
+def _mode(word: bytes) -> str:
+    return "a link" if word.startswith(b"12") else word[-3:].decode()
+
+
+def _count(word: bytes) -> int | None:
+    return None if word == b"-" else int(word)
