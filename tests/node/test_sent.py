@@ -156,3 +156,23 @@ def test_on_a_cluster(laptop: Laptop, context: str) -> None:
         rows[run["id"]] = [json.loads(line) for line in laptop("logs", shown["id"]).out.split("\n") if line]
     assert [(row["step"], row["loss"]) for row in rows[one["id"]]] == [(1, 0.5)]
     assert sorted(row.get("rank", 0) for row in rows[several["id"]]) == [0, 1, 2]
+
+
+PIECES = """\
+import yurt
+with yurt.checkpointing() as saved:
+    number = int(saved.load("number", b"0"))
+    yurt.log(step=number, restarts=saved.restarts)
+    if number < 3:
+        saved.save("number", str(number + 1))
+        saved.leave()
+"""
+
+
+def test_a_script_that_leaves_is_started_again(yurt: Yurt, here: Path) -> None:
+    (here / "train.py").write_text(PIECES)
+    found = local_run(yurt, "--requeue", "--time", "5m", "train.py")
+    folder = Path(found["run"]["folder"])
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["restarts"]) for row in rows] == [(number, number) for number in range(4)]
+    assert found["status"]["restarts"] == 3
