@@ -218,6 +218,15 @@ def test_a_script_that_closes_all_files(run: Run) -> None:
     assert [row["step"] for row in run.rows()] == [0, 1, 2]
 
 
+def test_a_file_of_the_users_that_has_our_number_now(run: Run) -> None:
+    script = (
+        "import os, yurt\nyurt.log(step=0)\nos.closerange(3, 100)\nmine = open('mine', 'w')\n"
+        "yurt.log(step=1)\nmine.write('kept')\nmine.close()\nyurt.log(step=2)"
+    )
+    run(script)
+    assert (run.work / "mine").read_text() == "kept" and [row["step"] for row in run.rows()] == [0, 1, 2]
+
+
 def test_a_folder_that_is_gone(run: Run) -> None:
     _out, err = run("import yurt\nyurt.log(step=0)\nyurt.log(step=1)", YURT_RUN_DIR=str(run.folder / "gone"))
     assert err.count("\n") == 1 and "No such file" in err

@@ -26,6 +26,7 @@ def _number(name: str) -> int:
 
 _rank = _number("SLURM_PROCID")
 _file: Optional[int] = None
+_identity: Any = None
 _warned = False
 
 
@@ -45,22 +46,32 @@ def log(step: Any = None, **metrics: Any) -> None:
 
 
 def _line(step: Any, metrics: Dict[str, Any]) -> bytes:
-    row: Dict[str, Any] = {"time": round(time.time(), 3)}
+    text = '{"time":%.3f' % time.time()
     if step is not None:
-        row["step"] = step if type(step) is int else _plain(step)
+        text += ',"step":' + _json(step)
     if _rank:
-        row["rank"] = _rank
+        text += ',"rank":%d' % _rank
     for name, value in metrics.items():
-        row[name if name not in OWN else name + "_"] = value if type(value) in _PLAIN else _plain(value)
-    try:
-        return (_encode(row) + "\n").encode("ascii")
-    except ValueError:  # not finite, or not ASCII
-        clean = {_text(name): _plain(value) for name, value in row.items()}
-        return (json.dumps(clean, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+        text += (_names.get(name) or _key(name)) + _json(value)
+    return (text + "}\n").encode("ascii")
 
 
-_PLAIN = frozenset((int, float, str, bool, type(None)))
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+def _json(value: Any) -> str:
+    if type(value) is float and value - value == 0:  # it is finite
+        return repr(value)
+    return repr(value) if type(value) is int else _encode(_plain(value))
+
+
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_names: Dict[str, str] = {}
+
+
+def _key(name: str) -> str:
+    """A name as it stands in a line; remembered, for it comes again and again."""
+    if len(_names) > 1000:
+        _names.clear()
+    _names[name] = made = ",%s:" % _encode(_text(name + "_" if name in OWN else name))
+    return made
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
@@ -69,7 +80,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return _finite(float(value))
     if isinstance(value, str):
         return _text(value)
-    if type(value) in _PLAIN:
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
         return int(value)
@@ -105,6 +116,8 @@ def _append(line: bytes) -> None:
         if _file is None or _file < 0:
             return
         try:
+            if os.fstat(_file)[1:3] != _identity:  # it was closed, and its number is another file's now
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             if os.write(_file, before + line) == len(before + line):
                 return
             failed = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -124,7 +137,7 @@ def _close(failed: OSError) -> None:
 
 def _open() -> bytes:
     """Open the file of this run. Returns what must stand before the next line: a line may have been cut off."""
-    global _file
+    global _file, _identity
     folder = os.environ.get("YURT_RUN_DIR")
     if not folder:
         _file = -1
@@ -133,9 +146,9 @@ def _open() -> bytes:
     name = "metrics.%d.jsonl" % node if node and _unordered(folder) else "metrics.jsonl"
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     made = os.open(os.path.join(folder, name), flags, 0o600)
-    size = os.fstat(made).st_size
-    whole = not size or os.pread(made, 1, size - 1) == b"\n"
-    _file = made
+    about = os.fstat(made)
+    whole = not about.st_size or os.pread(made, 1, about.st_size - 1) == b"\n"
+    _file, _identity = made, about[1:3]
     return b"" if whole else b"\n"
 
 
