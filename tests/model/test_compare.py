@@ -51,6 +51,7 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, str], tuple[Any, Any]]] = [
     ({"command": ["other.py"]}, ("command", "command"), (["train.py"], ["other.py"])),
     ({"context": "beta"}, ("command", "context"), ("alpha", "beta")),
     ({"name": "x"}, ("command", "name"), (msgspec.UNSET, "x")),
+    ({"retry_of": "1nfjkdg-bbbbb"}, ("command", "retry_of"), (msgspec.UNSET, "1nfjkdg-bbbbb")),
     ({"tags": ["x"]}, ("command", "tags"), (msgspec.UNSET, ["x"])),
     ({"params": {"lr": 0.1}}, ("parameters", "none"), (None, msgspec.UNSET)),
     ({"params": {"lr": "0.1", "none": None}}, ("parameters", "lr"), (0.1, "0.1")),
@@ -116,6 +117,12 @@ def test_the_outcome() -> None:
         ("outcome", "metrics.loss"): (0.5, "NaN"),
         ("outcome", "metrics.step"): (1, msgspec.UNSET),
     }
+
+
+def test_a_run_of_several_starts_took_as_long_as_they_together() -> None:
+    whole = Status(state="completed", started=10, ended=20)
+    pieces = Status(state="completed", started=10, ended=500, seconds=12.34)
+    assert rows(Side(BASE, whole), Side(BASE, pieces)) == {("outcome", "seconds"): (10, 12.3)}
 
 
 def test_what_a_side_has_not_is_not_in_the_json() -> None:

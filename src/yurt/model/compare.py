@@ -78,6 +78,8 @@ def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
             subfolder=run.subfolder,
             tags=run.tags,
             note=run.note,
+            after=[each.run for each in run.after],
+            retry_of=run.retry_of,
         ),
     )
     yield "parameters", {key: (value, "") for key, value in run.params.items()}
@@ -85,13 +87,15 @@ def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
     yield "code", _given(tree=code.tree, branch=code.branch, commit=code.commit, changed=code.changed)
     yield "environment", {**_environment(run), **_given(who=run.who, host=run.host, yurt=run.yurt)}
     yield "resources", _resources(run)
-    took = round(status.ended - status.started, 1) if status.ended and status.started else None
+    took = status.seconds
+    if took is None and status.ended is not None and status.started is not None:
+        took = status.ended - status.started
     outcome = _given(
         state=status.state,
         reason=status.reason,
         exit_code=status.exit_code,
         signal=status.signal,
-        seconds=took,
+        seconds=None if took is None else round(took, 1),
         node=status.node,
         restarts=status.restarts or None,
     )
