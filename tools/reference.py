@@ -33,6 +33,7 @@ from yurt.verbs.logs import LogLine
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import Row
+from yurt.verbs.secret import Secret
 from yurt.verbs.show import PlanView, Shown
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -63,6 +64,9 @@ KINDS: dict[str, tuple[str, Any]] = {
     "facts": ("yurt context probe", Facts),
     "cluster": ("yurt cluster", Cluster),
     "login": ("yurt login", list[LoggedIn]),
+    "secret-set": ("yurt secret set", Secret),
+    "secrets": ("yurt secret list", list[Secret]),
+    "secret-removed": ("yurt secret remove", Secret),
     "lab-started": ("yurt lab up", Started),
     "lab-stopped": ("yurt lab down", None),
     "lab-status": ("yurt lab status", LabStatus),

@@ -140,7 +140,7 @@ def test_it_is_as_it_was(made: Made, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("made", CASES, indirect=True)
 def test_below_the_head_all_are_the_same(made: Made) -> None:
     folder = Path(script.__file__).parent
-    shared = (folder / "gate.sh").read_text() + (folder / "runner.sh").read_text()
+    shared = (folder / "gate.sh").read_text() + (folder / "secrets.sh").read_text() + (folder / "runner.sh").read_text()
     assert made.script == head(made.script) + shared
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model.run import Plan, Spot
 from yurt.model.state import Sighting
+
+if TYPE_CHECKING:
+    from yurt.model.secrets import Shares
 
 NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
@@ -91,16 +95,21 @@ class Backend(ABC):
     def cancel(self, run: Spot) -> str:
         """End a run, or see to it that it never starts. Returns what stands in its gate."""
 
-    def submit(self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1) -> Placed:
+    def submit(
+        self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1, shares: Shares | None = None
+    ) -> Placed:
         """Place a run and have it started; however often this is repeated, its code starts once.
 
         `start` counts: the second and later ones are for a run whose last start is over and left no successor.
+        `shares` are those of the run's secrets, made for this nonce.
         """
         files = {**self.files(plan), f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
+        apart = [] if shares is None else [shares.folder, shares.environment]
         arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
         arguments.append("" if start == 1 else str(start))
-        content = b"".join([code.content, *files.values()])
+        arguments.append(" ".join(str(len(each)) for each in apart))
+        content = b"".join([*apart, code.content, *files.values()])
         text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
         answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)
         if answer.code == NO_GIT:
@@ -120,6 +129,11 @@ class Backend(ABC):
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
         with contextlib.suppress(YurtError):
             self.host.run('[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || rm -rf -- "$1"', run.folder)
+
+    def drop_shares(self, folders: Sequence[str]) -> None:
+        """Remove the shares of secrets from the folders of runs that have ended. Best effort."""
+        with contextlib.suppress(YurtError):
+            self.host.run('for each; do rm -f -- "$each"/secret.*; done', *folders)
 
     def failure(self, answer: Answer) -> YurtError:
         """What it means that a submission failed."""

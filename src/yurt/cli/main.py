@@ -29,6 +29,7 @@ VERBS = {
     "diff": ("yurt.cli.diff:diff", "What differs between two runs."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
+    "secret": ("yurt.cli.secret:secret", "Values that only runs get to see, kept in the system's keyring."),
     "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),
     "lab": ("yurt.cli.lab:lab", "Two real Slurm clusters on this machine: to try, to teach, to test."),
     "completion": ("yurt.cli.completion:completion", "Completion of commands in bash, zsh or fish."),

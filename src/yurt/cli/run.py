@@ -22,6 +22,7 @@ EXAMPLES = [
     "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py -- --lr 0.1",
     "yurt run --name warm-up --tag paper python -m pkg.train",
     "yurt run job.sbatch",
+    "yurt run --secret HF_TOKEN train.py",
     "yurt run --dry-run train.py",
 ]
 
@@ -51,6 +52,13 @@ EXAMPLES = [
 @click.option("--conda", metavar="NAME", help="Conda environment to activate.")
 @click.option("--container", metavar="IMAGE", help="Container image to run in.")
 @click.option("--var", "variables", multiple=True, metavar="KEY=VALUE", help="Environment variable of the run.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME",
+    help="Variable that only the run gets, from the environment or the keyring; may be repeated.",
+)
 @click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Parameter: --KEY VALUE for the script.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Ignored files that shall travel all the same.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Files that shall not travel.")
@@ -151,6 +159,7 @@ def _request(options: dict[str, Any]) -> Request:
         copy=options["copy"],
         again=_again(options),
         hold=options["hold"],
+        secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
     )
 
@@ -228,6 +237,8 @@ def _show_plan(planned: Planned, backend: Backend) -> None:
         print(f"# folder: {run.folder}")
         code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
         print(f"# code: {code}")
+        if run.secrets:
+            print(f"# secrets, by name only: {' '.join(run.secrets)}")
         for each in run.settings:
             print(f"# {each.key}: {render.value(each.value)} ({each.source})")
         print(f"# {view.submitted_as}")

@@ -53,6 +53,7 @@ def _print(found: Any) -> None:
         ("follows", ", ".join(each.run for each in run.after)),
         ("retry of", run.retry_of),
         ("retried as", ", ".join(found.retried_as)),
+        ("secrets", ", ".join(run.secrets)),
         ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
         ("submitted", render.moment(status.submitted)),
         ("started", render.moment(status.started)),

@@ -124,6 +124,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     retry_of: str = ""
     """The run whose plan it has, if it was made by `retry`."""
     settings: list[Chosen] = []
+    secrets: list[str] = []
+    """Names of variables whose values travel apart, and are written down nowhere."""
     who: str = ""
     host: str = ""
     yurt: str = ""

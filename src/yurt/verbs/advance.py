@@ -8,21 +8,24 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.config import facts, paths
-from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
 from yurt.verbs import bad_nodes, turn
+
+if TYPE_CHECKING:
+    from yurt.model.secrets import Shares
 
 NO_CONNECTION = (
     "ssh-login-needed",
@@ -63,9 +66,14 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                 plan = store.plan(run)
                 if plan is None or (plan := _in_turn(store, plan)) is None:
                     continue
+                try:
+                    values = _secrets(plan)
+                except UserError as error:  # others need not wait for it
+                    store.change([run], _without_secret(error.message, fresh=run == fresh))
+                    continue
                 watch(Event(f"submitting {run} to {context}"))
                 try:
-                    _submit(store, plan, backend, noted=run == fresh)
+                    _submit(store, plan, backend, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
                     if error.code == "submit-limit" or (error.code in NO_CONNECTION and run != fresh):
@@ -148,7 +156,32 @@ def tell_cancel(store: Store, run: str, backend: Backend) -> str:
     return winner
 
 
-def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
+def _secrets(plan: Plan) -> dict[str, bytes]:
+    """The values of a run's secrets, as they are now: none was kept. UserError where one is not to be found."""
+    if not plan.run.secrets:
+        return {}
+    from yurt.config import secrets
+
+    return secrets.values_of(plan.run.secrets)
+
+
+def _without_secret(why: str, *, fresh: bool) -> Callable[[str, Status], Status]:
+    """Waits for a yurt that knows the secret; one that may have gone out before is first looked for at its site."""
+
+    def how(_run: str, status: Status) -> Status:
+        if status.final:
+            return status
+        looked_for = status.state == "waiting" and (status.attempts == 0 or status.seen_at is not None)
+        if fresh or looked_for:
+            return msgspec.structs.replace(
+                status, state="waiting", reason=why, attempts=0 if fresh else status.attempts
+            )
+        return msgspec.structs.replace(status, state="unknown", reason=why)
+
+    return how
+
+
+def _submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
     """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
@@ -160,9 +193,8 @@ def _submit(store: Store, plan: Plan, backend: Backend, *, noted: bool) -> None:
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
     try:
-        placed = _place(
-            plan, backend, nonce, [known] if known else [], hope=known in ("", plan.run.code.tree), start=start
-        )
+        known_there, hope = [known] if known else [], known in ("", plan.run.code.tree)
+        placed = _place(plan, backend, nonce, known_there, hope=hope, start=start, shares=_shares(values))
     except UnreachableError as error:
         never, said = error.code in NO_CONNECTION, error.message
         store.change([run], lambda _run, status: _not_out(status, said, never=never))
@@ -179,6 +211,15 @@ def _elsewhere(store: Store, plan: Plan) -> Plan:
     context = contexts.named(plan.run.context)
     asked, _nodes = bad_nodes.avoiding(store, context.name, plan.run.asked, facts.load(context))
     return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, asked=asked))
+
+
+def _shares(values: Mapping[str, bytes]) -> Shares | None:
+    """Shares for one nonce: those of two submissions do not fit together, and need not."""
+    if not values:
+        return None
+    from yurt.model import secrets
+
+    return secrets.shares(values, os.urandom)
 
 
 def _not_out(status: Status, why: str, *, never: bool) -> Status:
@@ -213,14 +254,16 @@ def _placed(status: Status, placed: Placed) -> Status:
     )
 
 
-def _place(plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool, start: int) -> Placed:
+def _place(
+    plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool, start: int, shares: Shares | None
+) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
     from yurt.snapshot import send
 
     receiver = send.receiver() if plan.run.code.tree else ""
     code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
     for _try in range(4):
-        placed = backend.submit(plan, nonce, code, start=start)
+        placed = backend.submit(plan, nonce, code, start=start, shares=shares)
         if placed.base_missing:
             code = _parcel(plan, [])
         elif placed.needs is not None:

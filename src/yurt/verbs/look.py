@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yurt import ahead
+from yurt.backends.base import Backend
 from yurt.errors import YurtError
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
@@ -86,6 +87,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
     )
     bad_nodes.note(store, context, seen, changed)
     store.note_look(context, now, backend.answered)
+    _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()
     # Those the site forgot go out once more, and those that followed one which has ended.
@@ -93,6 +95,14 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
         again = advance(store, context, backend, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
     return moved
+
+
+def _drop_shares(store: Store, backend: Backend, ended: Sequence[str]) -> None:
+    """What is left of the secrets of runs that came to an end not their own: nothing starts any more."""
+    entries = (store.get(run) for run in ended)
+    folders = [entry.run.folder for entry in entries if entry is not None and entry.run.secrets]
+    if folders:
+        backend.drop_shares(folders)
 
 
 def _settler(store: Store, seen: dict[str, Sighting], now: float) -> Callable[[str, Status], Status]:

@@ -52,6 +52,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     hold: bool = False
     largest_file: int | None = None
     lease: int = LEASE
+    secrets: Sequence[str] = ()
+    """Names of variables whose values are read from the environment or the keyring when the run is sent."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -82,6 +84,10 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         asked, more = command.yield_to_script(asked, more, what.sbatch, _given(settings, request))
         warnings += command.left_aside(what.sbatch)
     wishes.check_options(more)
+    names = list(dict.fromkeys(request.secrets))
+    if names:
+        own = what.sbatch.options if what.sbatch is not None else {}
+        wishes.check_secrets(names, wanted.variables, {**own, **more} if facts is not None else {})
     facts = wishes.check(wanted, asked, facts, label=project.label, watch=watch)
     failed: list[str] = []
     if index is not None:
@@ -121,6 +127,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         code=code,
         again=_again(request.again, minutes),
         after=list(request.after),
+        secrets=names,
         settings=[*_chosen(settings), *(Chosen("exclude_nodes", node, "runs failed there lately") for node in failed)],
         who=wanted.user_id or person(),
         host=os.uname().nodename,

@@ -79,6 +79,8 @@ def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) ->
     facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
     made = _changed(old, anew)
     wishes.check(context, made.run.asked, facts, label=run.project, watch=watch)
+    if run.secrets:
+        wishes.check_secrets(run.secrets, {}, {})
     asked, _nodes = bad_nodes.avoiding(store, context.name, made.run.asked, facts)
     created = time.time()
     run_id = ids.make(created, int.from_bytes(os.urandom(4)))

@@ -60,6 +60,28 @@ def check_options(more: Mapping[str, str | None]) -> None:
         raise UserError("; ".join(wrong), code="usage", hint="yurt run --help")
 
 
+def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
+    """UserError where the secrets of a run cannot be handed over, by what is known of them and of its options."""
+    from yurt.backends.slurm.options import long_name
+    from yurt.config import secrets
+    from yurt.verbs import secret
+
+    for name in names:
+        secret.check(name)
+        if name in variables:
+            raise UserError(
+                f"{name} is both a secret and a variable of this run", code="usage", hint=f"leave out variables.{name}"
+            )
+    for option, value in options.items():
+        if long_name(option) == "export" and "ALL" not in (value or "").split(","):
+            raise UserError(
+                f"--export={value or ''} keeps the secrets of the run from it: half of each comes with the environment",
+                code="usage",
+                hint="--sbatch-option export=ALL",
+            )
+    secrets.values_of(names)
+
+
 def _refuse(context: Context, faults: Sequence[str]) -> None:
     if faults:
         raise RefusedError(

@@ -20,6 +20,8 @@ retries=0 # how often it may be started again after a failure of its site's
 errors= # whether an error of its own counts as one
 follow= # whether its next start is another job
 lease=60 # seconds
+secrets=''
+shares=go # those of secrets, once it has started
 
 environment() { # as your context and your flags have it
   use_conda torch

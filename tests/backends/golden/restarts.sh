@@ -20,6 +20,8 @@ retries=0 # how often it may be started again after a failure of its site's
 errors= # whether an error of its own counts as one
 follow= # whether its next start is another job
 lease=30 # seconds
+secrets=''
+shares=stay # those of secrets, once it has started
 
 submit() { # a later start
   sbatch --parsable --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --signal=B:USR1@1 --partition=main --requeue "$@"

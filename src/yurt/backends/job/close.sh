@@ -11,4 +11,5 @@ close_gate() { # close_gate RUN-FOLDER: nobody passes the gate any more; sets wi
     rm -f "why.$me"
   fi
   [ "$winner" = cancelled ] || : > cancel
+  rm -f secret.* # no start follows
 }

@@ -1,16 +1,32 @@
 # Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
 # receive.sh, and the functions look and launch of the kind of context.
-# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE START [OPTION]...
+# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
 # START is empty, or says which start of a run this is, whose last one is over and left no successor.
 # SIZES are those of what comes on standard input: of the code; then of each file, and its name.
+# Before all that come the shares of the run's secrets: SHARES is their sizes, that of the folder and that of the
+# environment; empty if there are none.
 # The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
 mask=$(umask)
 umask 077
-project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8
-shift 8
+project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=secret.$7
+shift 9
 run=$project/runs/$id
 me=$nonce
 
+receive_shares() { # receive_shares SIZES: of the run folder's share and the job's; they are in no file both, nor arguments
+  for_folder=$(head -c "$1") for_job=$(head -c "$2") # without the newline at the end
+  [ "${#for_folder}" -eq $(($1 - 1)) ] && [ "${#for_job}" -eq $(($2 - 1)) ] || exit 45
+}
+place_shares() { # place_shares NAME SHARE…: the job's are exported to what is launched from here on
+  printf '%s\n' "$for_folder" > "$secret.aside"
+  [ "$(wc -c < "$secret.aside")" -eq $((${#for_folder} + 1)) ] && mv -f "$secret.aside" "$secret" || exit 1
+  export "YURT_SHARE=$secret"
+  while [ $# -gt 0 ]; do
+    unset "$1" # if the site has one of that name, its scheduler would write it down
+    export "YURT_SHARE_$1=$2"
+    shift 2
+  done
+}
 started() { # somebody won already: a job, or the user who cancelled it
   [ -d "$run" ] && winner=$(cd "$run" && stands winner) || return
   if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
@@ -59,6 +75,7 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
   }
 }
 
+[ -z "$shares" ] || receive_shares $shares
 started
 if [ -n "$tree" ]; then
   if [ -n "$kind" ]; then
@@ -79,5 +96,6 @@ else
 fi
 started
 cd "$run" || exit 1
+[ -z "$shares" ] || place_shares $for_job
 launch "$@"
 [ -z "$kind" ] || (trap '' HUP; collect_code "$project") < /dev/null > /dev/null 2>&1 &

@@ -44,7 +44,8 @@ make_work() { # the working folder: links into the code, which is read-only and 
   mv "$aside" "$run/work" 2> /dev/null || [ -d "$run/work" ]
 }
 
-inside() { # your command, in the environment you asked for
+inside() { # inside [NONCE]: your command, in the environment you asked for
+  bring_secrets "${1-}"
   make_work
   mkdir -p "$run/outputs" "$run/checkpoints"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
@@ -56,7 +57,9 @@ inside() { # your command, in the environment you asked for
     set -- "$@" --pwd "$2" "$container"
   fi
   YURT_KEEP=$#
+  set -- "$secrets" "$@"
   . "$run/data" # sets your variables, and adds your command to "$@"
+  eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
   cd "$2" || fail "there is no folder $2"
@@ -253,10 +256,11 @@ end
   done
   put exit.json "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
   put "end.$k" "$1 done $began $now" > /dev/null
+  drop_shares
   exit "$1"
 }
 again() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
-  [ "$kind" = slurm ] || exec sh "$run/job.sh" "$nonce" $((k + 1))
+  [ "$kind" = slurm ] || with_shares exec sh "$run/job.sh" "$nonce" $((k + 1))
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if [ -z "$follow" ]; then
       said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
@@ -277,7 +281,7 @@ next_job() ( # next_job K: submits a job for start K, with the environment this 
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
   umask "$mask"
-  submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
+  with_shares submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
 )
 
 completed() { # completed FOLDER...: whether runs completed, as far as they are still there to be seen
@@ -299,6 +303,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   trap 'stopped=early' TERM
   trap '' USR1 USR2
   cd "$run" || exit 75
+  hide_shares
   job=$$
   [ "$kind" != slurm ] || job=$SLURM_JOB_ID
   born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
@@ -308,7 +313,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
 
   # The gate: of all submissions one wins; it, and those that it or yurt sends after it, make one start after the other.
   owner=$(put winner "$nonce.$job") || exit 75
-  [ "${owner%%.*}" = "$nonce" ] || exit 0
+  [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
   [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
   k=${only:-1}
   while :; do
@@ -345,7 +350,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
-  ([ -z "$stopped" ] || exit 143; umask "$mask" && apart "$(command -v bash || command -v sh)" "$run/job.sh" inside) < /dev/null &
+  ([ -z "$stopped" ] || exit 143; umask "$mask" && with_shares apart "$(command -v bash || command -v sh)" "$run/job.sh" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; stop; }
   [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
@@ -383,6 +388,6 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
 
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
-  inside) inside ;;
+  inside) inside "${2-}" ;;
   *) outside "$@" ;;
 esac

@@ -82,6 +82,8 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         f"errors={'yes' if run.again.errors else ''} # whether an error of its own counts as one",
         f"follow={'yes' if plan.follow else ''} # whether its next start is another job",
         f"lease={plan.lease} # seconds",
+        f"secrets={quote(' '.join(run.secrets))}",
+        f"shares={'stay' if run.again else 'go'} # those of secrets, once it has started",
         "",
         *(["submit() { # a later start", f'  {again} "$@"', "}", ""] if again and run.again else []),
         *_predecessors(run),
@@ -91,7 +93,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         "",
         "# From here on every run's script is the same.",
     ]
-    return "\n".join(head) + "\n" + gate() + runner()
+    return "\n".join(head) + "\n" + gate() + secrets() + runner()
 
 
 def _predecessors(run: Run) -> list[str]:
@@ -165,6 +167,12 @@ def _one_line(text: str) -> str:
 def gate() -> str:
     """Functions that decide once: shared by job.sh and the scripts that submit and cancel."""
     return _text("gate.sh")
+
+
+@cache
+def secrets() -> str:
+    """Functions that hand secrets over; need `fail` of `runner`."""
+    return _text("secrets.sh")
 
 
 @cache

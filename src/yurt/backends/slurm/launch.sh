@@ -3,6 +3,9 @@ look() { # whether a job of this run is in the queue; exits if the queue cannot 
   for job in $found; do echo "live $job" && exit 0; done
 }
 launch() { # launch [OPTION OF SBATCH]...
+  case ${SBATCH_EXPORT-ALL},$shares in *ALL*,* | *,) ;; *)
+    echo "SBATCH_EXPORT=$SBATCH_EXPORT there keeps the secrets of the run from it" >&2 && exit 8 ;;
+  esac
   for each in out.log err.log; do : >> "$each"; done # made here, for the user's eyes only
   said=$(umask "$mask" && sbatch --parsable "$@" job.sh "$nonce" $start < /dev/null) || exit 8
   job=

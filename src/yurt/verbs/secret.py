@@ -1,0 +1,62 @@
+"""secret: values for runs, kept in the system's keyring."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from yurt.config import secrets as config
+from yurt.errors import NotFoundError, UserError
+from yurt.model import secrets
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A secret in the keyring; of its value nothing is said."""
+
+    name: str
+    environment: bool
+    """Whether a variable of that name is set here now, which goes before the keyring."""
+
+
+def check(name: str) -> str:
+    """The name, if it can be that of a secret; else UserError."""
+    try:
+        secrets.check_name(name)
+    except ValueError as error:
+        raise UserError(f"{error}, so no secret can have it", code="usage", hint="for example HF_TOKEN") from None
+    return name
+
+
+def check_ready(name: str) -> None:
+    """An error, before a person is asked for a value, if it could not be kept."""
+    config.read(check(name))
+
+
+def keep(name: str, value: bytes) -> Secret:
+    """Keep a value, in place of any before. RefusedError where there is no keyring."""
+    if not value:
+        raise UserError(
+            f"no value for {name} was given; an empty one needs no keyring", code="usage", hint=f"export {name}="
+        )
+    try:
+        secrets.check_values({name: value})
+    except ValueError as error:
+        raise UserError(str(error), code="secret-unusable") from None
+    config.keep(check(name), value)
+    return _seen(name)
+
+
+def kept() -> list[Secret]:
+    return [_seen(name) for name in config.kept()]
+
+
+def forget(name: str) -> Secret:
+    """Take a secret out of the keyring. NotFoundError if it is not in it."""
+    if not config.forget(check(name)):
+        raise NotFoundError(f"the keyring has no secret {name} of yurt's", code="not-found", hint="yurt secret list")
+    return _seen(name)
+
+
+def _seen(name: str) -> Secret:
+    return Secret(name, name in os.environ)
