@@ -120,7 +120,7 @@ def _call(name: str, what: Callable[[Any], Any]) -> Any:
     except NoKeyringError:
         raise RefusedError(f"there is no keyring on this machine; {instead}", code="keyring-unusable") from None
     except (KeyringError, OSError) as error:
-        said = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split())
+        said = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
         raise RefusedError(
             f"the keyring cannot be used: {said or type(error).__name__}; {instead}",
             code="keyring-unusable",
