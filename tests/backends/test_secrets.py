@@ -26,7 +26,7 @@ SHOW = """\
 fail() { echo "yurt: $*" >&2; exit 78; }
 run=$PWD secrets=$1 shares=${SHARES-stay}
 bring_secrets "$2"
-eval "give_secrets $1"
+eval "give_secrets $secrets"
 shift 2
 exec "$@"
 """
@@ -173,6 +173,12 @@ def test_by_hand_the_terminals_own_values_are_taken(tmp_path: Path, shell: str) 
     done = joined(tmp_path, nothing, "KEY OTHER", "echo", "on", shell=shell, nonce="", KEY="mine")
     assert (done.returncode, done.stdout) == (78, b"")
     assert done.stderr.decode().endswith("not available by hand: set and export OTHER\n")
+
+
+def test_a_shell_inside_a_run_has_no_secrets(tmp_path: Path) -> None:
+    done = joined(tmp_path, secrets.Shares(b"", b""), "KEY", "env", "-0", nonce="", YURT_INSTEAD="bash")
+    assert b"\0KEY=" not in done.stdout and done.returncode == 0
+    assert done.stderr == b"yurt: the secrets of this run are not in this shell: KEY\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)

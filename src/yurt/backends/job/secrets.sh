@@ -43,6 +43,11 @@ END {
 bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no program sees; without a NONCE this terminal's own
   { set +x; } 2> /dev/null # a trace of this would be the value
   [ -n "$secrets" ] || return 0
+  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: a person may print and trace what they like
+    echo "yurt: the secrets of this run are not in this shell: $secrets" >&2
+    secrets=
+    return
+  fi
   ulimit -S -c 0 # a core file would hold the value too
   yurt_file=$run/${YURT_SHARE-}
   unset YURT_SHARE
