@@ -235,9 +235,10 @@ def test_all_of_a_context(here: Here) -> None:
     done = here("prune", "--all", "local", "--yes", "--json")
     assert (done.code, done.json["data"]["left"]) == (0, [str(project)])
     assert [each.name for each in project.iterdir()] == ["mine"]
+    assert (here.data / "node").is_dir(), "as long as there is a project"
     (project / "mine").unlink()
     assert here("prune", "--all", "local", "--yes").code == 0
-    assert not project.parent.exists()
+    assert not project.parent.exists() and not (here.data / "node").exists()
     assert (here.data / "yurt.db").exists()
     assert "(removed 20" in here("show", result).out
     assert "nothing on local" in here("prune", "--all", "local").out

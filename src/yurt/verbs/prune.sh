@@ -85,6 +85,9 @@ clear_out() { # clear_out BASE RUN-FOLDER…: those, then whatever yurt has besi
     done
     rmdir "$project" 2> /dev/null || echo "left $project"
   done
-  rmdir "$base/projects" "$base" 2> /dev/null
+  rmdir "$base/projects" 2> /dev/null || return 0
+  # The module for scripts: while there is a run it is needed.
+  if [ -d "$base/node" ] && [ ! -h "$base/node" ]; then vanish "$base/node"; fi
+  rmdir "$base" 2> /dev/null
   :
 }
