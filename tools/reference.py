@@ -27,6 +27,7 @@ from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
 from yurt.verbs.fetch import Fetched
+from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
@@ -51,6 +52,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),
     "diff": ("yurt diff", Difference),
+    "runs-imported": ("yurt import", Imported),
     "agent-round": ("yurt agent once", Round),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.Shown),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,18 @@ def test_faults_are_told_every_time(tmp_path: Path) -> None:
 def test_no_place_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_DATA_HOME", "/proc/nowhere")
     assert remembered("kind", "text", int, lambda: 3) == 3
+
+
+def test_two_threads_at_once(tmp_path: Path) -> None:
+    """A type that msgspec meets for the first time in two threads at once crashed it, one call in six."""
+    (tmp_path / "contexts.yaml").write_text("contexts: {a: {type: local}}\n")
+    script = (
+        "import threading; from yurt.config import contexts; barrier = threading.Barrier(2)\n"
+        "def work(): barrier.wait(); contexts.named('a')\n"
+        "both = [threading.Thread(target=work) for _ in range(2)]\n"
+        "for each in both: each.start()\n"
+        "for each in both: each.join()\n"
+    )
+    environment = {**os.environ, "YURT_CONFIG_HOME": str(tmp_path)}
+    for _each in range(12):
+        assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 0

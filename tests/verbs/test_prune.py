@@ -67,7 +67,7 @@ def test_shown_first_and_removed_only_when_told(here: Here) -> None:
         here("cancel", running)
     assert empty in here("ps", "--json").out
     assert "removed 20" in here("show", empty).out
-    assert here("show", empty, "--json").json["data"]["removed_at"] > time.time() - 60
+    assert here("show", empty, "--json").json["data"]["on_site"]["there"] is False
     again = here("prune", empty, "--yes", "--json")
     assert (again.code, split(again)) == (0, (set(), {empty: "its folder is gone already"}))
     gone = here("fetch", empty)
@@ -176,7 +176,7 @@ def test_the_caller_killed_at_any_moment(here: Here) -> None:
     assert here("prune", *runs, "--unfetched", "--yes").code == 0
     assert list(folder(here, runs[0]).parent.iterdir()) == []
     for run in runs:
-        assert here("show", run, "--json").json["data"]["removed_at"], "gone, and known to be"
+        assert here("show", run, "--json").json["data"]["on_site"]["there"] is False, "gone, and known to be"
 
 
 def test_the_question(here: Here) -> None:

@@ -39,8 +39,10 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool,
         return
     for entry in entries:
         sink = _Sink(entry.run, wanted, len(entries) > 1)
-        verbs.copy(index, entry.run, sink, lines=lines)
+        said = verbs.copy(index, entry.run, sink, lines=lines)
         sink.end()
+        if said:
+            print(("" if sink.line_ended else "\n") + f"yurt: warning: {said}", file=sys.stderr)
 
 
 def follow_all(
@@ -63,12 +65,12 @@ def _follow(index: Any, run: Run, wanted: Collection[str], lines: int | None, se
     told: list[str] = []
     sink = _Sink(run, wanted, several)
 
-    def on_cut(words: str) -> None:
+    def on_word(words: str) -> None:
         if not quiet and words not in told:
             told.append(words)
-            sink.notice(f"yurt: {words}; trying again")
+            sink.notice(f"yurt: {words}")
 
-    verbs.follow(index, run, sink, lines=lines, on_cut=on_cut)
+    verbs.follow(index, run, sink, lines=lines, on_word=on_word)
     sink.end()
 
 

@@ -27,6 +27,7 @@ VERBS = {
     "cluster": ("yurt.cli.cluster:cluster", "What is known of a site, and which nodes are left alone."),
     "prune": ("yurt.cli.prune:prune", "Remove runs that have ended from their sites."),
     "diff": ("yurt.cli.diff:diff", "What differs between two runs."),
+    "import": ("yurt.cli.import_:import_", "Make the runs on a context known here, whoever made them."),
     "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
     "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
     "secret": ("yurt.cli.secret:secret", "Values that only runs get to see, kept in the system's keyring."),

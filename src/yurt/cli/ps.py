@@ -65,12 +65,16 @@ def _look(index: Store) -> None:
     contexts = _contexts(index)
     if not contexts:
         ahead.forget()
-        return
-    from yurt.cli.progress import watching
-    from yurt.verbs.look import look
+    else:
+        from yurt.cli.progress import watching
+        from yurt.verbs.look import look
 
-    with watching() as watch:
-        frame.current().warnings += look(index, contexts, watch=watch).warnings
+        with watching() as watch:
+            frame.current().warnings += look(index, contexts, watch=watch).warnings
+    if index.contexts_to_mirror(time.time()):
+        from yurt.verbs.mirror import catch_up_elsewhere
+
+        catch_up_elsewhere(index, contexts)
 
 
 def _contexts(index: Store) -> list[str]:

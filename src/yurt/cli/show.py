@@ -27,11 +27,13 @@ def show(run: str, cached: bool) -> None:
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         now.warnings += look(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
-    found = verbs.show(index, entry)
-    render.show("run-shown", found, lambda: _print(found), asked=True)
+    # A site that did not answer just now is not asked once more.
+    found, here, warnings = verbs.show(index, entry, ask=not cached and not now.warnings)
+    now.warnings += warnings
+    render.show("run-shown", found, lambda: _print(found, here), asked=True)
 
 
-def _print(found: Any) -> None:
+def _print(found: Any, here: Any) -> None:
     run, status = found.run, found.status
     state = status.state + (f": {status.reason}" if status.reason else "")
     rows = [
@@ -45,8 +47,8 @@ def _print(found: Any) -> None:
         ("node", status.node),
         ("project", run.project),
         ("source", run.source),
-        ("folder", run.folder + (f" (removed {render.moment(found.removed_at)})" if found.removed_at else "")),
-        ("fetched to", ", ".join(found.copies)),
+        ("folder", run.folder + (f" (removed {render.moment(here.removed_at)})" if here.removed_at else "")),
+        ("fetched to", ", ".join(here.copies)),
         ("code", _code(run)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
@@ -55,19 +57,22 @@ def _print(found: Any) -> None:
         ("retried as", ", ".join(found.retried_as)),
         ("secrets", ", ".join(run.secrets)),
         ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
-        ("submitted", render.moment(status.submitted)),
+        ("submitted", render.moment(here.submitted)),
         ("started", render.moment(status.started)),
         ("ended", render.moment(status.ended)),
         ("took", _took(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
         ("started again", _again(run, status)),
-        ("looked at", render.moment(found.looked_at)),
+        ("looked at", render.moment(here.looked_at)),
+        ("on site", _on_site(found.on_site, here)),
+        ("kept here", _kept(here.kept)),
     ]
     width = max(len(label) for label, text in rows if text) + 2
     for label, text in rows:
         if text:
             print(f"{label:{width}}{render.plain(text)}")
     for title, pairs in (
+        ("metrics", [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]),
         ("parameters", [(key, value, "") for key, value in run.params.items()]),
         ("settings", [(each.key, each.value, each.source) for each in run.settings]),
     ):
@@ -93,6 +98,43 @@ def _again(run: Any, status: Any) -> str:
     if not allowed:
         return str(status.restarts or "")
     return f"{status.restarts} times (at most {allowed})"
+
+
+def _on_site(parts: Any, here: Any) -> str:
+    """What is left of a run on its site."""
+    if parts is None:
+        return ""
+    if not parts.there:
+        said = "nothing: its folder is gone"
+    else:
+        said = (
+            ", ".join(f"{name} {_amount(each)}" for name, each in parts.parts.items() if each.files != 0)
+            or "no results"
+        )
+    return said + f" ({render.moment(here.folder_seen_at)})"
+
+
+def _amount(each: Any) -> str:
+    if each.bytes is None:
+        return "(large)"
+    return render.amount(each.bytes) + (f" in {each.files} files" if each.files > 1 else "")
+
+
+def _kept(kept: Any) -> str:
+    """What of a run is on this machine, whatever becomes of its folder."""
+    if kept is None:
+        return ""
+    files = [
+        ("out.log", kept.out, kept.out_size),
+        ("err.log", kept.err, kept.err_size),
+        ("metrics.jsonl", kept.metrics, kept.metrics_size),
+    ]
+    said = [
+        name if len(text) >= size else f"{render.amount(len(text))} of {render.amount(size)} of {name}"
+        for name, text, size in files
+        if size
+    ]
+    return ", ".join(said) or "its record"
 
 
 def _code(run: Any) -> str:

@@ -6,6 +6,7 @@ Known by the file's own text, so nothing old is ever believed. Whatever goes wro
 from __future__ import annotations
 
 import contextlib
+from _thread import allocate_lock
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -15,6 +16,9 @@ from yurt import __version__
 from yurt.config import paths
 
 T = TypeVar("T")
+
+_learning = allocate_lock()
+"""Two threads that use a type of msgspec's for the first time at once crash it."""
 
 
 class _Kept(msgspec.Struct, Generic[T]):
@@ -27,7 +31,8 @@ def remembered(kind: str, text: str, shape: type[T], understand: Callable[[], T]
     key = f"{__version__}\n{text}"
     file = paths.data_home() / "cache" / f"{kind}.json"
     try:
-        kept = msgspec.json.decode(file.read_bytes(), type=_Kept[shape])  # type: ignore[valid-type]
+        with _learning:
+            kept = msgspec.json.decode(file.read_bytes(), type=_Kept[shape])  # type: ignore[valid-type]
         if kept.key == key:
             return kept.value
     except (OSError, msgspec.MsgspecError):

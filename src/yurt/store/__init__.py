@@ -1,5 +1,6 @@
 """The index of runs on this machine: what was asked for, how it stands, what still waits to go out."""
 
+from yurt.store.mirror import Mirrored
 from yurt.store.runs import BadNode, Copy, Entry, Store
 
-__all__ = ["BadNode", "Copy", "Entry", "Store"]
+__all__ = ["BadNode", "Copy", "Entry", "Mirrored", "Store"]

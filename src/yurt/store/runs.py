@@ -15,6 +15,7 @@ import msgspec
 
 from yurt.errors import RefusedError
 from yurt.model.run import FINAL, Plan, Run, Spot, Status
+from yurt.store.mirror import Mirror
 
 # What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
 SCHEMA = """\
@@ -50,6 +51,16 @@ CREATE TABLE bad_nodes (
     """\
 CREATE TABLE notices (run TEXT PRIMARY KEY, how TEXT NOT NULL) WITHOUT ROWID;
 """,
+    """\
+CREATE TABLE to_mirror (
+    run TEXT PRIMARY KEY, context TEXT NOT NULL, since REAL NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE mirror (
+    run TEXT PRIMARY KEY, at REAL NOT NULL, out_size INTEGER NOT NULL, err_size INTEGER NOT NULL,
+    metrics_size INTEGER NOT NULL, out BLOB NOT NULL, err BLOB NOT NULL, metrics BLOB NOT NULL, ending BLOB NOT NULL
+);
+CREATE TABLE parts (run TEXT PRIMARY KEY, at REAL NOT NULL, parts BLOB NOT NULL) WITHOUT ROWID;
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 
@@ -84,7 +95,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: str = ""
 
 
-class Store:
+class Store(Mirror):
     """The index in one file, made if absent, for its owner's eyes only."""
 
     def __init__(self, file: str) -> None:
@@ -143,20 +154,34 @@ class Store:
 
     def add(self, run: Run, status: Status, plan: Plan | None = None) -> None:
         """A new run; when this returns not even a power cut makes it vanish."""
-        row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
         with self._transaction(durable=True):
-            if plan is not None:
-                self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
-            self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
-            self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
-            if run.retry_of:
-                self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
+            self._add(run, status, plan)
+
+    def add_found(self, found: Iterable[tuple[Run, Status, Plan | None]]) -> list[str]:
+        """Runs that were found on a site; those that are known are left as they are. Returns the new ones."""
+        new: list[str] = []
+        with self._transaction(durable=True):
+            for run, status, plan in found:
+                if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
+                    self._add(run, status, plan)
+                    self._to_mirror(run.id, status)
+                    new.append(run.id)
+        return new
+
+    def _add(self, run: Run, status: Status, plan: Plan | None) -> None:
+        row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
+        if plan is not None:
+            self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
+        self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
+        self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
+        if run.retry_of:
+            self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
     def remove(self, run: str) -> None:
         with self._transaction():
             for table in ("runs", "records", "plans"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-            for table in ("retries", "fetched", "gone", "notices"):
+            for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
                 self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
@@ -252,6 +277,8 @@ class Store:
                 self._db.execute("UPDATE records SET status = ? WHERE id = ?", (_json(after), run))
                 values = (after.state, after.state in FINAL, after.cancel, known_by, run)
                 self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?", values)
+                if after.state != before.state:
+                    self._to_mirror(run, after)
         return changed
 
     def code_at(self, context: str, project: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from yurt.model.progress import Watch, unwatched
 from yurt.store import Store
 from yurt.verbs.look import look
+from yurt.verbs.mirror import catch_up_elsewhere
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -23,6 +24,7 @@ def once(store: Store, *, watch: Watch = unwatched) -> tuple[Round, list[str]]:
     """One round over all contexts with unfinished runs; returns it, and what to warn of."""
     contexts = store.contexts_of_unfinished()
     looked = look(store, contexts, watch=watch)
+    catch_up_elsewhere(store, contexts)
     submitted = [run for each in looked.advanced.values() for run in each.submitted]
     waiting = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in looked.failed.items()}

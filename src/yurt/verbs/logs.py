@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from yurt.config import contexts
-from yurt.errors import NotFoundError, UnreachableError
+from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.model.run import Run
 from yurt.store import Store
@@ -80,15 +80,45 @@ class Offsets(msgspec.Struct):
     err: int = 0
 
 
-def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> None:
-    """What a run has written so far. NotFoundError if it has not started."""
+def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str:
+    """What a run has written so far; of an ended one whose folder is out of reach or gone, what is kept here.
+
+    Returns what to say of that. NotFoundError if there is nothing.
+    """
     offsets = Offsets()
-    if not _stream(host_of(contexts.named(run.context)), run, sink, offsets, follow=False, lines=lines):
-        entry = store.get(run.id)
+    entry = store.get(run.id)
+    try:
+        if _stream(host_of(contexts.named(run.context)), run, sink, offsets, follow=False, lines=lines):
+            return ""
+        why = f"its folder on {run.context} is gone"
+    except YurtError as error:
+        if offsets != Offsets() or not store.is_kept(run.id):
+            raise
+        why = error.message
+    said = _from_here(store, run, sink, lines)
+    if not said:
         state = entry.status.state if entry is not None else "gone"
         raise NotFoundError(
             f"run {run.id} has no logs on {run.context}: it is {state}", code="not-found", hint=f"yurt show {run.id}"
         )
+    return f"{why}; {said}"
+
+
+def _from_here(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
+    """Hand out what is kept of an ended run's logs, and say how much that is; empty if nothing is kept."""
+    kept = store.kept(run.id)
+    if kept is None:
+        return ""
+    cut = []
+    for which, text, size in (("out", kept.out, kept.out_size), ("err", kept.err, kept.err_size)):
+        sink(which, _last(text, lines))  # type: ignore[arg-type]
+        if len(text) < size:
+            cut.append(f"{len(text) >> 10} KB of {which}.log")
+    return f"these are the last {' and '.join(cut)}, kept here" if cut else "this is what it wrote, kept here"
+
+
+def _last(text: bytes, lines: int | None) -> bytes:
+    return text if lines is None else b"".join(text.splitlines(keepends=True)[-lines:])
 
 
 def follow(
@@ -97,7 +127,7 @@ def follow(
     sink: Sink,
     *,
     lines: int | None = None,
-    on_cut: Callable[[str], None] = lambda _words: None,
+    on_word: Callable[[str], None] = lambda _words: None,
 ) -> None:
     """What a run writes, as it comes, until it has ended. A cut link is mended, for as long as it takes."""
     offsets = Offsets()
@@ -108,11 +138,13 @@ def follow(
         try:
             there = _stream(host, run, sink, offsets, follow=not ended, lines=lines)
             if ended:
+                if not there and (said := _from_here(store, run, sink, lines)):
+                    on_word(f"its folder on {run.context} is gone; {said}")
                 return
             ended = _over(store, run)
             pause = 0.5 if there or offsets != before else min(pause * 1.5, 10)
         except UnreachableError as error:
-            on_cut(error.message)
+            on_word(f"{error.message}; trying again")
             pause = 0.5 if offsets != before else min(pause * 2, 15)
         lines = None if offsets != Offsets() else lines
         if not ended:

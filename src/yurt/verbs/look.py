@@ -14,7 +14,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
-from yurt.verbs import bad_nodes, notify, places
+from yurt.verbs import bad_nodes, mirror, notify, places
 from yurt.verbs.advance import Advanced, advance
 
 
@@ -77,6 +77,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
         ahead.forget()
     spots = store.spots(context, also)
     if not spots:
+        mirror.catch_up(store, context, backend.host, watch=watch)
         return moved
     now = time.time()
     backend.answered = store.answer(context)
@@ -88,6 +89,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
     bad_nodes.note(store, context, seen, changed)
     store.note_look(context, now, backend.answered)
     _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
+    mirror.catch_up(store, context, backend.host, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()
     # Those the site forgot go out once more, and those that followed one which has ended.

@@ -31,6 +31,14 @@ def named_backend(name: str) -> Backend:
     return backend(contexts.named(name))
 
 
+def slots() -> set[str]:
+    """Runs on this machine that wait for a slot or have one."""
+    from yurt.backends.local import waiter
+
+    folder = paths.data_home() / "slots"
+    return {ticket["run"] for ticket in waiter.tickets(str(folder)).values()} if folder.is_dir() else set()
+
+
 class Project:
     """The folder a user works in: where it is, what it is called, where in it they stand."""
 

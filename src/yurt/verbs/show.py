@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from yurt.backends.base import Backend
-from yurt.model.run import Plan, Run, Status
-from yurt.store import Entry, Store
+from yurt.errors import YurtError
+from yurt.model.run import Plan, Run
+from yurt.model.standing import Standing, standing
+from yurt.store import Entry, Mirrored, Store
+from yurt.verbs import mirror
+from yurt.verbs.mirror import Parts
+
+PATIENCE = 6.0
+"""Seconds to wait for a site that is only asked what is left of a run."""
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,30 +31,87 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     """The size of each file, in bytes; code only if the context has it not."""
 
 
+class Metric(msgspec.Struct, frozen=True):
+    """The last value a run logged under a name."""
+
+    name: str
+    value: Any
+    step: Any = None
+
+
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: what was asked for, how it stands, and where its things are."""
+    """One run: what was asked for, how it stands, what is left of it. The same on every machine that looks now."""
 
     run: Run
-    status: Status
-    looked_at: float | None
-    """When its site was last looked at."""
+    status: Standing
     retried_as: list[str]
     """Runs that were made of it by `retry`."""
-    removed_at: float | None = None
+    on_site: Parts | None
+    """What is left on its site, as last seen; None if it has not ended, or nobody has looked."""
+    metrics: list[Metric]
+    """The last of each, of a run that has ended."""
+
+
+class Here(msgspec.Struct, frozen=True, kw_only=True):
+    """What only this machine knows of a run."""
+
+    submitted: float | None
+    looked_at: float | None
+    """When its site was last looked at."""
+    folder_seen_at: float | None
+    """When its folder was."""
+    removed_at: float | None
     """When `prune` removed its folder from its site."""
-    copies: list[str] = []
-    """Folders of this machine's that have its results."""
+    copies: list[str]
+    """Folders that have its results."""
+    kept: Mirrored | None
 
 
-def show(store: Store, entry: Entry) -> Shown:
-    return Shown(
+def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[str]]:
+    """All that is known of a run. `ask`: look at what is left of an ended one. Also returns what to warn of."""
+    run = entry.run.id
+    warnings: list[str] = []
+    if ask and entry.status.final:
+        try:
+            mirror.inspect(store, entry, timeout=PATIENCE)
+        except YurtError as error:
+            context = entry.run.context
+            warnings.append(f"could not look at {context}: {error.message.removeprefix(f'{context}: ')}")
+        entry = store.get(run) or entry
+    final = entry.status.final
+    seen_at, parts = mirror.known_parts(store, run) if final else (None, None)
+    kept = store.kept(run) if final else None
+    shown = Shown(
         run=entry.run,
-        status=entry.status,
-        looked_at=store.looked_at(entry.run.context),
-        retried_as=store.retries(entry.run.id),
-        removed_at=store.gone_at(entry.run.id),
-        copies=[_path(copy.target) for copy in store.copies(entry.run.id) if Path(os.fsdecode(copy.target)).is_dir()],
+        status=standing(entry.status),
+        retried_as=store.retries(run),
+        on_site=parts,
+        metrics=last_metrics(kept.metrics) if kept is not None else [],
     )
+    here = Here(
+        submitted=entry.status.submitted,
+        looked_at=store.looked_at(entry.run.context),
+        folder_seen_at=seen_at,
+        removed_at=store.gone_at(run),
+        copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],
+        kept=kept,
+    )
+    return shown, here, warnings
+
+
+def last_metrics(text: bytes) -> list[Metric]:
+    """The last value of each name in metrics.jsonl, in the order in which names first came. Half lines say nothing."""
+    found: dict[str, Metric] = {}
+    for line in text.splitlines():
+        try:
+            row = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.MsgspecError:
+            continue
+        step = row.get("step")
+        for name, value in row.items():
+            if name not in ("time", "step", "rank"):
+                found[name] = Metric(name, value, step)
+    return list(found.values())
 
 
 def _path(path: bytes) -> str:

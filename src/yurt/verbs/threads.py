@@ -13,6 +13,7 @@ from yurt.config import contexts, facts
 from yurt.errors import YurtError
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Run, Status
+from yurt.model.standing import Standing
 from yurt.model.state import Ending
 
 Item = TypeVar("Item")
@@ -24,7 +25,7 @@ def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: in
     for _try in ("writes what it makes of the file", "reads that"):
         with contextlib.suppress(YurtError):
             contexts.named(LOCAL.name)
-    for kind in (facts.Kept, Run, Status, Plan, Ending):
+    for kind in (facts.Kept, Run, Status, Plan, Ending, Standing):
         msgspec.json.Decoder(kind)
     with ThreadPoolExecutor(min(len(items), most)) as pool:
         list(pool.map(work, items))

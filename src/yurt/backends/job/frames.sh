@@ -1,0 +1,13 @@
+# An answer made of records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes
+# of the file, whose SIZE may be more.
+piece() { # piece NAME FILE MOST: the last bytes of a file
+  size=$(wc -c < "$2" 2> /dev/null) || size=0
+  size=$((size))
+  count=$((size <= $3 ? size : $3))
+  printf '%s %s %s\n' "$1" "$size" "$count"
+  [ "$count" -eq 0 ] || tail -c "$count" "$2"
+  left=$((left - count))
+}
+note() { # note NAME: the text that was put under a name, if any was
+  stands "$1" > /dev/null && printf '%s %s %s\n%s' "$1" ${#text} ${#text} "$text"
+}

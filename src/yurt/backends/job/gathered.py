@@ -1,0 +1,55 @@
+"""What run folders say of their runs: the script that gathers it, and what it answered, read. Pure."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+
+class Gathered(msgspec.Struct):
+    """What one run folder says."""
+
+    files: dict[str, bytes] = {}
+    """By name, without the `.d/text` of a disk without hard links."""
+    made: float = 0
+    """When it was made."""
+
+    def text(self, name: str) -> str:
+        return self.files.get(name, b"").decode(errors="replace").strip()
+
+    @property
+    def starts(self) -> int:
+        return max((int(name[4:]) for name in self.files if name[:4] == "gen." and name[4:].isdigit()), default=0)
+
+
+@cache
+def gatherer() -> str:
+    return Path(__file__).with_name("gather.sh").read_text()
+
+
+def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
+    """What came, by folder, in the order asked for. If it was cut off the last folder is not whole, and left out."""
+    found: dict[str, Gathered] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(answer), mode="r:") as archive:
+            for member in archive:
+                path = (
+                    member.name.removesuffix("/text").removesuffix(".d")
+                    if member.name.endswith("/text")
+                    else member.name
+                )
+                folder, _, name = path.rpartition("/")
+                each = found.setdefault(folder, Gathered())
+                content = archive.extractfile(member)
+                each.files[name] = content.read() if content is not None else b""
+                if name == "run.json":
+                    each.made = float(member.mtime)
+    except (tarfile.TarError, EOFError):
+        cut = True
+    if cut and found:
+        found.popitem()
+    return found

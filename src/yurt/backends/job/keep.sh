@@ -1,0 +1,62 @@
+# Settles how ended runs ended, and sends what is to be kept of them. Before it stand gate.sh and frames.sh.
+# arguments: NONCE CONTENT MEASURE BYTES SECONDS LOG METRICS HEAD
+# Standard input, two lines for each run: its folder, and how it ended as far as the asker knows (JSON; may be empty).
+# The first ending put there stays, and is told. It stops after so many bytes, or seconds, with a run's record whole.
+umask 077
+me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8
+export LC_ALL=C
+full= at=0
+
+settle() { # settle TEXT
+  stands status.json > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 put status.json "$1" > /dev/null || full=yes
+}
+metrics() { # the whole, or its beginning and its end
+  size=$(wc -c < metrics.jsonl 2> /dev/null) || size=0
+  size=$((size))
+  if [ "$size" -le "$most" ]; then
+    piece metrics metrics.jsonl "$most"
+  else
+    printf 'metrics %s %s\n' "$size" $((most + 1))
+    head -c "$first" metrics.jsonl
+    echo
+    tail -c $((most - first)) metrics.jsonl
+    left=$((left - most))
+  fi
+}
+parts() { # what is there, a line "NAME FILES BYTES" each; ? where counting takes too long
+  found=
+  for name in outputs checkpoints out.log err.log metrics.jsonl; do
+    if [ -d "$name" ]; then
+      said=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
+        awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
+    elif [ -e "$name" ]; then
+      size=$(wc -c < "$name") || continue
+      said="1 $((size))"
+    else
+      continue
+    fi
+    found="$found$name $said
+"
+  done
+  printf 'parts %s %s\n%s' ${#found} ${#found} "$found"
+}
+
+while IFS= read -r folder && IFS= read -r verdict; do
+  at=$((at + 1))
+  [ "$left" -gt 0 ] || break
+  [ $((at % 16)) -ne 0 ] || [ "$(date +%s)" -le "$until" ] || break
+  printf '= %s\n' "$at"
+  if cd "$folder" 2> /dev/null; then
+    echo 'there 0 0'
+    settle "$verdict"
+    note status.json
+    note exit.json
+    if [ -n "$content" ]; then
+      piece out out.log "$log"
+      piece err err.log "$log"
+      metrics
+    fi
+    [ -z "$measure" ] || parts
+  fi
+  echo .
+done

@@ -1,0 +1,179 @@
+"""import: the runs that a context's storage holds become known here, whichever machine made them.
+
+What the index knows already is neither overwritten nor removed. Nothing on the site is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from yurt.backends.job import gathered
+from yurt.backends.job.gathered import Gathered
+from yurt.config import contexts
+from yurt.errors import NotFoundError
+from yurt.hosts import Host, host_of
+from yurt.hosts.base import refusal
+from yurt.model import ids, standing
+from yurt.model.context import Context
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import Plan, Run, Status
+from yurt.model.state import ATTEMPTS, CANCELLED
+from yurt.store import Store
+from yurt.verbs import places, site
+from yurt.verbs.look import look
+
+LIST = """\
+cd "$1/projects" 2> /dev/null || exit 44
+for each in */runs/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
+"""
+
+TRIP = 16 << 20
+"""Bytes that one trip brings."""
+
+BATCH = 2000
+"""Runs that one trip asks for."""
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an import."""
+
+    context: str
+    new: list[str]
+    known: int
+    """How many of those found were known here already."""
+    unreadable: dict[str, str]
+    """Folders that could not be understood, and why."""
+
+
+def import_(
+    store: Store, context: Context, *, project: str = "", watch: Watch = unwatched
+) -> tuple[Imported, list[str]]:
+    """Take in what a context's storage holds, of one project or of all. Also returns what to warn of."""
+    facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
+    base = places.base_folder(context, facts)
+    host = host_of(context)
+    watch(Event(f"listing the runs on {context.name}"))
+    there = _listed(host, context.name, base, project)
+    unknown = [folder for folder in there if store.get(folder.rpartition("/")[2]) is None]
+    new: list[str] = []
+    unreadable: dict[str, str] = {}
+    reader = _Reader(context)
+    for batch in _gathered(host, unknown, context.name, watch):
+        runs = []
+        for folder, said in batch.items():
+            found = reader.read(folder, said)
+            if isinstance(found, str):
+                unreadable[folder] = found
+            elif found is not None:
+                runs.append(found)
+        new += store.add_found(runs)
+    warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
+    if new:
+        warnings += look(store, sorted(reader.contexts), watch=watch).warnings
+    return Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable), warnings
+
+
+def _listed(host: Host, name: str, base: str, project: str) -> list[str]:
+    """The folders of all runs there are; of one project, if it is named, with its short id or without."""
+    answer = host.run(LIST, base)
+    if answer.code == 44:
+        raise NotFoundError(
+            f"there are no runs on {name}: it has no folder {base}/projects",
+            code="not-found",
+            hint=f"yurt context show {name} --resolved",
+        )
+    if answer.code:
+        raise refusal(name, "its runs could not be listed", answer.errors)
+    found = []
+    labels = set[str]()
+    for line in answer.text.splitlines():
+        label, _, run = line.partition("/runs/")
+        labels.add(label)
+        if ids.is_id(run) and project in ("", label, label.rpartition("-")[0]):
+            found.append(f"{base}/projects/{line}")
+    if project and not found:
+        raise NotFoundError(
+            f"there are no runs of a project '{project}' on {name}",
+            code="not-found",
+            hint=f"it has runs of {', '.join(sorted(labels)[:8])}" if labels else "",
+        )
+    return found
+
+
+def _gathered(host: Host, folders: Sequence[str], name: str, watch: Watch) -> Iterator[dict[str, Gathered | None]]:
+    """What each folder says, in as few trips as its size allows; None of one that could not be read."""
+    at = 0
+    while at < len(folders):
+        watch(Event(f"reading the runs on {name}", at, len(folders)))
+        asked = folders[at : at + BATCH]
+        lines = "".join(f"{folder}\n" for folder in asked)
+        answer = host.run(gathered.gatherer(), str(TRIP), stdin=lines.encode(), timeout=300)
+        if answer.code:
+            raise refusal(host.name, "its runs could not be read", answer.errors)
+        cut = len(answer.out) >= TRIP
+        came = gathered.read(answer.out, cut=cut)
+        if cut and not came:
+            yield {asked[0]: None}
+            at += 1
+            continue
+        asked = asked[: asked.index([*came][-1]) + 1] if cut else asked
+        yield {folder: came.get(folder, Gathered()) for folder in asked}
+        at += len(asked)
+
+
+class _Reader:
+    """Makes runs of what their folders say."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.contexts: set[str] = set()
+        """Those that the runs belong to."""
+        self._known = contexts.load(contexts.default_file()).contexts
+        # A run of this machine's that a yurt with another data folder looks after is in no slot of ours.
+        self._elsewhere = context.type == "local" and bool(context.storage_dir)
+        self._slots = places.slots()
+
+    def read(self, folder: str, said: Gathered | None) -> tuple[Run, Status, Plan | None] | str | None:
+        """A run as it is to stand in the index; or why it cannot; None for what is no run, or no longer."""
+        if said is None:
+            return "it is too large to be read"
+        winner = said.text("winner")
+        if "run.json" not in said.files:
+            return None if winner == CANCELLED else "it has no run.json"
+        try:
+            run = msgspec.json.decode(said.files["run.json"], type=Run)
+            plan = msgspec.json.decode(said.files.get("plan.json") or b"null", type=Plan | None)
+        except msgspec.MsgspecError as error:
+            return f"this yurt does not understand it ({error}); did a newer one make it?"
+        if run.id != folder.rpartition("/")[2] or run.kind != self.context.type:
+            return f"it says that it is run {run.id} on a context of type {run.kind}"
+        run = msgspec.structs.replace(run, context=self._context_of(run))
+        status = self._status(run, said)
+        ended = status.final or winner == CANCELLED or "exit.json" in said.files
+        if self._elsewhere and not ended and run.id not in self._slots:
+            return "it has not ended, and a yurt with another data folder looks after it"
+        self.contexts.add(run.context)
+        return run, status, None if plan is None else msgspec.structs.replace(plan, run=run)
+
+    def _context_of(self, run: Run) -> str:
+        """The context it was made on, if that is the same place by another name; else the one that is imported."""
+        own = self._known.get(run.context)
+        same = own is not None and (own.type, own.slurm_url) == (self.context.type, self.context.slurm_url)
+        return run.context if same else self.context.name
+
+    def _status(self, run: Run, said: Gathered) -> Status:
+        """How it stood when its folder was read; a look tells the rest."""
+        starts = said.starts
+        started = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
+        # Whoever made it may be about to send it: from another machine it is not sent a second time.
+        own = self.context.type == "local" and not self._elsewhere
+        status = Status(
+            state="running" if starts else "queued",
+            submitted=said.made or run.created,
+            restarts=max(starts - 1, 0),
+            job=started[1] if len(started) > 1 else "",
+            attempts=1 if own else ATTEMPTS,
+        )
+        return standing.adopt(status, standing.read(said.files.get("status.json", b"")), None, run.created)
