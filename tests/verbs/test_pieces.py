@@ -121,7 +121,7 @@ def whole(run: dict[str, Any], shown: dict[str, Any], done: list[tuple[int, int,
     status = shown["status"]
     assert status["state"] == "completed", (shown, done)
     check(done, int(run["command"][1]), every)
-    assert status["restarts"] == done[-1][1] >= 1
+    assert status["restarts"] >= max(done[-1][1], 1)  # a signal may come after the last step, and before its end
     assert 0 < status["seconds"] <= status["ended"] - status["started"]
 
 
