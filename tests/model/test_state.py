@@ -343,7 +343,7 @@ def test_one_that_vanished_is_started_again_after_a_while() -> None:
 def test_a_failure_before_its_start_is_retried_as_often_as_it_may_be() -> None:
     status, failed = QUEUED, Sighting(record="node_failed", native="NODE_FAIL")
     for number in (1, 2):
-        status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + SETTLING, Again(retries=2))
+        status = settle(status, failed, NOW, Again(retries=2))
         assert (status.state, status.start, status.retries) == ("waiting", 1, number)
         status = msgspec.structs.replace(status, state="queued")
     status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + SETTLING, Again(retries=2))

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import call
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
 from tests.verbs.test_outbox import UNFINISHED, Laptop
@@ -219,3 +220,22 @@ def processes_of(run: str) -> list[int]:
         if run.encode() in words or (b"slurm_script" in words and f"/{run}" in os.readlink(folder / "cwd")):
             found.append(int(folder.name))
     return found
+
+
+@slow
+@pytest.mark.parametrize("flags", [["--retries", "2"], ["--requeue"]])
+def test_a_node_that_cannot_launch_it(laptop: Laptop, lab: Lab, yurt_home: Path, flags: list[str]) -> None:
+    """Its prolog fails: Slurm drains the node, and cancels the job, or holds it where it may be requeued."""
+    prolog = next((yurt_home / "data").glob("lab/*/alpha/slurm/prolog.sh"))
+    before = prolog.read_text()
+    prolog.write_text(before.replace("\n", '\n[ "$SLURMD_NODENAME" != n1 ] || exit 1\n', 1))
+    try:
+        run = laptop.run("alpha", *flags, "--time", "5", "echo", "launched")["run"]
+        shown = finished(laptop, run["id"])
+    finally:
+        prolog.write_text(before)
+        resume = ["lab", "shell", "alpha:ctl", "--user", "root", "scontrol", "update", "NodeName=n1", "State=RESUME"]
+        call(*resume, environment={"YURT_DATA_HOME": f"{yurt_home}/data", "YURT_CONFIG_HOME": f"{yurt_home}/config"})
+    status = shown["status"]
+    assert (status["state"], status["node"] != "n1") == ("completed", True), shown
+    assert laptop("logs", run["id"]).out == "launched\n"

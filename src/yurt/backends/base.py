@@ -125,6 +125,9 @@ class Backend(ABC):
             return Placed(winner=rest, job=rest.partition(".")[2])
         return Placed(job=rest)
 
+    def release(self, job: str) -> None:  # noqa: B027
+        """Let a job go that its scheduler holds back. Best effort; where there is no scheduler, nothing."""
+
     def discard(self, run: Spot) -> None:
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
         with contextlib.suppress(YurtError):

@@ -115,7 +115,8 @@ def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
         return _alive(before, after, seen, now)
     since = before.missing_since or now
     after = msgspec.structs.replace(after, missing_since=since)
-    settled = seen.sure or now - since >= SETTLING
+    started = seen.generation or seen.winner
+    settled = seen.sure or now - since >= SETTLING or (seen.record is not None and not started)
     if settled and not seen.gone and (why := _goes_on(before, seen, again, now - since)):
         return _next_start(after, seen, why)
     return _absent(before, after, seen, now, now - since)
@@ -125,14 +126,19 @@ def _job(before: Status, seen: Sighting) -> str:
     return seen.last_job or seen.job or before.job
 
 
+def unlaunched(seen: Sighting) -> bool:
+    """Whether a node could not launch a job: it had that node, and was cancelled, by root, with nothing started."""
+    return not seen.generation and bool(seen.node) and seen.native in ("CANCELLED", "CANCELLED by 0")
+
+
 def _goes_on(before: Status, seen: Sighting, again: Again, gone: float) -> str:
     """Why a run that is nowhere to be seen is to be started again; empty if it is not."""
-    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED
+    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED and not unlaunched(seen)
     if not again or before.cancel or seen.stopped == "cancelled" or by_hand:
         return ""
     if seen.generation:
         return _after_a_start(seen, again, gone)
-    failed = seen.record in ("node_failed", "failed")  # nothing of the user's was started: the site is to blame
+    failed = unlaunched(seen) or seen.record in ("node_failed", "failed")  # nothing of the user's was started
     return "it failed before it started" if failed and before.retries < again.retries else ""
 
 

@@ -5,20 +5,44 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from yurt.backends.base import Backend
+from yurt.backends.slurm.states import UNLAUNCHED
 from yurt.model.facts import Facts
 from yurt.model.run import Asked, Status
-from yurt.model.state import Sighting
+from yurt.model.state import Sighting, unlaunched
 from yurt.store import BadNode, Store
 
 DAYS = 3
+
+LAUNCHES = 3
+"""So often at least a run that may be started again is let go after it could not be launched."""
 
 
 def note(store: Store, context: str, seen: Mapping[str, Sighting], changed: Mapping[str, Status]) -> None:
     """Remember the nodes that failed under runs which have just changed for that reason."""
     for run, status in changed.items():
         node = seen[run].node or status.node
-        if seen[run].record == "node_failed" and node and not set(node) & set("[,"):  # of several it may be any
+        failed = seen[run].record == "node_failed" or (status.state == "waiting" and unlaunched(seen[run]))
+        if failed and node and not set(node) & set("[,"):  # of several it may be any
             store.note_bad_node(context, BadNode(node, time.time(), run, seen[run].reason))
+
+
+def let_go(store: Store, backend: Backend, seen: Mapping[str, Sighting]) -> None:
+    """Runs that may be retried, and that Slurm holds because they could not be launched, get another node."""
+    for run, sighting in seen.items():
+        if sighting.live != "held" or UNLAUNCHED not in sighting.native:
+            continue
+        entry = store.get(run)
+        if entry is None or not entry.run.again or entry.status.retries >= max(entry.run.again.retries, LAUNCHES):
+            continue
+        backend.release(sighting.job)
+        store.change([run], _tried)
+
+
+def _tried(_run: str, status: Status) -> Status:
+    import msgspec
+
+    return msgspec.structs.replace(status, retries=status.retries + 1, reason="it could not be launched; once more")
 
 
 def known(store: Store, context: str) -> list[BadNode]:

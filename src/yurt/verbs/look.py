@@ -87,6 +87,7 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
         {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
     )
     bad_nodes.note(store, context, seen, changed)
+    bad_nodes.let_go(store, backend, seen)
     store.note_look(context, now, backend.answered)
     _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
     mirror.catch_up(store, context, backend.host, watch=watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Sequence
@@ -56,6 +57,10 @@ class SlurmBackend(Backend):
             what = f"run {run.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
+
+    def release(self, job: str) -> None:
+        with contextlib.suppress(YurtError):
+            self.host.run('timeout 60 scontrol release "$1"', job)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)

@@ -119,7 +119,7 @@ def _from_records(found: Sighting, queue: list[list[str]], records: list[list[st
     return msgspec.structs.replace(
         found,
         record=states.ended(text),
-        native=states.word(text),
+        native=text if text == states.BY_ROOT else states.word(text),
         reason=states.in_words(text, ""),
         job=job,
         node="" if node == "None assigned" else node,

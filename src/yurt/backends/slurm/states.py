@@ -45,7 +45,13 @@ ENDED_IN_WORDS = {
     "FAILED": "its job failed and left no ending of its own",
 }
 
-HELD = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "launch failed requeued held")
+BY_ROOT = "CANCELLED by 0"
+"""What records say of a job that could not be launched, and was not to be requeued."""
+
+UNLAUNCHED = "launch failed requeued held"
+"""Why a job is held whose node failed it; its owner may let it go again."""
+
+HELD = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
 
 REASONS = {
     "Priority": "other jobs are ahead of it",
@@ -56,7 +62,7 @@ REASONS = {
     "JobHeldUser": "held by you: scontrol release lets it go",
     "JobHeldAdmin": "held by an administrator",
     "JobHoldMaxRequeue": "held: it was requeued too often",
-    "launch failed requeued held": "held: it could not be launched on its node",
+    UNLAUNCHED: "held: it could not be launched on its node",
     "PartitionTimeLimit": "it asks for more time than its partition allows, and will not start",
     "PartitionNodeLimit": "it asks for more nodes than its partition allows, and will not start",
     "PartitionDown": "its partition is down",
