@@ -24,8 +24,7 @@ from yurt.model.standing import Standing, adopt, read, standing
 from yurt.model.state import Ending
 from yurt.store import Entry, Store
 from yurt.testing.runs import PATIENT, eventually
-from yurt.verbs import mirror
-from yurt.verbs.show import last_metrics
+from yurt.verbs import metrics, mirror
 
 METRICS = '{"time":1,"step":1,"loss":0.5,"lr":0.1}\n{"time":2,"step":2,"loss":0.25}\n{"time":3,"lo'
 
@@ -272,6 +271,7 @@ def test_a_verdict_nobody_understands_is_none(text: bytes) -> None:
 
 
 def test_last_metrics_of_anything() -> None:
-    assert last_metrics(b'\n{}\n[1]\n{"a":NaN}\n{"a":"NaN","step":"x","rank":1,"time":2}\n\xff') == [
-        msgspec.convert({"name": "a", "value": "NaN", "step": "x"}, type(last_metrics(b'{"a":1}')[0]))
+    lines = b'\n{}\n[1]\n{"a":NaN}\n{"a":"NaN","step":"x","time":2}\n{"a":3,"rank":1}\n\xff'
+    assert metrics.of(lines) == [
+        metrics.Metric("a", "NaN", "x"),
     ]

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Called, Yurt
+from tests.conftest import YURT, Called, Yurt, call
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh
 from tests.store.test_runs import run as run_number
@@ -354,3 +355,20 @@ def test_all_of_a_cluster_also_what_another_laptop_left(
         ssh(cluster, f"rm -rf {base}")
         if other.runtime.exists():
             end_masters(other.runtime)
+
+
+def test_what_is_kept_of_a_run_comes_home_before_its_folder_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("config", "data"):
+        monkeypatch.setenv(f"YURT_{kind.upper()}_HOME", str(tmp_path / kind))
+    (tmp_path / "proj").mkdir()
+    monkeypatch.chdir(tmp_path / "proj")
+    run = call("run", "--json", "sh", "-c", "echo out; echo err >&2").json["data"]["run"]["id"]
+    assert call("wait", run).code == 0
+    with sqlite3.connect(tmp_path / "data" / "yurt.db") as index:  # as if no look had brought it home yet
+        index.execute("DELETE FROM mirror")
+        index.execute("DELETE FROM to_mirror")
+    assert call("prune", "--yes", run).code == 0
+    shown = call("logs", run)
+    assert "out\n" in shown.out + shown.err and "err\n" in shown.out + shown.err

@@ -42,7 +42,7 @@ def diff(
     store: Store, left: Entry, right: Entry, *, everything: bool = False, stat: bool = False, watch: Watch = unwatched
 ) -> Difference:
     """Compare two runs as they are known on this machine."""
-    rows = compare(*(Side(each.run, each.status, metrics.last(each.run)) for each in (left, right)))
+    rows = compare(*(Side(each.run, each.status, _metrics(store, each)) for each in (left, right)))
     watch(Event("comparing the code"))
     code = _code(store, left, right, patch=not stat)
     return Difference(
@@ -52,6 +52,12 @@ def diff(
         rows=[row for row in rows if everything or not row.same],
         code=code,
     )
+
+
+def _metrics(store: Store, entry: Entry) -> dict[str, object]:
+    found = metrics.last(store, entry)
+    steps = {"step": found[-1].step} if found and found[-1].step is not None else {}
+    return {**steps, **{each.name: each.value for each in found}}
 
 
 def patch(store: Store, left: Entry, right: Entry, *, colour: bool) -> bytes:

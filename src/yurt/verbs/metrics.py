@@ -7,35 +7,47 @@ from typing import Any
 
 import msgspec
 
-from yurt.model.run import Run
+from yurt.store import Entry, Store
 
 TAIL = 1 << 18
 """Bytes at the end of the file in which the last value of every metric is looked for."""
 
 
-def last(run: Run) -> dict[str, Any]:
-    """The last value of each metric, and of the step; empty if nothing was logged, or it is only on the site."""
-    if run.kind != "local":
-        return {}
+class Metric(msgspec.Struct, frozen=True):
+    """The last value a run logged under a name."""
+
+    name: str
+    value: Any
+    step: Any = None
+
+
+def last(store: Store, entry: Entry) -> list[Metric]:
+    """The last value of each metric; empty if nothing was logged, or it is only on the site."""
+    kept = store.kept(entry.run.id) if entry.status.final else None
+    if kept is not None:
+        return of(kept.metrics)
+    if entry.run.kind != "local":
+        return []
     try:
-        with open(f"{run.folder}/metrics.jsonl", "rb") as file:
+        with open(f"{entry.run.folder}/metrics.jsonl", "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL))
-            text = file.read()
+            return of(file.read())
     except OSError:
-        return {}
-    return of(text)
+        return []
 
 
-def of(text: bytes) -> dict[str, Any]:
-    """The last value of each metric in lines of metrics.jsonl; what is no whole line is passed over."""
-    found: dict[str, Any] = {}
+def of(text: bytes) -> list[Metric]:
+    """The last value of each name, in the order in which names first came. What is no whole line says nothing."""
+    found: dict[str, Metric] = {}
     for line in text.split(b"\n"):
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.MsgspecError:
             continue
-        if "rank" not in row:
-            found |= row
-    found.pop("time", None)
-    return found
+        if "rank" in row:  # of a task that is not the first: its numbers are beside, not instead of, the first's
+            continue
+        for name, value in row.items():
+            if name not in ("time", "step"):
+                found[name] = Metric(name, value, row.get("step"))
+    return list(found.values())

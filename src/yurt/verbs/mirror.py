@@ -65,6 +65,14 @@ def catch_up(store: Store, context: str, host: Host, *, watch: Watch = unwatched
     store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in came], now)
 
 
+def bring_all(store: Store, host: Host, entries: Sequence[Entry]) -> None:
+    """Bring home what ended runs left and is not here, in as many trips as it takes. UnreachableError: not all came."""
+    left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
+    while left:
+        _came, asked = take(store, host, left)
+        left = left[asked:]
+
+
 def catch_up_elsewhere(store: Store, looked_at: Collection[str]) -> None:
     """The same on contexts that no look went to."""
     for name in store.contexts_to_mirror(time.time()):

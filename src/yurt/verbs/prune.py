@@ -24,6 +24,7 @@ from yurt.model.run import Run, Status
 from yurt.model.state import Sighting
 from yurt.snapshot import send
 from yurt.store import Entry, Store
+from yurt.verbs import mirror
 from yurt.verbs.fetch import NOTHING, measure
 from yurt.verbs.look import look
 
@@ -226,8 +227,10 @@ def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwa
 
 
 def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> None:
-    """The one place where run folders are removed. Whatever is to be kept of them has to be brought before."""
-    runs = [entry.run for each in candidates if (entry := store.get(each.id)) is not None]
+    """The one place where run folders are removed. What is to be kept of them comes home before."""
+    entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
+    mirror.bring_all(store, host, entries)
+    runs = [entry.run for entry in entries]
     store.note_going([run.id for run in runs], time.time())
     answer = host.run(tools() + 'remove "$@"', *(run.folder for run in runs), timeout=LONG)
     words = [line.split() for line in answer.text.splitlines()]

@@ -15,7 +15,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Spot
 from yurt.store import Store
-from yurt.verbs import places, site
+from yurt.verbs import mirror, places, site
 from yurt.verbs.look import look
 from yurt.verbs.prune import LONG, Found, failure, tools, without_copy
 
@@ -128,7 +128,9 @@ def _named(runs: set[str]) -> str:
 def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
     """Remove what was found. Safe to repeat, and to kill at any point."""
     host = host_of(contexts.named(found.context))
-    known = [run for folder in found.runs if store.get(run := folder.rpartition("/")[2]) is not None]
+    entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
+    mirror.bring_all(store, host, entries)
+    known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
     watch(Event(f"removing {len(found.runs)} runs from {found.context}"))
     answer = host.run(tools() + 'clear_out "$@"', found.folder, *found.runs, timeout=LONG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,8 @@ from yurt.errors import YurtError
 from yurt.model.run import Plan, Run
 from yurt.model.standing import Standing, standing
 from yurt.store import Entry, Mirrored, Store
-from yurt.verbs import mirror
+from yurt.verbs import metrics, mirror
+from yurt.verbs.metrics import Metric
 from yurt.verbs.mirror import Parts
 
 PATIENCE = 6.0
@@ -29,14 +29,6 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     data: str
     sends: dict[str, int]
     """The size of each file, in bytes; code only if the context has it not."""
-
-
-class Metric(msgspec.Struct, frozen=True):
-    """The last value a run logged under a name."""
-
-    name: str
-    value: Any
-    step: Any = None
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +78,7 @@ def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[st
         status=standing(entry.status),
         retried_as=store.retries(run),
         on_site=parts,
-        metrics=last_metrics(kept.metrics) if kept is not None else [],
+        metrics=metrics.last(store, entry) if final else [],
     )
     here = Here(
         submitted=entry.status.submitted,
@@ -97,21 +89,6 @@ def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[st
         kept=kept,
     )
     return shown, here, warnings
-
-
-def last_metrics(text: bytes) -> list[Metric]:
-    """The last value of each name in metrics.jsonl, in the order in which names first came. Half lines say nothing."""
-    found: dict[str, Metric] = {}
-    for line in text.splitlines():
-        try:
-            row = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.MsgspecError:
-            continue
-        step = row.get("step")
-        for name, value in row.items():
-            if name not in ("time", "step", "rank"):
-                found[name] = Metric(name, value, step)
-    return list(found.values())
 
 
 def _path(path: bytes) -> str:
