@@ -40,6 +40,10 @@ KEYS = (
 """What a project may set: its name, and settings that are keys of a context too."""
 
 
+EXPERIMENT_KEYS = ("project", "note", "description", "parameters", "grid", "zip")
+"""What yurt.yaml may say besides: of experiments, which are read with `--config`; see yurt.config.experiment."""
+
+
 class Project(msgspec.Struct, frozen=True):
     """A folder and what its file says."""
 
@@ -80,6 +84,8 @@ def _in_yaml(file: Path) -> Project | None:
         line, problem = yaml_text.syntax_fault(text, error)
         raise faults.error(file, [Fault((), problem)], {(): line}) from None
     found = [Fault(path, f"stands twice, in lines {one} and {two}; keep one") for path, one, two in twice]
+    if isinstance(document, dict):
+        document = {key: value for key, value in document.items() if key not in EXPERIMENT_KEYS}
     return _checked(file, document, (), lines, found)
 
 

@@ -25,7 +25,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|N
 _Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"<<\Z"), ["<"])
 
 
-class _Strict(_Loader):
+class Strict(_Loader):
     def flatten_mapping(self, node: Any) -> None:
         keys = [key.value for key, _value in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
@@ -48,7 +48,7 @@ _Dumper.add_representer(str, _as_text)
 
 def parse(text: str) -> Any:
     """What the text says, quickly. yaml.YAMLError where it is no YAML or a key stands twice."""
-    return yaml.load(text, Loader=_Strict)
+    return yaml.load(text, Loader=Strict)
 
 
 def parse_with_lines(text: str) -> tuple[Any, Lines, list[tuple[Path, int, int]]]:
