@@ -12,6 +12,7 @@ Fault = Literal["user", "site", "transient", "bug"]
 CODES: dict[str, str] = {
     "usage": "The command line could not be understood.",
     "config-invalid": "A configuration file holds something yurt cannot use.",
+    "spec-failed": "A spec file of the user's failed, or gave no experiments.",
     "config-unwritable": "A configuration file could not be written.",
     "context-taken": "A context of that name exists and belongs to the user, so yurt left it alone.",
     "context-changed": "A context was changed by somebody else while it was being edited.",

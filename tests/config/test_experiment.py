@@ -183,7 +183,7 @@ def test_yes_is_a_text_and_said_so(tmp_path: Path) -> None:
         ("parameters:\n  n: 99999999999999999999\n", 2, "parameters.n is a number of more than 64 bits"),
         ("parameters:\n  m: {1: 2}\n", 2, "parameters.m has the key 1 in a mapping"),
         ("parameters: &a\n  m: *a\n", 2, "parameters.m nests too deeply"),
-        ("parameters:\n  b: !!binary aGk=\n", 2, "parameters.b is a bytes"),
+        ("parameters:\n  b: !!binary aGk=\n", 2, "parameters.b is of the type bytes"),
         ("parameters:\n  b: !!float abc\n", 2, "the file is not valid YAML: 'abc' is no number"),
         ("parameters:\n- {type: int}\n", 1, "parameters has no name in item 1 of its list"),
         ("parameters:\n- {name: a}\n- {name: b, default: 1}\n- {name: b}\n", 1, "parameters has 'b' twice in its list"),

@@ -270,7 +270,7 @@ def test_ten_thousand_sets_are_quick_and_small() -> None:
         (1 << 64, "is a number of more than 64 bits"),
         ({1: 2}, "has the key 1 in a mapping"),
         (["\udce9"], "is no UTF-8 text: .xe9"),
-        (b"x", "is a bytes, and parameters are"),
+        (b"x", "is of the type bytes, and parameters are"),
     ],
 )
 def test_what_json_cannot_carry(value: Any, problem: str) -> None:

@@ -236,5 +236,5 @@ def checked(value: Any, depth: int = 0) -> Any:
                 raise ValueError(f"has the key {key!r} in a mapping, and keys are texts; write it in quotes")
         return {key: checked(each, depth + 1) for key, each in value.items()}
     raise ValueError(
-        f"is a {type(value).__name__}, and parameters are numbers, texts, true, false, null and lists of them"
+        f"is of the type {type(value).__name__}, and parameters are numbers, texts, true, false, null, lists"
     )

@@ -1,0 +1,1 @@
+"""mrunner.helpers: one for spec files, one for scripts."""

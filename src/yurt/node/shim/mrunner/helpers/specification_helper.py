@@ -1,0 +1,108 @@
+"""mrunner.helpers.specification_helper: experiments from a base configuration and grids.
+
+A key that ends in ___ is zipped with the others that do; together they are the first axis, so they vary slowest.
+"""
+
+import copy
+from collections import OrderedDict
+from itertools import product
+from typing import Any, List, Optional
+
+from mrunner import aside
+from mrunner.experiment import Experiment
+from munch import Munch
+
+LIMIT = 100000
+MEANINGLESS = (
+    *("add_random_tag", "exclude_git_files", "with_neptune", "display_neptune_link", "copy_neptune_link"),
+    *("_script_name", "with_mpi", "paths_to_dump"),
+)
+
+
+def create_experiments_helper(
+    experiment_name: Any = None,
+    base_config: Any = None,
+    params_grid: Any = None,
+    script: Any = None,
+    python_path: Any = "",
+    tags: Any = None,
+    env: Any = None,
+    project_name: Any = None,
+    exclude: Any = None,
+    callbacks: Any = None,
+    update_lambda: Any = None,
+    **more: Any,
+) -> List[Experiment]:
+    """An experiment for each combination of the grid, each with the base configuration under it."""
+    for key, value in more.items():
+        if key == "mrunner_ignore":
+            aside("mrunner_ignore is left aside: yurt leaves out what .gitignore and .yurtignore name")
+        elif key not in MEANINGLESS:
+            aside("%s=%r of create_experiments_helper is left aside: yurt does not know it" % (key, value))
+    base_config = {} if base_config is None else base_config
+    tags = list(tags or [])
+    env = dict(env or {})
+    exclude = list(exclude or [])
+    params_configurations = get_combinations({} if params_grid is None else params_grid)
+    for callback in callbacks or []:
+        if callable(callback):
+            callback(**locals())
+        else:
+            aside("the callback %r is left aside: yurt has no plugins of mrunner" % (callback,))
+    experiments = []
+    for params_configuration in params_configurations:
+        config = copy.deepcopy(base_config)
+        if update_lambda is None:
+            config.update(params_configuration)
+        else:
+            update_lambda(config, params_configuration)
+        experiments.append(
+            Experiment(
+                project=project_name,
+                name=experiment_name,
+                script=script,
+                parameters=Munch(config),
+                python_path=python_path,
+                tags=tags,
+                env=env,
+                exclude=exclude,
+            )
+        )
+    return experiments
+
+
+def get_combinations(param_grids: Any, limit: Optional[int] = None) -> List[Any]:
+    """Every combination of a grid, or of one grid after another."""
+    grids = [param_grids] if hasattr(param_grids, "items") else list(param_grids)
+    found: List[Any] = []
+    for grid in grids:
+        found += _combinations(grid, LIMIT - len(found))
+    return found[:limit] if limit else found
+
+
+def _combinations(grid: Any, room: int) -> List[Any]:
+    together = OrderedDict((key[:-3], _values(key, each)) for key, each in grid.items() if key.endswith("___"))
+    columns = OrderedDict((key, _values(key, each)) for key, each in grid.items() if not key.endswith("___"))
+    for key in together:
+        if key in columns:
+            raise ValueError("params_grid has both %s and %s___" % (key, key))
+    lengths = OrderedDict((key, len(values)) for key, values in together.items())
+    for key, length in lengths.items():
+        first = next(iter(lengths))
+        if length != lengths[first]:
+            told = (first, lengths[first], key, length)
+            raise ValueError("params_grid has %s___ with %d values and %s___ with %d; they go one with one" % told)
+    rows = list(zip(*together.values())) if together else [()]
+    number = len(rows)
+    for values in columns.values():
+        number *= len(values)
+    if number > room:
+        raise ValueError("params_grid makes {:,} combinations, and a sweep has at most {:,}".format(number, LIMIT))
+    keys = list(together) + list(columns)
+    return [OrderedDict(zip(keys, row + rest)) for row in rows for rest in product(*columns.values())]
+
+
+def _values(key: str, values: Any) -> List[Any]:
+    if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__iter__"):
+        raise TypeError("params_grid has %s without a list of values: %r" % (key, values))
+    return list(values)

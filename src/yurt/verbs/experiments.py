@@ -1,0 +1,226 @@
+"""From flags, a configuration file and a spec file to what is to be run: a name, tags, and the parameter sets.
+
+Nothing is submitted here. A flag goes before the spec file, the spec file before the configuration; tags add up.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from yurt.errors import UserError
+from yurt.model import params
+from yurt.model.grid import Axis, Grid, GridError, Sets, checked, fixed, limited, shuffled, unique
+from yurt.model.grid_text import Read, axes, column, pair
+
+if TYPE_CHECKING:
+    from yurt.config.experiment import Experiment
+    from yurt.config.spec import Spec, SpecExperiment
+
+
+class Flags(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user typed about parameters, as it was typed."""
+
+    grid: Sequence[str] = ()
+    zip: Sequence[str] = ()
+    param: Sequence[str] = ()
+    config: Path | None = None
+    spec: Path | None = None
+    shuffle: bool = False
+    seed: int | None = None
+    """For the shuffling; drawn where it is not given."""
+    limit: int | None = None
+    name: str = ""
+    tags: Sequence[str] = ()
+    note: str = ""
+
+
+class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameter sets, and all that is said of them together."""
+
+    sets: Sets
+    sweep: bool
+    """Whether a grid, zipped keys or a spec file was given, be it for a single set."""
+    name: str = ""
+    project: str = ""
+    tags: Sequence[str] = ()
+    note: str = ""
+    seed: int | None = None
+    """Of the shuffling, if there was one."""
+    script: Sequence[str] = ()
+    """The words of the command, where the spec file has one."""
+    variables: Mapping[str, str] = {}
+    exclude: Sequence[str] = ()
+    arguments: bool = True
+    """Whether scripts get parameters as arguments; those written for mrunner ask for them."""
+    warnings: Sequence[str] = ()
+
+
+def read(flags: Flags) -> SweepPlan:
+    """What flags and the files they name ask for. UserError where it cannot be, in one sentence."""
+    config: Experiment | None = None
+    spec: Spec | None = None
+    if flags.config is not None:
+        from yurt.config import experiment
+
+        config = experiment.read(flags.config)
+    if flags.spec is not None:
+        from yurt.config import spec as specs
+
+        spec = specs.read(flags.spec)
+    if flags.shuffle and flags.seed is None:
+        flags = msgspec.structs.replace(flags, seed=int.from_bytes(os.urandom(4)))
+    return combined(flags, config, spec, lambda name: Path(name).expanduser().read_text("utf-8-sig"))
+
+
+def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_file: Read) -> SweepPlan:
+    """The plan of what was read. UserError as for `read`. Pure, but for the files that flags name with an @."""
+    try:
+        together, columns, single = _typed(flags, read_file)
+        over = [*axes(columns, together), *([fixed(single)] if single else [])]
+        grids = _grids(flags, config, spec, over)
+        for grid in grids:
+            _check_variables(grid)
+        sets, warnings = unique(Sets(grids))
+        if flags.shuffle:
+            sets = shuffled(sets, flags.seed or 0)
+        if flags.limit is not None:
+            sets = limited(sets, flags.limit)
+    except GridError as error:
+        raise UserError(error.problem, code="usage", hint=error.hint) from None
+    said = _of_spec(str(flags.spec), spec.experiments) if spec is not None else {}
+    tags = [*(config.tags if config is not None else ()), *said.pop("tags", ()), *flags.tags]
+    return SweepPlan(
+        sets=sets,
+        sweep=bool(together or columns or spec is not None or (config is not None and config.grids)),
+        name=flags.name or said.pop("name", "") or (config.name if config is not None else ""),
+        project=said.pop("project", "") or (config.project if config is not None else ""),
+        tags=list(dict.fromkeys(tags)),
+        note=flags.note or (config.note if config is not None else ""),
+        seed=flags.seed if flags.shuffle else None,
+        warnings=[*(config.warnings if config else ()), *(spec.warnings if spec else ()), *warnings],
+        **{key: value for key, value in said.items() if key not in ("name", "project")},
+    )
+
+
+def _typed(flags: Flags, read_file: Read) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], dict[str, Any]]:
+    """The values of --zip, --grid and --param by key. GridError where a key is given twice, or no values."""
+    together: dict[str, Sequence[Any]] = {}
+    columns: dict[str, Sequence[Any]] = {}
+    single: dict[str, Any] = {}
+    owners: dict[str, str] = {}
+    example = "0.1,0.01"
+    for flag, texts, found in (("--zip", flags.zip, together), ("--grid", flags.grid, columns)):
+        for text in texts:
+            key, values = pair(text, flag, example)
+            _once(owners, key, flag)
+            try:
+                found[key] = column(values, read_file)
+            except GridError as error:
+                raise GridError(f"{flag} {key} {error.problem}", _typed_anew(flag, key, error.hint)) from None
+    for text in flags.param:
+        key, value = pair(text, "--param", "0.1")
+        _once(owners, key, "--param")
+        try:
+            single[key] = checked(params.typed(value))
+        except ValueError as error:
+            raise GridError(f"--param {key} {error}", f"--param {key}=0.1") from None
+    return together, columns, single
+
+
+def _typed_anew(flag: str, key: str, values: str) -> str:
+    from shlex import quote
+
+    return f"{flag} {quote(f'{key}={values}')}" if values else "give fewer values, or make several sweeps"
+
+
+def _once(owners: dict[str, str], key: str, flag: str) -> None:
+    if key in owners:
+        where = f"twice with {flag}" if owners[key] == flag else f"with {owners[key]} and with {flag}"
+        raise GridError(f"{key} is given {where}", "keep one of them; all values of a key stand in one flag")
+    owners[key] = flag
+
+
+def _grids(flags: Flags, config: Experiment | None, spec: Spec | None, over: Sequence[Axis]) -> list[Grid]:
+    """The axes of everything, the least important first; what a more important one decides is taken out."""
+    decided = {key for axis in over for key in axis.keys}
+    rows: list[Axis] = []
+    if spec is not None:
+        given = [each.parameters for each in spec.experiments]
+        _check_keys(flags.spec, given)
+        kept = [{key: value for key, value in each.items() if key not in decided} for each in given]
+        rows = [Axis(str(flags.spec), kept)]
+        decided |= set.intersection(*(set(each) for each in given))
+    if config is None:
+        return [Grid([*rows, *over])]
+    under = [fixed(config.parameters)] if config.parameters else []
+    grids = [[axis.without(decided) for axis in [*under, *each]] for each in config.grids or [[]]]
+    return [Grid([*(axis for axis in each if axis is not None), *rows, *over]) for each in grids]
+
+
+def _check_keys(file: Path | None, given: Sequence[Mapping[str, Any]]) -> None:
+    for key in {key for each in given for key in each}:
+        try:
+            params.check_key(key)
+        except ValueError as error:
+            raise GridError(f"{file}: {error}") from None
+
+
+def _check_variables(grid: Grid) -> None:
+    """GridError where two parameters of one set would be one variable."""
+    kinds = [{frozenset(row) for row in axis.rows} for axis in grid.axes]
+    for keys in product(*kinds):
+        try:
+            params.variables(dict.fromkeys(sorted(frozenset().union(*keys))))
+        except ValueError as error:
+            raise GridError(str(error), "rename one of them") from None
+
+
+def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]:
+    """What a spec file says of all its experiments. UserError where they are not of one kind."""
+    from yurt.config.spec import variables
+
+    first = experiments[0]
+    for what, of in (("name", lambda each: each.name), ("script", lambda each: each.script), ("env", variables)):
+        other = next((each for each in experiments if of(each) != of(first)), None)
+        if other is not None:
+            # Variables may be secrets: only what is for everybody's eyes is quoted.
+            told = "" if what == "env" else f" ({of(first)!r} and {of(other)!r})"
+            raise UserError(
+                f"the experiments of {file} differ in {what}{told}, and a sweep has one for all",
+                code="spec-failed",
+                hint="make a spec file of each kind",
+            )
+    return {
+        "name": first.name or "",
+        "project": first.project or "",
+        "tags": [tag for each in experiments for tag in each.tags],
+        "script": words(first.script or "", file),
+        "variables": variables(first),
+        "exclude": list(dict.fromkeys(pattern for each in experiments for pattern in each.exclude)),
+        "arguments": not first.mrunner,
+    }
+
+
+SHELL = re.compile(r"[;&|<>()$`\n*?~#]|^\s*\w+=")
+"""What makes a line one for a shell."""
+
+
+def words(script: str | Sequence[str], file: str = "") -> list[str]:
+    """The words of a command; a line that only a shell understands is given to one, with room for arguments."""
+    import shlex
+
+    if not isinstance(script, str):
+        return list(script)
+    if SHELL.search(script):
+        return ["sh", "-c", f'{script} "$@"', "sh"]
+    try:
+        return shlex.split(script)
+    except ValueError as error:
+        raise UserError(f"the script of {file or 'an experiment'} cannot be: {error}", code="spec-failed") from None

@@ -1,0 +1,254 @@
+"""`--spec`: a file of the user's runs elsewhere, gives experiments, and whatever it does yurt goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from yurt.config import spec
+from yurt.config.spec import SpecError
+from yurt.errors import UserError
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "mrunner"
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "conf.py"
+    file.write_text(text)
+    return file
+
+
+def test_one_experiment_made_by_hand(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PROJECT_QUALIFIED_NAME", "alice/vision")
+    found = spec.read(FIXTURES / "basic_conf.py")
+    (only,) = found.experiments
+    assert (only.name, only.project, only.script) == ("basic experiment", "alice/vision", "python basic.py")
+    assert (only.parameters, only.tags, only.mrunner) == ({"param1": 3}, ["test_experiments"], True)
+    assert spec.variables(only) == {"SOME_SETTING": "7", "PYTHONPATH": "."}
+    (warning,) = found.warnings
+    assert "time of an mrunner experiment is left aside" in warning
+    assert capfd.readouterr() == ("", "making the specification\n")
+
+
+def test_it_ends_itself(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("PROJECT_QUALIFIED_NAME", raising=False)
+    file = FIXTURES / "basic_conf.py"
+    with pytest.raises(SpecError) as error:
+        spec.read(file)
+    assert error.value.message == f"{file}:9: ended itself before it gave experiments"
+    assert capfd.readouterr().err == "Please set PROJECT_QUALIFIED_NAME\n"
+
+
+def test_grids_zipped_axes_and_a_base() -> None:
+    found = spec.read(FIXTURES / "grid_conf.py")
+    assert len(found.experiments) == 2 * 3 * 2 + 1
+    rows = [each.parameters for each in found.experiments]
+    assert [(row["model_path"], row["use_prev_action"], row["seed"], row["lr"]) for row in rows[:-1]] == [
+        (path, action, seed, lr)
+        for path, action in (("/checkpoints/a", True), ("/checkpoints/b", False))
+        for seed in range(3)
+        for lr in (1e-4, 3e-4)
+    ], "zipped keys vary slowest, as mrunner had it"
+    assert rows[-1]["strategies"] == ["goto", "explore"] and rows[-1]["lr"] == 0.001
+    assert all(row["unfreeze"] == {"actor": 50_000, "critic": 0} and row["character"] is None for row in rows)
+    first = found.experiments[0]
+    assert (first.name, first.tags, first.exclude) == ("grid_conf", ["grid_conf"], ["checkpoint"])
+    assert spec.variables(first) == {"OMP_NUM_THREADS": "1", "PYTHONPATH": ".:src"}
+    assert [each.partition(": ")[2].split(" ")[0] for each in found.warnings] == [
+        "mrunner_ignore",
+        "some_new_argument=3",
+    ]
+
+
+def test_helpers_of_the_helper() -> None:
+    found = spec.read(FIXTURES / "gin_conf.py")
+    assert [(each.parameters["width"], each.parameters["depth"]) for each in found.experiments] == [
+        (64, 2),
+        (64, 4),
+        (128, 2),
+        (128, 4),
+    ]
+    assert found.experiments[0].parameters["train.net"] == "@Net" and not found.warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("def spec():\n  for lr in 0.1, 1e-3:\n    yield {'lr': lr}\n", [{"lr": 0.1}, {"lr": 0.001}]),
+        ("def spec():\n  return [{'parameters': {'a': 1, 'b': True}}]\n", [{"a": 1, "b": True}]),
+        ("spec = [{'a': None}, {'a': '1'}, {}]\n", [{"a": None}, {"a": "1"}, {}]),
+        ("experiments_list = ({'a': i} for i in range(2))\nspec = 'words'\n", [{"a": 0}, {"a": 1}]),
+        ("from mrunner.experiment import Experiment\nexperiment = Experiment(parameters={'a': 1})\n", [{"a": 1}]),
+        ("def spec():\n  return {'a': (1, [2.5])}\n", [{"a": [1, [2.5]]}]),
+        ("from pathlib import Path\nspec = [{'a': Path('x') / 'y'}]\n", [{"a": "x/y"}]),
+        ("from enum import IntEnum\nclass E(IntEnum):\n  A = 3\nspec = [{'a': E.A}]\n", [{"a": 3}]),
+        ("from beside import value\nspec = [{'a': value}]\n", [{"a": 7}]),
+        ("from here import value\nspec = [{'a': value}]\n", [{"a": 8}]),
+        ("from munch import munchify\nspec = [munchify({'a': {'b': 1}})]\n", [{"a": {"b": 1}}]),
+        (
+            "class Number:\n  dtype = 1\n  def tolist(self): return [1, 2.5]\nspec = [{'a': Number()}]\n",
+            [{"a": [1, 2.5]}],
+        ),
+        ("assert __name__ != '__main__' and script == 'conf.py'\nimport sys\nspec = [{'a': sys.argv}]\n", None),
+        (
+            "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+            "@dataclass\nclass D:\n  a: int\nspec = [vars(D(1))]\n",
+            [{"a": 1}],
+        ),
+    ],
+)
+def test_what_a_file_may_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rows: object) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (tmp_path / "beside.py").write_text("value = 7\n")
+    (here / "here.py").write_text("value = 8\n")
+    monkeypatch.chdir(here)
+    file = written(tmp_path, text)
+    found = [each.parameters for each in spec.read(file).experiments]
+    assert repr(found) == repr(rows or [{"a": [str(file)]}])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\n\n1/0\n", ":3: failed: ZeroDivisionError: division by zero"),
+        ("def spec():\n  return helper()\ndef helper():\n  raise ValueError('a\\nb')\n", ":4: failed: ValueError: a b"),
+        ("import json\ndef spec():\n  return json.loads('{')\n", ":3: failed: JSONDecodeError: "),
+        ("spec = [\n", ":1: is no valid Python: '[' was never closed"),
+        ("import no_such_thing\n", ":1: failed: ModuleNotFoundError: No module named 'no_such_thing'"),
+        ("x = 1\n", " has neither spec() nor experiments_list"),
+        ("def spec(): pass\n", " gives no list of experiments as spec, but NoneType"),
+        ("spec = 3\n", " gives no list of experiments as spec, but int"),
+        ("spec = []\n", " gives no experiments"),
+        ("spec = [3]\n", " gives no mapping and no Experiment as experiment 1, but int"),
+        ("class X: parameters = 3\nspec = [{}, X()]\n", " gives experiment 2 parameters that are no mapping"),
+        ("spec = [{1: 2}]\n", " gives experiment 1 a parameter called 1, and names are texts"),
+        ("spec = [{'a': float('nan')}]\n", " gives experiment 1 a value of a that is nan, which JSON cannot carry"),
+        ("spec = [{'a': 1 << 64}]\n", " gives experiment 1 a value of a that has more than 64 bits"),
+        ("spec = [{'a': {1: 2}}]\n", " gives experiment 1 a value of a that has the key 1 in a dict"),
+        ("a = []\na.append(a)\nspec = [{'a': a}]\n", " gives experiment 1 a value of a that nests too deeply"),
+        ("spec = [{'parameters': {}, 'tags': 3}]\n", " gives an experiment that is none: tags of experiment 1: "),
+        ("def spec():\n  while True: yield {}\n", " gives more than 100,000 experiments"),
+        ("import os\nos._exit(3)\n", " ended Python (exit code 3) before it gave experiments"),
+        ("import os\nos.kill(os.getpid(), 9)\n", " ended Python (by SIGKILL) before it gave experiments"),
+        ("raise SystemExit('no GPU here')\n", ":1: ended itself before it gave experiments: no GPU here"),
+        (
+            "from mrunner.helpers.specification_helper import *\n"
+            "create_experiments_helper(params_grid={'a___': [1, 2], 'b___': [1]})\n",
+            ":2: failed: ValueError: params_grid has a___ with 2 values and b___ with 1; they go one with one",
+        ),
+        (
+            "from mrunner.helpers.specification_helper import *\n"
+            "r = range(1000)\nget_combinations({'a': r, 'b': r, 'c': r})\n",
+            ":3: failed: ValueError: params_grid makes 1,000,000,000 combinations, and a sweep has at most 100,000",
+        ),
+        (
+            "from mrunner.helpers.specification_helper import *\nget_combinations({'a': 'text'})\n",
+            ":2: failed: TypeError: params_grid has a without a list of values: 'text'",
+        ),
+        (
+            "from mrunner.helpers.specification_helper import *\nget_combinations({'a': [1], 'a___': [1]})\n",
+            ":2: failed: ValueError: params_grid has both a and a___",
+        ),
+    ],
+)
+def test_what_can_be_wrong(tmp_path: Path, text: str, said: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(SpecError) as error:
+        spec.read(file)
+    assert error.value.message.startswith(f"{file}{said}"), error.value.message
+    assert "\n" not in error.value.message and error.value.code == "spec-failed"
+
+
+def test_the_traceback_is_kept_and_who_executes_is_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "import no_such_thing\n")
+    with pytest.raises(SpecError) as error:
+        spec.read(file)
+    assert error.value.traceback.startswith("Traceback") and f'File "{file}", line 1' in error.value.traceback
+    assert error.value.hint.endswith("executes it; install no_such_thing there")
+
+
+def test_functions_need_cloudpickle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WITH_FUNCTIONS", "1")
+    (tmp_path / "cloudpickle.py").write_text("raise ImportError('not this one')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError, match=r"gives experiment 1 a value of param3 that is no number.*<lambda>"):
+        spec.read(FIXTURES / "gin_conf.py")
+    (tmp_path / "cloudpickle.py").write_text("def dumps(value): return b'pickle of ' + value.__name__.encode()\n")
+    found = spec.read(FIXTURES / "gin_conf.py")
+    assert len(found.experiments) == 8
+    assert found.experiments[0].parameters["param3"]["cloudpickle"] == "cGlja2xlIG9mIDxsYW1iZGE+"
+
+
+def test_one_that_does_not_end(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    text = (
+        "import subprocess, time\n"
+        f"child = subprocess.Popen(['sleep', '60'])\nopen({str(mark)!r}, 'w').write(str(child.pid))\ntime.sleep(60)\n"
+    )
+    began = time.monotonic()
+    with pytest.raises(SpecError, match=r"took longer than 1\.5 seconds"):
+        spec.read(written(tmp_path, text), seconds=1.5)
+    assert time.monotonic() - began < 10
+    assert _gone(int(mark.read_text())), "what it started is ended too"
+
+
+def test_one_that_leaves_something_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    text = (
+        "import subprocess, threading, time\nchild = subprocess.Popen(['sleep', '60'], close_fds=False)\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\nthreading.Thread(target=time.sleep, args=[60]).start()\n"
+        "spec = [{'a': 1}]\n"
+    )
+    began = time.monotonic()
+    assert spec.read(written(tmp_path, text)).experiments[0].parameters == {"a": 1}
+    assert time.monotonic() - began < 10 and _gone(int(mark.read_text()))
+
+
+def test_one_that_closes_everything(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="gave no experiments and does not end"):
+        spec.read(written(tmp_path, "import os, time\nos.closerange(0, 99)\ntime.sleep(60)\n"), seconds=1.5)
+
+
+def _gone(pid: int) -> bool:
+    for _ in range(50):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_nothing_of_it_is_in_this_process(tmp_path: Path) -> None:
+    import sys
+
+    before = {*sys.modules}, [*sys.path], dict(os.environ), Path.cwd()
+    spec.read(written(tmp_path, "import os, munch, mrunner, wave\nos.environ['X'] = '1'\nos.chdir('/')\nspec = [{}]\n"))
+    assert (sys.path, dict(os.environ), Path.cwd()) == before[1:]
+    assert not {"munch", "mrunner", "wave", "conf"} & ({*sys.modules} - before[0])
+
+
+def test_a_left_out_key_is_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "spec = [{'parameters': {'a': 1}, 'tag': 'x'}, {'parameters': {}, 'tag': 'y'}]\n")
+    (warning,) = spec.read(file).warnings
+    assert warning.startswith(f"{file}: tag of an experiment is left aside: yurt knows project, name, script")
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no file"):
+        spec.read(tmp_path / "gone.py")
+
+
+def test_many_are_quick(tmp_path: Path) -> None:
+    file = written(
+        tmp_path, "spec = [{'lr': 0.1, 'seed': i, 'name': str(i), 'a': i, 'b': None} for i in range(10_000)]\n"
+    )
+    began = time.perf_counter()
+    assert len(spec.read(file).experiments) == 10_000
+    assert time.perf_counter() - began < 3
