@@ -1,4 +1,7 @@
-"""The module `yurt` that scripts inside a run may import, as it is sent: files in a folder called by what they are."""
+"""The modules scripts inside a run may import, as they are sent: files in a folder called by what they are.
+
+They are `yurt`, and what answers for mrunner and munch.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,10 @@ FILES = {
     "yurt/node/checkpoints.py": "checkpoints.py",
     "yurt/node/metrics.py": "metrics.py",
     "yurt/node/values.py": "values.py",
+    "mrunner/__init__.py": "shim/mrunner/__init__.py",
+    "mrunner/helpers/__init__.py": "shim/mrunner/helpers/__init__.py",
+    "mrunner/helpers/client_helper.py": "shim/mrunner/helpers/client_helper.py",
+    "munch.py": "shim/munch.py",
 }
 
 
