@@ -46,6 +46,13 @@ def words_of(found: dict[str, Any]) -> str:
     return (Path(found["run"]["folder"]) / "out.log").read_text()
 
 
+def test_a_script_written_for_mrunner(yurt: Yurt, here: Path) -> None:
+    (here / "basic.py").write_bytes((Path(__file__).parents[1] / "fixtures" / "mrunner" / "basic.py").read_bytes())
+    found = local_run(yurt, "basic.py", "--", "--param1", "3")
+    rows = [json.loads(line) for line in (Path(found["run"]["folder"]) / "metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["test channel1"]) for row in rows] == [(0, 0), (1, 1), (2, 2)]
+
+
 def test_on_this_machine(yurt: Yurt, here: Path, tmp_path: Path) -> None:
     found = local_run(yurt, "train.py", "--", "--lr", "0.1")
     folder = tmp_path / "data" / "node" / module.name()
@@ -116,7 +123,7 @@ def test_many_at_once(tmp_path: Path) -> None:
         said = list(pool.map(lambda number: make(tmp_path, module.parcel(), nonce=str(number)), range(8)))
     assert {(each.returncode, each.stdout, each.stderr) for each in said} == {(0, b"done\n", b"")}
     assert [each.name for each in (tmp_path / "node").iterdir()] == ["x"]
-    assert sorted(each.name for each in (tmp_path / "node" / "x").iterdir()) == ["yurt"]
+    assert sorted(each.name for each in (tmp_path / "node" / "x").iterdir()) == ["mrunner", "munch", "yurt"]
 
 
 def test_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ FILES = {
     "mrunner/__init__.py": "shim/mrunner/__init__.py",
     "mrunner/helpers/__init__.py": "shim/mrunner/helpers/__init__.py",
     "mrunner/helpers/client_helper.py": "shim/mrunner/helpers/client_helper.py",
-    "munch.py": "shim/munch.py",
+    "munch/__init__.py": "shim/munch/__init__.py",
 }
 
 

@@ -70,7 +70,7 @@ def unmunchify(value: Any) -> Any:
 
 
 def _further_on() -> Optional[ModuleSpec]:
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places = [os.path.abspath(each) for each in sys.path]
     rest = sys.path[places.index(here) + 1 :] if here in places else []
     spec = PathFinder.find_spec("munch", rest)
