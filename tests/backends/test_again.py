@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -188,3 +189,105 @@ def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -
     done = steps(made)
     assert done[first] == (done[first - 1][0] // 5 * 5 + 1, 1) and done[-1] == (20, 1)
     assert len(done) == first + 20 - done[first - 1][0] // 5 * 5
+
+
+TICKS = 'while [ "$(cat "$YURT_CHECKPOINTS/n" 2> /dev/null || echo 0)" -lt "$1" ]; do sleep 0.1 & wait $!; ' + (
+    'n=$(cat "$YURT_CHECKPOINTS/n" 2> /dev/null || echo 0); echo $((n + 1)) > "$YURT_CHECKPOINTS/new"; '
+    'mv "$YURT_CHECKPOINTS/new" "$YURT_CHECKPOINTS/n"; done'
+)
+"""Counts tenths of seconds, each of them saved. Signals that are none to stop do not end it: trap '' before it."""
+
+
+def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
+    """The processes of a run: job.sh itself, its beats (the same program, its children), its timers, your command."""
+    job = int(look(backend, plan).job)
+    parents: dict[int, tuple[int, str]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat, line = (folder / "stat").read_text(), (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        parents[int(folder.name)] = (
+            int(stat.rpartition(")")[2].split()[1]),
+            line.replace(b"\0", b" ").decode(errors="replace"),
+        )
+    own, more = {job}, {job}
+    while more:
+        more = {pid for pid, (parent, _words) in parents.items() if parent in own} - own
+        own |= more
+    found: dict[str, list[int]] = {"job": [job], "beats": [], "timers": [], "all": sorted(own)}
+    for pid in own - {job}:
+        parent, words = parents[pid]
+        if "yurt-timer" in words:
+            found["timers"].append(pid)
+        elif parent == job and " inside " not in words and "job.sh" in words:
+            found["beats"].append(pid)
+    return found
+
+
+def ticks(plan: Plan) -> int:
+    try:
+        return int((Path(plan.run.folder) / "checkpoints" / "n").read_text() or 0)
+    except FileNotFoundError:
+        return 0
+
+
+def test_what_befalls_a_start(backend: LocalBackend, plan: Planner) -> None:
+    """Side by side, because each takes seconds: what ends a start through no fault of its own, and what must not end it."""
+    told = "trap 'date >> \"$YURT_OUTPUTS/told\"' USR1 USR2; "
+    names = ("hangs", "errs", "frozen", "group", "every")
+    made = {name: plan("sh", "-c", told + TICKS, "sh", "45", limit=60) for name in names}
+    for each in made.values():
+        submit(backend, each)
+    for each in made.values():
+        eventually(lambda each=each: ticks(each) >= 3)  # type: ignore[misc]
+    (beats,) = family(backend, made["hangs"])["beats"]
+    os.kill(beats, signal.SIGSTOP)  # as in a rename that does not come back
+    for token in Path(made["errs"].run.folder).glob("beat.1.*"):
+        token.unlink()
+    frozen = family(backend, made["frozen"])["all"]
+    for pid in frozen:  # as Slurm does with what it suspends
+        os.kill(pid, signal.SIGSTOP)
+    os.killpg(int(look(backend, made["group"]).job), signal.SIGUSR2)  # as scancel --full does
+    found = family(backend, made["every"])
+    for pid in (*found["beats"], *found["timers"], *found["job"]):
+        os.kill(pid, signal.SIGUSR1)
+    time.sleep(5)
+    for pid in frozen:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    for name, each in made.items():
+        status = follow(backend, each)
+        again = name in ("hangs", "errs")
+        assert (status.state, status.restarts) == ("completed", int(again)), (name, status)
+        assert read(backend, each, "end.1").startswith("137 lost " if again else "0 done "), name
+        assert bool(read(backend, each, "outputs/told")) == (name in ("group", "every")), name
+
+
+def test_what_fails_on_every_disk_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
+    made = plan("sh", "-c", 'rm -f "$YURT_RUN_DIR"/beat.*; sleep 60', limit=60, requeues=0, retries=1)
+    submit(backend, made)
+    status = follow(backend, made)
+    assert (status.state, status.restarts) == ("node_failed", 1), status
+
+
+def test_timers_end_with_what_they_were_for(backend: LocalBackend, plan: Planner) -> None:
+    made = [plan("true", limit=limit) for limit in range(987, 999)]
+    for each in made:
+        submit(backend, each)
+    for each in made:
+        assert follow(backend, each).state == "completed"
+    time.sleep(0.3)
+    left = [
+        words
+        for folder in Path("/proc").glob("[0-9]*")
+        if (words := _words(folder)) and words[0] == "sleep" and words[-1] in {str(each) for each in range(980, 1000)}
+    ]
+    assert left == []
+
+
+def _words(folder: Path) -> list[str]:
+    try:
+        return (folder / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return []

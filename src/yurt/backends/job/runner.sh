@@ -90,8 +90,8 @@ apart() { # apart COMMAND…: in a session of its own, so that all of it can be 
 note() { # note WHY: on a signal to stop, write down why, while there is time
   if [ -e cancel ]; then set -- cancelled; fi
   [ -z "$stopped" ] || [ "$1" = cancelled ] || return
-  patience=3 put "stopped.$k" "$1" > /dev/null
-  stopped=$1
+  stopped=$1 # first: another signal may come while it is written
+  (patience=3 && put "stopped.$k" "$1") > /dev/null
 }
 pass_on() { # pass_on SIGNAL: to your command and everything it started
   [ -n "$child" ] && { kill "-$1" "-$child" || kill "-$1" "$child"; } 2> /dev/null
@@ -133,6 +133,7 @@ set_alarm() { # for when it is time to save; or a while before, to ask whether t
 }
 near_limit() { # your command is told to save, and killed in time for what comes after it
   [ -z "$stopped" ] || return
+  timers= # the only one there was has rung
   if [ -n "$ask" ]; then
     asked=yes told=$(time_left)
     [ -z "$told" ] || due=$(($(date +%s) + told))
@@ -152,27 +153,40 @@ near_limit() { # your command is told to save, and killed in time for what comes
   fi
 }
 later() { # later SECONDS COMMAND; all of them end with: no_more
-  apart sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2" > /dev/null 2>&1 &
-  timer=$! timers="$timers $!"
+  (trap '' USR1 USR2 HUP; apart sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2") > /dev/null 2>&1 &
+  timers="$timers $!"
 }
 no_more() { # of those that were started by later
-  for each in $timers; do kill -KILL "-$each" 2> /dev/null; done
+  for each in $timers; do end_apart "$each"; done
   timers=
 }
-beat() { # shows every sixth of the lease that this start is alive; ends it when it was fenced off, or cannot tell
-  timer= timers= now=a next=b
-  trap '[ -z "$timer" ] || kill -KILL "-$timer"; exit' TERM
-  later $((lease / 2)) "kill -KILL -$child" # from the start, and never without one: the disk may hang at any time
+end_apart() { # end_apart PID: of what was started by apart, also if it has not come to be apart yet
+  kill -KILL "-$1" 2> /dev/null || kill -KILL "$1" 2> /dev/null
+}
+beat() { # beat K CHILD JOB BORN: shows every sixth of the lease that this start lives; ends it if fenced off, or it cannot tell
+  trap '' USR1 USR2 HUP # a signal to all of the job is none to this
+  # JOB, this script, is told why. Nothing here touches a disk, and only builtins are used: the disk may hang at any time.
+  give_up="{ read -r line < /proc/$3/stat; } 2> /dev/null && set -- \${line##*) } && [ \"\${20-}\" = '$4' ] && kill -URG $3; kill -KILL -$2"
+  watcher= now=a next=b
+  watch
   while :; do
-    sleep $((lease / 6)) &
-    wait $!
-    mv -f "beat.$k.$now" "beat.$k.$next" 2> /dev/null || [ -e "beat.$k.$next" ] || break
-    earlier=$timer timers=
-    later $((lease / 2)) "kill -KILL -$child"
-    kill -KILL "-$earlier" 2> /dev/null
+    sleep $((lease / 6))
+    mv -f "beat.$1.$now" "beat.$1.$next" 2> /dev/null || [ -e "beat.$1.$next" ] || break
+    earlier=$watcher
+    watch
+    kill -KILL "$earlier"
     swap=$now now=$next next=$swap
   done
-  kill -KILL "-$child" 2> /dev/null
+  eval "$give_up"
+}
+uptime='{ read -r up _rest < /proc/uptime; } 2> /dev/null && up=${up%.*} || up=0'
+watch() { # gives up after half a lease; if all this was stopped for a while, as Slurm does when it suspends, beat comes first
+  sh -c 'eval "$1"; from=$up
+    sleep "$2"
+    eval "$1"
+    [ $((up - from)) -le $(($2 + 1)) ] || sleep "$3"
+    eval "$4"' yurt-timer "$uptime" $((lease / 2)) $(((lease + 11) / 12)) "$give_up" > /dev/null 2>&1 &
+  watcher=$!
 }
 fence() { # fence K: from now on start K is over, wherever it runs; waits until it must have noticed
   put "fenced.$1" "$me" > /dev/null || exit 75
@@ -214,10 +228,19 @@ saved() { # prints "saved" if this start wrote a file that the next one can use
   [ -e "$since" ] || since=$since.d
   [ -z "$(find checkpoints outputs work metrics.jsonl -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved
 }
+may_fail() { # whether a start may follow one more that was lost, or failed
+  allowed=$retries
+  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
+  [ "$(pieces lost error)" -lt $((allowed + ${1:-0})) ]
+}
 goes_on() { # goes_on STATUS CAUSE: why the run is to be started again, in `reason`; or else, in `cause`, why not
   reason= cause=$2
   case $1,$2 in
     0,* | *,cancelled | *,out_of_memory) return 1 ;;
+    137,lost) # its disk was silent for too long
+      reason=lost cause=node_failed
+      may_fail
+      return ;;
     85,stopped | 13[78],stopped | 143,stopped) reason=stopped ;;
     85,* | 13[78],timeout | 143,timeout) reason=limit ;;
   esac
@@ -236,11 +259,15 @@ goes_on() { # goes_on STATUS CAUSE: why the run is to be started again, in `reas
   fi
 }
 finish() { # finish STATUS CAUSE: how the run ended, for good unless it is to be started again
-  trap : TERM INT USR1 USR2 ALRM
-  now=$(date +%s)
-  if goes_on "$1" "$2"; then
+  trap : TERM INT USR1 USR2 ALRM URG
+  now=$(date +%s) said=
+  if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
     # While a job is preempted its queue has it as running; one that was cancelled there, or requeued, it has not.
-    if [ "$reason" = stopped ] && [ "$kind" = slurm ] && [ "$(timeout 20 squeue -h -j "$job" -o %T 2> /dev/null)" = RUNNING ]; then reason=preempted; fi
+    said=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
+    case $said in *' TimeLimit') set -- "$1" timeout ;; esac # a limit that somebody made shorter
+  fi
+  if goes_on "$1" "$2"; then
+    case $reason,$said in stopped,RUNNING*) reason=preempted ;; esac
     put "end.$k" "$1 $reason $began $now $(saved)" > /dev/null
     [ "$reason" = stopped ] || again
     exit "$1"
@@ -262,11 +289,11 @@ end
 again() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
   [ "$kind" = slurm ] || with_shares exec sh "$run/job.sh" "$nonce" $((k + 1))
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    if [ -e cancel ]; then exit 143; fi
     if [ -z "$follow" ]; then
       said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
       case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
     fi
-    if [ -e cancel ]; then exit 143; fi
     if [ -n "$follow" ] && said=$(next_job $((k + 1))); then
       for word in $said; do # a site may say more than the id
         case $word in [0-9]*) echo "${word%%;*}" >> jobs && [ -e cancel ] && scancel "${word%%;*}" ;; esac
@@ -326,17 +353,14 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   if [ "$k" -gt 1 ] && ! stands "end.$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if stands exit.json > /dev/null; then exit 0; fi
 
-  child= timer= timers= beats=
-  if [ "$k" -gt 1 ]; then
-    allowed=$retries
-    [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
-    [ "$(pieces lost error)" -le "$allowed" ] || finish 1 node_failed
-  fi
+  child= timers= beats= silent=
+  [ "$k" -eq 1 ] || may_fail 1 || finish 1 node_failed
   trap stop TERM
   trap 'pass_on INT; note stopped' INT
   trap hint USR1
   trap 'pass_on USR2' USR2
   trap near_limit ALRM
+  trap 'silent=lost' URG # from beat, which ends your command then
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     : > "beat.$k.a"
     if stands "fenced.$k" > /dev/null; then exit 0; fi
@@ -357,7 +381,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   due=$((came + ${limit:-0})) asked=
   if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
-    beat &
+    (apart sh "$run/job.sh" beats "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
     beats=$!
   fi
 
@@ -374,13 +398,14 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
     while kill -0 "-$child" 2> /dev/null && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
   fi
   no_more
-  if [ -n "$beats" ]; then kill -TERM "$beats" && wait "$beats"; fi 2> /dev/null
+  # KILL: any other signal is lost if it comes while a shell is being forked, and then this would wait for ever.
+  if [ -n "$beats" ]; then end_apart "$beats" && wait "$beats"; fi 2> /dev/null
   pass_on KILL # what your command left behind
 
   if stands "fenced.$k" > /dev/null; then exit 0; fi
   cause=
   if [ "$status" -ne 0 ]; then
-    cause=$stopped
+    cause=${stopped:-$silent}
     ! out_of_memory || cause=out_of_memory
   fi
   finish "$status" "$cause"
@@ -389,5 +414,6 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
   inside) inside "${2-}" ;;
+  beats) shift && beat "$@" ;;
   *) outside "$@" ;;
 esac

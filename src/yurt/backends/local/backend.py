@@ -17,7 +17,7 @@ from yurt.backends.local import waiter
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.run import Plan, Spot
-from yurt.model.state import Ending, Sighting
+from yurt.model.state import CANCELLED, Ending, Sighting
 
 WAITER = Path(waiter.__file__)
 
@@ -90,7 +90,7 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
         winner=winner,
         generation=generation,
         start=_stands(folder, f"gen.{generation}"),
-        stopped=_stands(folder, f"stopped.{generation}"),
+        stopped=CANCELLED if (folder / "cancel").exists() else _stands(folder, f"stopped.{generation}"),
         over=_stands(folder, f"end.{generation}"),
         reason=reason,
         gone=not folder.is_dir(),

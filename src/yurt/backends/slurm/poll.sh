@@ -46,7 +46,8 @@ while read -r id folder; do
   k=0
   while [ -e "gen.$((k + 1))" ] || [ -e "gen.$((k + 1)).d" ]; do k=$((k + 1)); done
   ending=$(stands exit.json) || names=$names,yurt-$id
-  printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$(stands winner)" "$k" "$(stands "gen.$k")" "$(stands "stopped.$k")" \
+  if [ -e cancel ]; then stopped=cancelled; else stopped=$(stands "stopped.$k"); fi
+  printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$(stands winner)" "$k" "$(stands "gen.$k")" "$stopped" \
     "$(stands "end.$k")" "$ending"
 done << end
 $absent
