@@ -233,7 +233,7 @@ def ticks(plan: Plan) -> int:
 
 
 def test_what_befalls_a_start(backend: LocalBackend, plan: Planner) -> None:
-    """Side by side, because each takes seconds: what ends a start through no fault of its own, and what must not end it."""
+    """What ends a start through no fault of its own, and what must not end it. Side by side: each takes seconds."""
     told = "trap 'date >> \"$YURT_OUTPUTS/told\"' USR1 USR2; "
     names = ("hangs", "errs", "frozen", "group", "every")
     made = {name: plan("sh", "-c", told + TICKS, "sh", "45", limit=60) for name in names}

@@ -74,7 +74,7 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     over: str = ""
     """How that start ended, if another was to follow: its exit code, why, when it began, when it ended."""
     stopped: str = ""
-    """Why the job was told to stop: cancelled, as the user wished; or as it noted it itself, timeout or another word."""
+    """Why the job was told to stop: cancelled, as the user wished; or as it noted it itself, timeout or another."""
     gone: bool = False
     """Whether its folder, which is made before anything is started, is not there."""
     records_known: bool = True
@@ -148,14 +148,14 @@ def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
         return "nobody had started it again" if seen.records_known else ""
     if how == "done":
         return ""
-    if not how and seen.record == "failed":  # of a failure of the user's there would be an ending
+    silent = seen.record is None and seen.records_known
+    killed = seen.record == "failed" or (silent and again.requeues and seen.stopped == "timeout")
+    if not how and killed:  # of a failure of the user's there would be an ending
         return "its job was killed"
-    if not how and again.requeues and seen.stopped == "timeout" and seen.record is None and seen.records_known:
-        return "it reached its time limit"
     failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
     if failed or (again.requeues and (seen.record == "timeout" or seen.native == PREEMPTED or seen.sure)):
         return seen.reason or "its site stopped it"
-    lost = not how and not seen.stopped and seen.record is None and seen.records_known and gone >= FORGIVING
+    lost = not how and not seen.stopped and silent and gone >= FORGIVING
     return "it vanished" if lost else ""
 
 
@@ -184,11 +184,11 @@ def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: flo
     # An empty gate proves that the user's code never started; a folder that is gone proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
     never = not ran and not seen.gone
-    if seen.stopped == CANCELLED and seen.generation and (seen.sure or gone >= SETTLING):
-        return _final(after, "cancelled", "cancelled", seen.ended or now)
-    if seen.record is not None and (gone >= SETTLING or (seen.record == "cancelled" and not ran)):
-        said = seen.reason or ("it ended before your code was started" if never else "")
-        return _final(after, "failed" if never and seen.record == "completed" else seen.record, said, seen.ended or now)
+    wished = seen.stopped == CANCELLED and bool(seen.generation)
+    record: State | None = "cancelled" if wished else seen.record
+    if record is not None and (seen.sure or gone >= SETTLING or (record == "cancelled" and not ran)):
+        said = "cancelled" if wished else seen.reason or ("it ended before your code was started" if never else "")
+        return _final(after, "failed" if never and record == "completed" else record, said, seen.ended or now)
     if seen.sure and not never:
         left = "its folder is gone" if seen.gone else "its process is gone and left no ending"
         return _final(after, "lost", seen.reason or left, now)
