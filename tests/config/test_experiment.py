@@ -159,10 +159,10 @@ def test_a_list_of_lists_is_lists(tmp_path: Path) -> None:
 
 
 def test_yes_is_a_text_and_said_so(tmp_path: Path) -> None:
-    file = written(tmp_path, "parameters:\n  a: yes\n  b: 'no'\n  c: [on]\n")
+    file = written(tmp_path, "name: off\nparameters:\n  a: yes\n  b: 'no'\n  c: [on]\ntags: [no]\n")
     found = experiment.read(file)
     assert found.parameters == {"a": "yes", "b": "no", "c": ["on"]}
-    assert [each.partition(": ")[0] for each in found.warnings] == [f"{file}:2", f"{file}:4"]
+    assert [each.partition(": ")[0] for each in found.warnings] == [f"{file}:3", f"{file}:5"]
     assert "yes is a text; write true or false" in found.warnings[0]
 
 

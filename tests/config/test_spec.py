@@ -87,6 +87,10 @@ def test_helpers_of_the_helper() -> None:
         ("from enum import IntEnum\nclass E(IntEnum):\n  A = 3\nspec = [{'a': E.A}]\n", [{"a": 3}]),
         ("from beside import value\nspec = [{'a': value}]\n", [{"a": 7}]),
         ("from here import value\nspec = [{'a': value}]\n", [{"a": 8}]),
+        (
+            "from mrunner.helpers.specification_helper import *\nspec = get_combinations({'a': [1, 2, 3]}, limit=2)\n",
+            [{"a": 1}, {"a": 2}],
+        ),
         ("from munch import munchify\nspec = [munchify({'a': {'b': 1}})]\n", [{"a": {"b": 1}}]),
         (
             "class Number:\n  dtype = 1\n  def tolist(self): return [1, 2.5]\nspec = [{'a': Number()}]\n",
@@ -144,6 +148,11 @@ def test_what_a_file_may_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
             "from mrunner.helpers.specification_helper import *\n"
             "r = range(1000)\nget_combinations({'a': r, 'b': r, 'c': r})\n",
             ":3: failed: ValueError: params_grid makes 1,000,000,000 combinations, and a sweep has at most 100,000",
+        ),
+        (
+            "from mrunner.helpers.specification_helper import *\n"
+            "r = range(60_000)\nget_combinations([{'a': r}, {'a': r}])\n",
+            ":3: failed: ValueError: params_grid makes 120,000 combinations, and a sweep has at most 100,000",
         ),
         (
             "from mrunner.helpers.specification_helper import *\nget_combinations({'a': 'text'})\n",

@@ -194,6 +194,8 @@ def test_shuffled_and_limited() -> None:
     assert drawn.seed is not None and drawn.seed != planned(grid=["a=1..50"], shuffle=True).seed
     assert exactly(planned(grid=["a=1..50"], shuffle=True, seed=drawn.seed).sets) == exactly(drawn.sets)
     assert planned(grid=["a=1..50"], seed=7).seed is None
+    zero = experiments.combined(Flags(grid=["a=1..50"], shuffle=True), None, None, str)
+    assert zero.seed == 0 and exactly(zero.sets) == exactly(planned(grid=["a=1..50"], shuffle=True, seed=0).sets)
     assert [each["a"] for each in planned(grid=["a=1,1,2"], limit=2).sets] == [1, 2], "repeats do not count"
 
 

@@ -85,7 +85,12 @@ def read(file: Path) -> Experiment:
     made = reader.experiment()
     if reader.faults:
         raise faults.error(file, reader.faults, lines)
-    warnings = [f"{file}:{line}: {word} is a text; write true or false if that is meant" for line, word in words]
+    tops = {line: path[0] for path, line in lines.items() if len(path) == 1}
+    warnings = [
+        f"{file}:{line}: {word} is a text; write true or false if that is meant"
+        for line, word in words
+        if tops.get(max((top for top in tops if top <= line), default=0)) in ("parameters", "grid", "zip")
+    ]
     return msgspec.structs.replace(made, warnings=[*reader.warnings, *warnings])
 
 

@@ -88,8 +88,9 @@ def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_fi
         for grid in grids:
             _check_variables(grid)
         sets, warnings = unique(Sets(grids))
-        if flags.shuffle:
-            sets = shuffled(sets, flags.seed or 0)
+        seed = (flags.seed or 0) if flags.shuffle else None
+        if seed is not None:
+            sets = shuffled(sets, seed)
         if flags.limit is not None:
             sets = limited(sets, flags.limit)
     except GridError as error:
@@ -103,7 +104,7 @@ def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_fi
         project=said.pop("project", "") or (config.project if config is not None else ""),
         tags=list(dict.fromkeys(tags)),
         note=flags.note or (config.note if config is not None else ""),
-        seed=flags.seed if flags.shuffle else None,
+        seed=seed,
         warnings=[*(config.warnings if config else ()), *(spec.warnings if spec else ()), *warnings],
         **{key: value for key, value in said.items() if key not in ("name", "project")},
     )

@@ -76,11 +76,11 @@ def get_combinations(param_grids: Any, limit: Optional[int] = None) -> List[Any]
     grids = [param_grids] if hasattr(param_grids, "items") else list(param_grids)
     found: List[Any] = []
     for grid in grids:
-        found += _combinations(grid, LIMIT - len(found))
+        found += _combinations(grid, len(found))
     return found[:limit] if limit else found
 
 
-def _combinations(grid: Any, room: int) -> List[Any]:
+def _combinations(grid: Any, already: int) -> List[Any]:
     together = OrderedDict((key[:-3], _values(key, each)) for key, each in grid.items() if key.endswith("___"))
     columns = OrderedDict((key, _values(key, each)) for key, each in grid.items() if not key.endswith("___"))
     for key in together:
@@ -96,8 +96,9 @@ def _combinations(grid: Any, room: int) -> List[Any]:
     number = len(rows)
     for values in columns.values():
         number *= len(values)
-    if number > room:
-        raise ValueError("params_grid makes {:,} combinations, and a sweep has at most {:,}".format(number, LIMIT))
+    if number + already > LIMIT:
+        told = (number + already, LIMIT)
+        raise ValueError("params_grid makes {:,} combinations, and a sweep has at most {:,}".format(*told))
     keys = list(together) + list(columns)
     return [OrderedDict(zip(keys, row + rest)) for row in rows for rest in product(*columns.values())]
 
