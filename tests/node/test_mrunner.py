@@ -58,6 +58,9 @@ def test_a_function_that_travelled_pickled(run: Run) -> None:
     given(run, param1=2, param3=pickled)
     run((FIXTURES / "basic.py").read_text())
     assert [row["test channel2"] for row in run.rows()[2:]] == [0, 1]
+    given(run, net={"layers": [pickled, 3]})
+    script = "from mrunner.helpers.client_helper import *\nprint(get_configuration().net.layers[0](-2))"
+    assert run(script)[0] == "2\n"
 
 
 def test_the_grid_script(run: Run) -> None:

@@ -25,7 +25,7 @@ def get_configuration(
     inject_parameters_to_FLAGS: bool = False,
 ) -> Any:
     """The parameters of this run, as attributes and as keys; `experiment_id` is the id of the run."""
-    given = {key: _unpacked(value) for key, value in params_of_run().items()}
+    given = _unpacked(params_of_run())
     if inject_parameters_to_gin:
         inject_dict_to_gin({key: value for key, value in given.items() if "." in key})
     if inject_parameters_to_FLAGS:
@@ -42,10 +42,12 @@ def get_configuration(
 
 
 def _unpacked(value: Any) -> Any:
-    """A function or object of the spec file, which travelled pickled."""
+    """The value with every function or object of the spec file in it, which travelled pickled."""
     if isinstance(value, dict) and set(value) == {"pickled", "cloudpickle"}:
         return pickle.loads(base64.b64decode(value["cloudpickle"]))
-    return value
+    if isinstance(value, dict):
+        return {key: _unpacked(each) for key, each in value.items()}
+    return [_unpacked(each) for each in value] if isinstance(value, list) else value
 
 
 def inject_dict_to_gin(dict: Any, scope: Any = None) -> None:

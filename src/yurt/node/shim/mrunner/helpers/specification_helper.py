@@ -97,8 +97,8 @@ def _combinations(grid: Any, already: int) -> List[Any]:
     for values in columns.values():
         number *= len(values)
     if number + already > LIMIT:
-        told = (number + already, LIMIT)
-        raise ValueError("params_grid makes {:,} combinations, and a sweep has at most {:,}".format(*told))
+        message = "params_grid makes {:,} combinations, and a sweep has at most {:,}"
+        raise ValueError(message.format(number + already, LIMIT))
     keys = list(together) + list(columns)
     return [OrderedDict(zip(keys, row + rest)) for row in rows for rest in product(*columns.values())]
 
