@@ -36,6 +36,7 @@ bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
 campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by what they ran (SEED= RUNS= ONLY=)
 	@$(BIN)/python tools/packages.py
 	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
+	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.chains $(if $(SEED),--seed $(SEED)))
 
 docs: $(STAMP) ## write docs/reference and the pictures anew from the code
 	@$(BIN)/python tools/reference.py

@@ -291,3 +291,24 @@ def _words(folder: Path) -> list[str]:
         return (folder / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
     except OSError:
         return []
+
+
+def test_a_disk_without_hard_links_and_a_folder_of_a_strange_name(
+    tmp_path: Path, plan: Planner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate, the fence and the beats hold there too."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ln").write_text('#!/bin/sh\n[ "$1" = -s ] && exec /bin/ln "$@"\nexit 1\n')
+    (tmp_path / "bin" / "ln").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / 'it\'s $(a) "day" *'))
+    backend = LocalBackend(LocalHost(), tmp_path / "slots")
+    made = plan("sh", "-c", 'date >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85', limit=60)
+    lost = plan("sh", "-c", '[ "$YURT_RESTARTS" -eq 1 ] || { rm -f "$YURT_RUN_DIR"/beat.*; sleep 9; }', limit=60)
+    for each in (made, lost):
+        submit(backend, each)
+    status = follow(backend, made)
+    assert (status.state, status.restarts) == ("completed", 2), read(backend, made, "err.log")
+    assert (Path(made.run.folder) / "end.1.d" / "text").read_text().startswith("85 limit ")
+    status = follow(backend, lost)
+    assert (status.state, status.restarts) == ("completed", 1), read(backend, lost, "err.log")

@@ -325,7 +325,7 @@ completed() { # completed FOLDER...: whether runs completed, as far as they are 
 outside() { # outside NONCE [K]: the gate, then your command, then how it ended. With a K it may be start K only
   mask=$(umask)
   umask 077
-  nonce=$1 only=${2-}
+  nonce=$1 only=${2-} patience=
   stopped=
   trap 'stopped=early' TERM
   trap '' USR1 USR2

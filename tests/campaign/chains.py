@@ -1,0 +1,423 @@
+"""`python -m tests.campaign.chains`: runs of several starts under faults drawn from a seed; 1 on any violation.
+
+Each run counts, saves, and is told every quarter of a minute that its limit is near. What its code wrote is judged:
+no two starts at a time, no step missing, none made again that had been saved, and every run comes to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from tests.campaign.campaign import writer
+from tests.campaign.site import Site
+from yurt.lab import Lab
+from yurt.lab.cluster import inside
+from yurt.model.run import Status
+
+COUNT = """\
+import os, signal, sys, time
+
+many, every, on_signal = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "yes"
+saved = os.path.join(os.environ["YURT_CHECKPOINTS"], "step")
+ledger = os.path.join(os.environ["YURT_OUTPUTS"], "ledger")
+step = int(open(saved).read()) if os.path.exists(saved) else 0
+asked = []
+if on_signal:
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked.append(1))
+
+
+def say(word, number):
+    line = "%s %d %s %s %.3f\\n" % (word, number, os.environ["YURT_RESTARTS"], os.uname().nodename, time.time())
+    file = os.open(ledger, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(file, line.encode())
+    os.close(file)
+
+
+def save():
+    with open(saved + ".new", "w") as file:
+        file.write(str(step))
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(saved + ".new", saved)
+    say("saved", step)
+
+
+say("begin", step)
+while step < many:
+    time.sleep(0.7)
+    step += 1
+    say("step", step)
+    if every and step % every == 0:
+        save()
+    if asked and step < many:
+        save()
+        say("end", step)
+        sys.exit(85)
+save()
+say("end", step)
+"""
+"""HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL LABEL."""
+
+WIDTH = 6
+"""So many runs of a cluster are under way at a time."""
+
+MOST_STARTS = 14
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a ledger."""
+
+    word: str
+    step: int
+    start: int
+    node: str
+    at: float
+
+
+class Chain(msgspec.Struct, frozen=True):
+    """A run, the fault that strikes it, and when: at a step of it."""
+
+    number: int
+    cluster: str
+    fault: str
+    steps: int
+    every: int
+    on_signal: bool
+    strike: int
+    seconds: float
+    """How long what lasts for a while does so."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.fault}-{self.number}"
+
+
+class Under:
+    """A chain under way."""
+
+    def __init__(self, chain: Chain, run: str, folder: Path) -> None:
+        self.chain, self.run, self.folder = chain, run, folder
+        self.struck = False
+        self.cancelled = False
+
+    def ledger(self) -> list[Line]:
+        try:
+            return read((self.folder / "outputs" / "ledger").read_text())
+        except OSError:
+            return []
+
+    def node(self) -> str:
+        return self.ledger()[-1].node
+
+
+def read(text: str) -> list[Line]:
+    rows = (line.split() for line in text.splitlines())
+    return [Line(word, int(step), int(start), node, float(at)) for word, step, start, node, at in rows]
+
+
+def violations(chain: Chain, lines: Sequence[Line], status: Status, *, cancelled: bool = False) -> list[str]:
+    """Everything that must not be, a sentence each. Pure."""
+    found = []
+    ends: dict[int, float] = {}
+    saved = last = 0
+    for line in lines:
+        if line.word == "begin":
+            if line.start in ends:
+                found.append(f"start {line.start} was made twice")
+            if not saved <= line.step <= last:
+                found.append(f"start {line.start} began after step {line.step}, and {saved} was saved, {last} made")
+            last = line.step
+        if any(at > line.at for start, at in ends.items() if start != line.start) or line.start < max(ends, default=0):
+            found.append(f"start {line.start} was there beside another: {line}")
+        if line.word == "step":
+            if line.step != last + 1:
+                found.append(f"step {line.step} came after {last}")
+            last = line.step
+        elif line.word == "saved":
+            saved = max(saved, line.step)
+        ends[line.start] = line.at
+    if not status.final:
+        found.append(f"it is stranded as {status.state} ({status.reason})")
+    elif status.state != "completed" and not (cancelled and status.state == "cancelled"):
+        found.append(f"it ended as {status.state} ({status.reason})")
+    elif status.state == "completed" and saved != chain.steps:
+        found.append(f"yurt says completed, and it came to {saved} of {chain.steps}")
+    if len(ends) > MOST_STARTS or status.restarts >= MOST_STARTS:
+        found.append(f"it was started {max(len(ends), status.restarts + 1)} times")
+    return [f"{chain.cluster} {chain.label}: {text}" for text in dict.fromkeys(found)]
+
+
+# The faults
+
+
+def _kill(site: Site, under: Under, *, job: bool, command: bool) -> None:
+    hosts = {os.readlink(f"/proc/{pid}/ns/pid") for pid in site.cluster.pids().values()}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(folder / "ns" / "pid") not in hosts:
+                continue
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            own = (b"slurm_script" in b" ".join(words) and under.run in os.readlink(folder / "cwd")) or any(
+                f"{under.run}/job.sh".encode() in word for word in words
+            )
+            if (job and own) or (command and b"count.py" in words and under.chain.label.encode() in words):
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+def _stop_controller(site: Site, under: Under) -> None:
+    site.cluster.service("ctl", "ctld", "stop")
+    time.sleep(under.chain.seconds)
+    site.start_ctld()
+
+
+def _kill_controller(site: Site, under: Under) -> None:
+    site.cluster.service("ctl", "ctld", "kill")
+    time.sleep(under.chain.seconds / 4)
+    site.start_ctld()
+
+
+def _kill_client(site: Site, under: Under) -> None:
+    """Two yurts look at once, and one of them is killed while it does."""
+    both = [site.client.start("agent", "once") for _each in range(2)]
+    time.sleep(under.chain.seconds / 30)
+    both[0].kill()
+    for each in both:
+        site.client.end(each)
+
+
+def _jobs(site: Site, under: Under, *states: str) -> list[str]:
+    rows = site.on_ctl("squeue", "-h", "-n", f"yurt-{under.run}", "-o", "%i %T").splitlines()
+    return [row.split()[0] for row in rows if row.split()[1] in states]
+
+
+def _requeue(site: Site, under: Under) -> None:
+    for job in _jobs(site, under, "RUNNING"):
+        site.on_ctl("scontrol", "requeue", job)
+
+
+def _suspend(site: Site, under: Under) -> None:
+    jobs = _jobs(site, under, "RUNNING")
+    for job in jobs:
+        site.on_ctl("scontrol", "suspend", job)
+    time.sleep(under.chain.seconds * 2)
+    for job in jobs:
+        site.on_ctl("scontrol", "resume", job)
+
+
+def _shorten(site: Site, under: Under) -> None:
+    for job in _jobs(site, under, "RUNNING"):
+        site.on_ctl("scontrol", "update", f"jobid={job}", "timelimit=1")
+
+
+def _cancel_next(site: Site, under: Under) -> None:
+    """The job of its next start, while it waits; where the job itself is that one, it is cancelled for good."""
+    if site.until(lambda: _jobs(site, under, "PENDING"), 40, pause=0.02):
+        for job in _jobs(site, under, "PENDING"):
+            site.on_ctl("scancel", job)
+            under.cancelled = True
+
+
+def _pull_the_plug(site: Site, under: Under) -> None:
+    node = under.node()
+    site.lab.faults.kill_node(f"{site.name}:{node}")
+    site.cut_off = node
+    time.sleep(under.chain.seconds)
+    site.lab.faults.start_node(f"{site.name}:{node}")
+    site.cut_off = ""
+
+
+def _preempt(site: Site, under: Under) -> None:
+    options = ["-p", "main", "-w", under.node(), "--exclusive", "--mem=0", "-t", "1", "-o", "/dev/null"]
+    argv = ["runuser", "-u", "alice", "--", "sbatch", "--chdir=/tmp", *options, "--wrap", "sleep 3"]
+    subprocess.run(inside(site.cluster.pid(site.cluster.spec.login.name), argv), capture_output=True, check=False)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What strikes a run. `clusters`: where it can; `flags`: what the run asks for besides; `length`: its length."""
+
+    strike: Callable[[Site, Under], None]
+    clusters: tuple[str, ...] = ("alpha", "beta")
+    flags: tuple[str, ...] = ()
+    length: int = 1
+
+
+FAULTS = {
+    "job": Fault(lambda site, under: _kill(site, under, job=True, command=False)),
+    "command": Fault(
+        lambda site, under: _kill(site, under, job=False, command=True), flags=("--retries", "2", "--retry-errors")
+    ),
+    "both": Fault(lambda site, under: _kill(site, under, job=True, command=True)),
+    "silence": Fault(_stop_controller),
+    "crash": Fault(_kill_controller),
+    "client": Fault(_kill_client),
+    "requeue": Fault(_requeue, ("alpha",)),
+    "suspend": Fault(_suspend),
+    "shorten": Fault(_shorten, flags=("--time", "3"), length=4),
+    "next": Fault(_cancel_next),
+    "node": Fault(_pull_the_plug, flags=("--retries", "2")),
+    "spot": Fault(_preempt, ("alpha",), ("-p", "spot")),
+    "scavenge": Fault(_preempt, ("alpha",), ("-p", "scavenge")),
+}
+
+
+def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Chain]:
+    """The chains of a seed. Those of one fault are the same whichever others are drawn."""
+    made = []
+    names = list(FAULTS)
+    Random(seed).shuffle(names)
+    for number in range(runs):
+        name = names[number % len(names)]
+        random = Random(f"{seed}/{number}")
+        on_signal = random.random() < 0.5
+        made.append(
+            Chain(
+                number=number,
+                cluster=random.choice(FAULTS[name].clusters),
+                fault=name,
+                steps=random.randint(30, 45) * FAULTS[name].length,
+                every=random.choice([0, 3]) if on_signal else random.choice([2, 4]),
+                on_signal=on_signal,
+                strike=random.randint(2, 28),
+                seconds=round(random.uniform(15, 25), 1),
+            )
+        )
+    return [chain for chain in made if not only or chain.fault in only]
+
+
+class Chains:
+    """Chains on one cluster, a few at a time, with a person who looks now and then."""
+
+    def __init__(self, site: Site, patience: float) -> None:
+        self.site, self.patience = site, patience
+        self.under: list[Under] = []
+        self.broken: list[str] = []
+
+    def run(self, chains: Sequence[Chain]) -> list[str]:
+        site = self.site
+        (site.client.project / "count.py").write_text(COUNT)
+        site.client.call("context", "probe", site.name)
+        waiting, deadline = list(chains), time.monotonic() + self.patience
+        while (waiting or self.open()) and time.monotonic() < deadline:
+            if waiting and len(self.open()) < WIDTH:
+                self.begin(waiting.pop(0))
+                continue
+            site.client.once()
+            site.resume_nodes()
+            for each in self.under:
+                steps = [line.step for line in each.ledger() if line.word == "step"]
+                if not each.struck and len(steps) >= each.chain.strike and each in self.open():
+                    self.strike(each)
+            time.sleep(1)
+        found = [*self.broken, *(f"{site.name} {chain.label}: never begun" for chain in waiting)]
+        for each in self.under:
+            lines, status = each.ledger(), self.status(each)
+            site.log(f"{each.chain.label} {each.run}: {status.state} ({status.reason}) {status.restarts}")
+            site.log("\n".join(f"  {line.word} {line.step} {line.start} {line.node} {line.at}" for line in lines))
+            found += violations(each.chain, lines, status, cancelled=each.cancelled)
+            if not each.struck:
+                site.missed.append(each.chain.label)
+        # What Slurm has of it now says nothing of later, but a queue of duplicates would be wrong.
+        site.until(lambda: not site.queue(), 60, pause=1)
+        return found + [f"{site.name}: left in the queue: {row}" for row in site.queue()]
+
+    def begin(self, chain: Chain) -> None:
+        words = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]
+        words += [str(chain.steps), str(chain.every), "yes" if chain.on_signal else "no", chain.label]
+        self.site.log(f"{chain.label}: {msgspec.json.encode(chain).decode()}")
+        self.site.client.call("run", "--context", self.site.name, "--name", chain.label, *words)
+        entry = next(each for each in self.site.client.entries() if each.run.name == chain.label)
+        folder = self.site.steps.root.joinpath(entry.run.folder[1:])
+        self.under.append(Under(chain, entry.run.id, folder))
+
+    def strike(self, under: Under) -> None:
+        under.struck = True
+        self.site.log(f"{under.chain.label} is struck")
+        try:
+            FAULTS[under.chain.fault].strike(self.site, under)
+        except Exception:
+            self.site.log(traceback.format_exc())
+            self.broken.append(f"{self.site.name} {under.chain.label}: the campaign itself failed here, see the log")
+
+    def status(self, under: Under) -> Status:
+        return next(each.status for each in self.site.client.entries() if each.run.id == under.run)
+
+    def open(self) -> list[Under]:
+        final = {each.run.id for each in self.site.client.entries() if each.status.final}
+        return [each for each in self.under if each.run not in final]
+
+
+def campaign(lab: Lab, folder: Path, runtime: Path, chains: Sequence[Chain], patience: float) -> tuple[list[str], int]:
+    """What was wrong, and how many faults came too late."""
+    names = sorted({chain.cluster for chain in chains})
+    with (folder / "log").open("w") as log:
+        write = writer(log)
+
+        def on_one(name: str) -> tuple[list[str], int]:
+            site = Site(lab, name, folder, runtime, write)
+            try:
+                found = Chains(site, patience).run([each for each in chains if each.cluster == name])
+                return found + site.client.wrong, len(site.missed)
+            finally:
+                site.client.hang_up()
+
+        with ThreadPoolExecutor(len(names)) as pool:
+            found = list(pool.map(on_one, names))
+    return [text for wrong, _missed in found for text in wrong], sum(missed for _wrong, missed in found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign.chains", description=__doc__)
+    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
+    parser.add_argument("--runs", type=int, default=26, help="how many runs (26)")
+    parser.add_argument("--only", action="append", choices=list(FAULTS), default=[], help="may be repeated")
+    parser.add_argument("--home", help="keep the lab here, and leave it up")
+    parser.add_argument("--patience", type=float, default=1200, help="seconds for all of it (1200)")
+    asked = parser.parse_args()
+    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
+    home.mkdir(exist_ok=True)
+    work = home / f"chains-{time.strftime('%m%d-%H%M%S')}"
+    work.mkdir()
+    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
+    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
+    chains = draw(seed, asked.runs, asked.only)
+    print(f"seed {seed}: {len(chains)} runs of several starts; the log is {work / 'log'}", flush=True)
+    began = time.monotonic()
+    lab = Lab()
+    lab.up()
+    try:
+        wrong, missed = campaign(lab, work, runtime, chains, asked.patience)
+    finally:
+        if not asked.home:
+            lab.down(wipe=True)
+        shutil.rmtree(runtime, ignore_errors=True)
+    print("\n".join([*wrong, f"{len(wrong)} violations; {missed} faults came too late to bite"]))
+    only = "".join(f" --only {name}" for name in asked.only)
+    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.chains --seed {seed}", end="")
+    print(f" --runs {asked.runs}{only}")
+    if wrong:
+        return 1
+    if not asked.home:
+        shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
