@@ -114,9 +114,19 @@ ring() { # ring SECONDS: have an ALRM then. If this script is gone by that time,
 }
 hint() { # USR1 from outside: of the limit, for which there is a clock here; of preemption, if there is a grace; or yours
   if [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
+    [ -n "$child" ] && [ -z "$stopped" ] || return
     case $(timeout 10 squeue -h -j "$job" -O PreemptTime:30 2> /dev/null) in
       [0-9]*) note stopped ;;
-      *) [ -z "$limit" ] || [ "$(date +%s)" -lt $((came + limit - before - 90)) ] || return ;;
+      *)
+        told=$(time_left) # by now it may be another than it was
+        [ -n "$told" ] || [ -z "$limit" ] || told=$((due - $(date +%s)))
+        if [ "${told:-86400}" -le $((before + 90)) ]; then
+          due=$(($(date +%s) + told)) asked=
+          [ -n "$limit" ] || before=$told
+          no_more
+          set_alarm
+          return
+        fi ;;
     esac
   fi
   pass_on USR1
@@ -337,6 +347,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
   me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   came=$(date +%s) began=$came
+  due=$((came + ${limit:-0})) asked=
 
   # The gate: of all submissions one wins; it, and those that it or yurt sends after it, make one start after the other.
   owner=$(put winner "$nonce.$job") || exit 75
@@ -378,7 +389,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   child=$!
   [ -z "$stopped" ] || { sleep 1; stop; }
   [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
-  due=$((came + ${limit:-0})) asked=
+  [ "$kind" = slurm ] || due=$((came + ${limit:-0}))
   if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     (apart sh "$run/job.sh" beats "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
