@@ -242,12 +242,12 @@ def test_the_client_killed_at_any_moment(laptop: Laptop, lab: Lab, ssh: Ssh) -> 
     for number in range(8):
         words = [YURT, "--context", "alpha", "run", "sh", "-c", f"echo {number} >> {ledger}"]
         process = subprocess.Popen(words, env=environment, cwd=laptop.project, stdout=subprocess.DEVNULL)
-        time.sleep(0.06 + 0.03 * number)
+        time.sleep(0.06 + 0.05 * number)
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert laptop("agent", "once").code == 0
     rows = laptop("ps", "--json").json["data"]
     for row in rows:
         assert laptop.ended(row["id"])["state"] == "completed"
-    started = ssh("alpha", f"cat {ledger}").split()
+    started = ssh("alpha", f"cat {ledger} 2> /dev/null || true").split()  # on a slow machine none came so far
     assert len(started) == len(set(started)) == len(rows) - 1

@@ -96,14 +96,16 @@ def run(**options: Any) -> int:
     request = _request(options)
     follows = options["after"] or options["after_any"]
     with watching() as watch:
-        index = None if options["dry_run"] and not follows else places.store()
-        if index is not None and follows:
-            request = msgspec.structs.replace(request, after=_after(index, context.name, options))
-        planned = planning.plan(context, request, index=index, watch=watch)
-        if index is None or options["dry_run"]:
+        known = places.known_store()  # what cannot be planned leaves nothing behind, not even an empty index
+        if follows:
+            known = known or places.store()
+            request = msgspec.structs.replace(request, after=_after(known, context.name, options))
+        planned = planning.plan(context, request, index=known, watch=watch)
+        if options["dry_run"]:
             now.warnings += planned.warnings
             _show_plan(planned, places.backend(context))
             return 0
+        index = known or places.store()
         if options["notify"] or options["notify_with"]:
             index.note_notice(planned.plan.run.id, options["notify_with"] or "desktop")
         entry = send(index, context, planned, watch)

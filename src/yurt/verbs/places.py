@@ -21,6 +21,11 @@ def store() -> Store:
     return Store(f"{paths.data_home()}/yurt.db")
 
 
+def known_store() -> Store | None:
+    """The same, if there is one already."""
+    return store() if os.path.exists(f"{paths.data_home()}/yurt.db") else None
+
+
 def backend(context: Context) -> Backend:
     """The backend of a context. Asks the site only if nothing is known of it."""
     accounting = context.type == "slurm" and site.facts_of(context).accounting
