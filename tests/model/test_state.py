@@ -306,6 +306,7 @@ RAN = Sighting(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
         (REQUEUES, {"over": "143 limit 1 2", "record": "cancelled", "native": "CANCELLED"}, "cancelled"),
         (REQUEUES, {"over": "143 stopped 1 2", "stopped": "stopped"}, "cancelled"),
         (REQUEUES, {"over": "143 stopped 1 2", "record": "cancelled", "native": "PREEMPTED"}, "waiting"),
+        (REQUEUES, {"over": "143 stopped 1 2", "record": "failed", "native": "FAILED"}, "waiting"),
         (REQUEUES, {"record": "timeout"}, "waiting"),
         (REQUEUES, {"record": "node_failed"}, "waiting"),
         (REQUEUES, {"record": "out_of_memory"}, "out_of_memory"),

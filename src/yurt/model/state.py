@@ -153,7 +153,7 @@ def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
     if not how and killed:  # of a failure of the user's there would be an ending
         return "its job was killed"
     failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
-    if failed or (again.requeues and (seen.record == "timeout" or seen.native == PREEMPTED or seen.sure)):
+    if failed or (again.requeues and (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure)):
         return seen.reason or "its site stopped it"
     lost = not how and not seen.stopped and silent and gone >= FORGIVING
     return "it vanished" if lost else ""
