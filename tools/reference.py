@@ -36,6 +36,7 @@ from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import Row
 from yurt.verbs.secret import Secret
 from yurt.verbs.show import PlanView, Shown
+from yurt.verbs.sweep import SweepShown
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 
@@ -44,6 +45,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "plan": ("yurt run --dry-run", PlanView),
     "runs": ("yurt ps", list[Row]),
     "run-shown": ("yurt show", Shown),
+    "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs, one envelope a line", LogLine),
     "runs-ended": ("yurt wait", list[Entry]),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),

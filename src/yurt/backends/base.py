@@ -47,6 +47,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     needs: list[str] | None = None
     """What the site knows of the project's code, if it has not this one."""
     base_missing: bool = False
+    groups: dict[str, str] = {}
+    """Of a sweep: the groups of tasks that went out, and the job of each."""
 
 
 class Backend(ABC):
@@ -81,8 +83,14 @@ class Backend(ABC):
             "plan.json": msgspec.json.encode(plan),
             "job.sh": script.job(plan, submitted_as=self.as_typed(plan), again=self.next_start(plan)).encode(),
             "data": script.data(plan),
-            "params.json": script.params(plan),
+            **self._own_values(plan),
         }
+
+    def _own_values(self, plan: Plan) -> dict[str, bytes]:
+        if not plan.run.sets:
+            return {"params.json": script.params(plan)}
+        sets, offsets = script.sets(plan)
+        return {"sets": sets, "offsets": offsets}
 
     @abstractmethod
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
@@ -96,18 +104,20 @@ class Backend(ABC):
         """End a run, or see to it that it never starts. Returns what stands in its gate."""
 
     def submit(
-        self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1, shares: Shares | None = None
+        self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1, tasks: str = "", shares: Shares | None = None
     ) -> Placed:
         """Place a run and have it started; however often this is repeated, its code starts once.
 
         `start` counts: the second and later ones are for a run whose last start is over and left no successor.
+        `tasks`, of a sweep, are groups of them: see place.sh.
         `shares` are those of the run's secrets, made for this nonce.
         """
         files = {**self.files(plan), f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
-        arguments = [plan.project_folder, plan.run.id, plan.run.code.tree, code.kind, code.base, sizes, nonce]
-        arguments.append("" if start == 1 else str(start))
+        folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")
+        arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
+        arguments.append(tasks or ("" if start == 1 else str(start)))
         arguments.append(" ".join(str(len(each)) for each in apart))
         content = b"".join([*apart, code.content, *files.values()])
         text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
@@ -123,6 +133,9 @@ class Backend(ABC):
             return Placed(needs=answer.text.split()[1:])
         if word == "started":
             return Placed(winner=rest, job=rest.partition(".")[2])
+        if tasks:
+            lines = [line.split() for line in answer.text.splitlines()]
+            return Placed(groups={line[2]: line[1] for line in lines if len(line) == 3 and line[0] == "submitted"})
         return Placed(job=rest)
 
     def release(self, job: str) -> None:  # noqa: B027

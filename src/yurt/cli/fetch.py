@@ -37,13 +37,13 @@ def fetch(runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder
     from yurt.errors import UserError
     from yurt.verbs import fetch as verbs
     from yurt.verbs.places import store
-    from yurt.verbs.which import which
+    from yurt.verbs.which import single, which
 
     if "" in (folder, *only):
         raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")
     frame.stay()
     index = store()
-    entries = which(index, runs)
+    entries = single(index, which(index, runs))
     to = Path(folder).expanduser() if folder else None
     wanted = verbs.Wanted(only=only, everything=everything, folder=to, several=len(entries) > 1)
     with watching() as watch:

@@ -52,11 +52,21 @@ def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Runs a shell may complete a word to: their ids, or the second part of them, the newest first."""
+    """Runs and sweeps a shell may complete a word to: their ids, or the second part of them, the newest first.
+
+    After the dot of a sweep's id its tasks.
+    """
+    if incomplete.startswith("@"):
+        return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
     try:
         from yurt.verbs.places import store
 
-        found = store().matching(incomplete)
+        first, dot, number = incomplete.partition(".")
+        index = store()
+        found = index.matching(first)
+        if dot:
+            (sweep,) = (entry for run in found if (entry := index.get(run)) is not None and entry.run.sets)
+            return [f"{first}.{task}" for task in range(sweep.run.sets) if str(task).startswith(number)]
     except Exception:
         return []
     return [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]

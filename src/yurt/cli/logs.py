@@ -29,10 +29,10 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool,
     """
     from yurt.verbs import logs as verbs
     from yurt.verbs.places import store
-    from yurt.verbs.which import which
+    from yurt.verbs.which import single, which
 
     index = store()
-    entries = which(index, runs)
+    entries = single(index, which(index, runs))
     wanted = {"out"} if only_out and not only_err else {"err"} if only_err and not only_out else {"out", "err"}
     if follow:
         follow_all(index, [entry.run for entry in entries], wanted, lines)

@@ -12,6 +12,7 @@ import click
 from yurt import ahead
 from yurt.cli import frame, render
 from yurt.cli.frame import verb
+from yurt.cli.tally_bar import STYLES, TallyBar
 
 if TYPE_CHECKING:
     from yurt.store import Store
@@ -111,23 +112,7 @@ def _show(found: list[Row], *, wide: bool) -> None:
     sys.stdout.flush()
 
 
-STYLES = {
-    "completed": "green",
-    "running": "cyan",
-    "starting": "cyan",
-    "failed": "red",
-    "timeout": "red",
-    "out_of_memory": "red",
-    "node_failed": "red",
-    "lost": "red",
-    "cancelled": "dim",
-    "waiting": "yellow",
-    "submitting": "yellow",
-    "unknown": "yellow",
-    "held": "yellow",
-}
-
-CELLS: dict[str, Callable[[Row, float], str]] = {
+CELLS: dict[str, Callable[[Row, float], str | render.Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
     "project": lambda row, _now: row.project,
@@ -142,7 +127,7 @@ CELLS: dict[str, Callable[[Row, float], str]] = {
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.words(row.command),
-    "why": lambda row, _now: row.reason,
+    "why": lambda row, _now: TallyBar(row.tally, row.reason) if row.tasks else row.reason,
 }
 
 NARROW = ("run", "name", "context", "state", "age", "took", "command", "why")

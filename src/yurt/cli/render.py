@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -105,13 +105,25 @@ def table(
     console().print(made)
 
 
+class Drawn(Protocol):
+    """A cell that is drawn for the room it gets."""
+
+    @property
+    def widest(self) -> int:
+        """The most columns it makes use of."""
+
+    def draw(self, width: int, *, paint: bool) -> str:
+        """It, in as many columns as that or fewer. May hold colours if it is to `paint`; else it is plain text."""
+
+
 def listing(
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[str | Drawn]],
     *,
     styles: Sequence[str],
     styled: str,
-    shrinks: Sequence[str],
+    shrinks: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     wide: bool = False,
 ) -> None:
     """Print a long list, a line each: on a terminal the columns in `shrinks` share what width is left.
@@ -119,17 +131,37 @@ def listing(
     Not rich's table: it would take a second for ten thousand lines.
     """
     terminal = sys.stdout.isatty()
-    widths = [max(len(column), *(_width(row[at]) for row in rows)) for at, column in enumerate(columns)]
+    widths = [max(width(column), *(_wanted(row[at]) for row in rows)) for at, column in enumerate(columns)]
     if terminal and not wide:
         widths = _fitted(columns, widths, shrinks)
-    paint = terminal and not os.environ.get("NO_COLOR")
-    bold = _codes("bold") if paint else ("", "")
-    titles = [_cell(column, width) for column, width in zip(columns, widths, strict=True) if width]
+    paint = colours()
+    bold = codes("bold") if paint else ("", "")
+    titles = [_cell(name, room, name in numbers) for name, room in zip(columns, widths, strict=True) if room]
     print(bold[0] + "  ".join(titles).rstrip() + bold[1])
     for row, style in zip(rows, styles, strict=True):
-        on, off = _codes(style) if paint else ("", "")
-        cells = [(name, _cell(cell, width)) for name, cell, width in zip(columns, row, widths, strict=True) if width]
+        on, off = codes(style) if paint else ("", "")
+        cells = [
+            (name, _cell(cell, room, name in numbers) if isinstance(cell, str) else cell.draw(room, paint=paint))
+            for name, cell, room in zip(columns, row, widths, strict=True)
+            if room
+        ]
         print("  ".join(f"{on}{cell}{off}" if name == styled else cell for name, cell in cells).rstrip())
+
+
+def terminal_columns() -> int:
+    """How wide standard output is; in a pipe nothing is cut short."""
+    import shutil
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+
+
+def colours() -> bool:
+    """Whether standard output may have some."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _wanted(cell: str | Drawn) -> int:
+    return width(cell) if isinstance(cell, str) else cell.widest
 
 
 LEAST = 6
@@ -138,11 +170,9 @@ LEAST = 6
 
 def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -> list[int]:
     """Widths with which a line fits the terminal; 0 for columns that do not, the last of `shrinks` first."""
-    import shutil
-
     loose = [at for at, column in enumerate(columns) if column in shrinks]
     fitted = [width if at not in loose else 0 for at, width in enumerate(widths)]
-    room = shutil.get_terminal_size().columns + 2 - sum(width + 2 for width in fitted if width)
+    room = terminal_columns() + 2 - sum(width + 2 for width in fitted if width)
     while loose and room < sum(min(widths[at], LEAST) + 2 for at in loose):
         loose.pop()
     room -= 2 * len(loose)
@@ -152,17 +182,24 @@ def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -
     return fitted
 
 
-def _cell(text: str, width: int) -> str:
+def _cell(text: str, room: int, right: bool = False) -> str:
     """A text as wide as its column: cut short, or filled up; nothing in it moves the cursor."""
+    shown = short(text, room)
+    filling = " " * (room - width(shown))
+    return filling + shown if right else shown + filling
+
+
+def short(text: str, room: int) -> str:
+    """A text that takes no more columns than that, and is one line."""
     shown = plain(text)
-    if _width(shown) > width:
-        while _width(shown) > width - 1:
-            shown = shown[: -max(1, (_width(shown) - width) // 2)]
+    if width(shown) > room:
+        while width(shown) > room - 1:
+            shown = shown[: -max(1, (width(shown) - room) // 2)]
         shown += "…"
-    return shown + " " * (width - _width(shown))
+    return shown
 
 
-def _width(text: str) -> int:
+def width(text: str) -> int:
     """Columns of a terminal that a text takes."""
     if text.isascii():
         return len(text)
@@ -176,7 +213,7 @@ def plain(text: str) -> str:
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
-def _codes(style: str) -> tuple[str, str]:
+def codes(style: str) -> tuple[str, str]:
     number = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}.get(style)
     return (f"\033[{number}m", "\033[0m") if number else ("", "")
 

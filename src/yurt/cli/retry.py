@@ -20,7 +20,7 @@ EXAMPLES = [
 
 @verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=run_names)
-@click.option("--failed", is_flag=True, help="All runs of this project that failed and were not retried yet.")
+@click.option("--failed", is_flag=True, help="What failed: of these runs and sweeps, or of this project.")
 @click.option("--time", metavar="TIME", help="Another time limit: 90m, 2h, 1-12:00:00.")
 @click.option("--mem", metavar="SIZE", help="Another amount of memory: 4096 (MB), 8G.")
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what they write, until they have ended.")
@@ -39,15 +39,15 @@ def retry(runs: tuple[str, ...], failed: bool, **options: Any) -> int:
     from yurt.verbs.which import which
 
     now = frame.current()
-    if failed == bool(runs):
+    if not failed and not runs:
         raise UserError("name the runs, or give --failed", code="usage", hint="yurt retry --failed")
     index = store()
     label = Project().label
-    maybe = verbs.unfinished(index, label, now.context) if failed else which(index, runs)
+    maybe = which(index, runs) if runs else verbs.unfinished(index, label, now.context)
     with watching() as watch:
         now.warnings += verbs.look_again(index, maybe, watch=watch)
     ids = [entry.run.id for entry in maybe]
-    entries = verbs.failed(index, label, now.context) if failed else which(index, ids)
+    entries = which(index, ids) if runs else verbs.failed(index, label, now.context)
     for entry in entries:
         if now.context not in ("", entry.run.context):
             raise UserError(
@@ -58,7 +58,14 @@ def retry(runs: tuple[str, ...], failed: bool, **options: Any) -> int:
     sent, refused = [], list[YurtError]()
     with watching() as watch:
         anew = verbs.Anew(options["time"], options["mem"])
-        plans = [verbs.plan(index, entry, anew, watch=watch) for entry in entries]
+        plans = []
+        for entry in entries:
+            tasks = verbs.failed_tasks(index, entry) if failed and entry.run.sets else None
+            if tasks is not None and not tasks:
+                continue
+            if failed and runs and tasks is None and entry.status.state not in verbs.FAILED:
+                continue
+            plans.append(verbs.plan(index, entry, anew, tasks=tasks, watch=watch))
         for planned in plans:
             try:
                 sent.append(send(index, contexts.named(planned.plan.run.context), planned, watch))

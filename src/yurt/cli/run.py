@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from yurt.backends.base import Backend
     from yurt.model.run import After, Again
     from yurt.store import Store
+    from yurt.verbs.experiments import SweepPlan
     from yurt.verbs.plan import Planned, Request
 
 EXAMPLES = [
@@ -60,6 +61,20 @@ EXAMPLES = [
     help="Variable that only the run gets, from the environment or the keyring; may be repeated.",
 )
 @click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Parameter: --KEY VALUE for the script.")
+@click.option(
+    "--grid", multiple=True, metavar="KEY=V1,V2", help="A sweep: every value with every other; also a..b, @file."
+)
+@click.option(
+    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="A sweep: the first with the first, and so on."
+)
+@click.option("--config", "config", metavar="FILE", help="Parameters from neptune.yaml or yurt.yaml.")
+@click.option(
+    "--spec", metavar="FILE.py", help="Experiments from a Python file: spec(), experiments_list, mrunner's way."
+)
+@click.option("--shuffle", is_flag=True, help="Sweep in an order that is drawn.")
+@click.option("--seed", metavar="N", type=int, help="Draws the order of --shuffle.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the first N sets of parameters.")
+@click.option("--max-parallel", metavar="N", type=click.IntRange(1), help="So many tasks of a sweep at a time.")
 @click.option("--include", multiple=True, metavar="GLOB", help="Ignored files that shall travel all the same.")
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Files that shall not travel.")
 @click.option("--largest-file", metavar="MB", type=click.IntRange(1), help="Let files up to this size travel as code.")
@@ -147,16 +162,23 @@ def _request(options: dict[str, Any]) -> Request:
         "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
     }
     largest = options["largest_file"]
+    sets = _sets(options)
+    if sets is not None and sets.variables:
+        flags["variables"] = {**sets.variables, **flags["variables"]}
+    given = {key: value for key, _, value in _pairs("param", options["params"], needs_value=True)}
     return Request(
-        words=words,
+        words=words or (sets.script if sets is not None else ()),
         arguments=arguments,
-        params={key: value for key, _, value in _pairs("param", options["params"], needs_value=True)},
+        params=given if sets is None else {},
+        sets=() if sets is None else list(sets.sets),
+        pass_sets=sets is None or sets.arguments,
+        parallel=options["max_parallel"],
         flags=flags,
-        name=options["name"],
-        tags=options["tags"],
-        note=options["note"],
+        name=options["name"] or (sets.name if sets is not None else ""),
+        tags=options["tags"] if sets is None else sets.tags,
+        note=options["note"] or (sets.note if sets is not None else ""),
         include=options["include"],
-        exclude=options["exclude"],
+        exclude=[*options["exclude"], *(sets.exclude if sets is not None else ())],
         snapshot=not options["no_snapshot"],
         copy=options["copy"],
         again=_again(options),
@@ -164,6 +186,35 @@ def _request(options: dict[str, Any]) -> Request:
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _sets(options: dict[str, Any]) -> SweepPlan | None:
+    """The sets of parameters of a sweep; None if it is one run."""
+    if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
+        return None
+    from pathlib import Path
+
+    from yurt.verbs import experiments
+
+    found = experiments.read(
+        experiments.Flags(
+            grid=options["grid"],
+            zip=options["zipped"],
+            param=options["params"],
+            config=Path(options["config"]) if options["config"] else None,
+            spec=Path(options["spec"]) if options["spec"] else None,
+            shuffle=options["shuffle"],
+            seed=options["seed"],
+            limit=options["limit"],
+            name=options["name"],
+            tags=options["tags"],
+            note=options["note"],
+        )
+    )
+    frame.current().warnings += found.warnings
+    if found.seed is not None and options["seed"] is None:
+        frame.current().warnings.append(f"the order was drawn; the same again with --seed {found.seed}")
+    return found
 
 
 def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,12 +11,43 @@ import click
 from yurt.cli import frame, render
 from yurt.cli.frame import run_names, verb
 
+EXAMPLES = [
+    "yurt show -",
+    "yurt show x7q4z --json",
+    "yurt show @last-sweep --sort -accuracy --filter state=completed",
+    "yurt show @last-sweep --plot loss --over lr",
+    "yurt show @last-sweep --csv > sweep.csv",
+    "yurt show @last-sweep.3",
+]
 
-@verb(examples=["yurt show -", "yurt show x7q4z --json"])
+
+@verb(examples=EXAMPLES)
 @click.argument("run", metavar="RUN", shell_complete=run_names)
 @click.option("--cached", is_flag=True, help="Ask no site: show what was last known.")
-def show(run: str, cached: bool) -> None:
-    """Show a run: what was asked for, where each setting came from, how it stands."""
+@click.option(
+    "--sort",
+    metavar="KEY",
+    default="",
+    help="Of a sweep: by task, state, took, exit, a parameter or a metric; -KEY: descending.",
+)
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Of a sweep: only tasks with this state or parameter.",
+)
+@click.option(
+    "-n", "--limit", metavar="N", type=click.IntRange(1), help="Of a sweep: how many tasks; 50 on a terminal."
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Of a sweep: only its table, as CSV.")
+@click.option("--plot", metavar="METRIC", default="", help="Of a sweep: draw the last values of a metric.")
+@click.option("--over", metavar="PARAMETER", default="", help="What to draw it over.")
+def show(run: str, cached: bool, **options: Any) -> None:
+    """Show a run: what was asked for, where each setting came from, how it stands.
+
+    Of a sweep, also a table of its tasks: outcome, parameters and last metrics. SWEEP.NUMBER is one of these.
+    """
     from yurt.verbs import show as verbs
     from yurt.verbs.look import look
     from yurt.verbs.places import store
@@ -24,20 +56,64 @@ def show(run: str, cached: bool) -> None:
     now = frame.current()
     index = store()
     (entry,) = which(index, [run])
+    if not entry.run.sets:
+        _only_for_sweeps(entry.run.id, options)
+    elif any(options[key] for key in ("as_csv", "plot", "over")):
+        from yurt.cli.sweep_show import check
+
+        check(entry.run.id, options, as_json=now.json)
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         now.warnings += look(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
+    if entry.run.sets:
+        from yurt.cli.sweep_show import show_sweep
+
+        show_sweep(index, entry, **options)
+        return
     # A site that did not answer just now is not asked once more.
     found, here, warnings = verbs.show(index, entry, ask=not cached and not now.warnings)
     now.warnings += warnings
     render.show("run-shown", found, lambda: _print(found, here), asked=True)
 
 
+def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:
+    names = {"filters": "--filter", "as_csv": "--csv"}
+    for key, value in options.items():
+        if value:
+            from yurt.errors import UserError
+
+            text = f"{names.get(key, f'--{key}')} is for sweeps, and {run} is one run"
+            raise UserError(text, code="usage", hint=f"yurt show {run}")
+
+
 def _print(found: Any, here: Any) -> None:
     run, status = found.run, found.status
+    facts = [
+        *head(found, here),
+        ("submitted", render.moment(here.submitted)),
+        ("started", render.moment(status.started)),
+        ("ended", render.moment(status.ended)),
+        ("took", took(status)),
+        ("exit code", "" if status.exit_code is None else str(status.exit_code)),
+        ("started again", _again(run, status)),
+        ("looked at", render.moment(here.looked_at)),
+        ("on site", _on_site(found.on_site, here)),
+        ("kept here", _kept(here.kept)),
+    ]
+    metrics = [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]
+    print_facts(facts)
+    print_parts(
+        metrics=metrics, parameters=[(key, value, "") for key, value in run.params.items()], settings=settings(run)
+    )
+
+
+def head(found: Any, here: Any) -> list[tuple[str, str]]:
+    """What is said of runs and of sweeps alike."""
+    run, status = found.run, found.status
     state = status.state + (f": {status.reason}" if status.reason else "")
-    rows = [
-        ("run", run.id),
+    return [
+        ("sweep" if run.sets else "run", run.id),
+        ("task of", run.sweep),
         ("name", run.name),
         ("state", state),
         ("native", status.native),
@@ -57,32 +133,33 @@ def _print(found: Any, here: Any) -> None:
         ("retried as", ", ".join(found.retried_as)),
         ("secrets", ", ".join(run.secrets)),
         ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
-        ("submitted", render.moment(here.submitted)),
-        ("started", render.moment(status.started)),
-        ("ended", render.moment(status.ended)),
-        ("took", _took(status)),
-        ("exit code", "" if status.exit_code is None else str(status.exit_code)),
-        ("started again", _again(run, status)),
-        ("looked at", render.moment(here.looked_at)),
-        ("on site", _on_site(found.on_site, here)),
-        ("kept here", _kept(here.kept)),
     ]
-    width = max(len(label) for label, text in rows if text) + 2
-    for label, text in rows:
-        if text:
-            print(f"{label:{width}}{render.plain(text)}")
-    for title, pairs in (
-        ("metrics", [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]),
-        ("parameters", [(key, value, "") for key, value in run.params.items()]),
-        ("settings", [(each.key, each.value, each.source) for each in run.settings]),
-    ):
+
+
+def print_facts(facts: Sequence[tuple[str, str | render.Drawn]]) -> None:
+    """One below the other, without those of which nothing is known."""
+    room = max(len(label) for label, text in facts if text) + 2
+    for label, text in facts:
+        if not isinstance(text, str):
+            print(f"{label:{room}}{text.draw(render.terminal_columns() - room, paint=render.colours())}")
+        elif text:
+            print(f"{label:{room}}{render.plain(text)}")
+
+
+def print_parts(**parts: Sequence[tuple[str, Any, str]]) -> None:
+    """Values by their key, each with its source, under titles."""
+    for title, pairs in parts.items():
         if pairs:
             print(f"\n{title}")
             for key, value, source in pairs:
                 print(f"  {key}: {render.plain(render.value(value))}" + (f"  ({source})" if source else ""))
 
 
-def _took(status: Any) -> str:
+def settings(run: Any) -> list[tuple[str, Any, str]]:
+    return [(each.key, each.value, each.source) for each in run.settings]
+
+
+def took(status: Any) -> str:
     if not status.started:
         return ""
     took = render.span(status.seconds or (status.ended or time.time()) - status.started)

@@ -18,7 +18,13 @@ def job_name(run: str) -> str:
 def run_of(job: str) -> str:
     """The run a job's name stands for; empty if it is none of yurt's."""
     run = job.removeprefix(JOB_PREFIX)
-    return run if run != job else ""
+    return run.partition("+")[0] if run != job else ""
+
+
+def offset_of(job: str) -> int:
+    """What is added to the numbers of an array's tasks to get those of the sweep's."""
+    offset = job.partition("+")[2]
+    return int(offset) if offset.isdigit() else 0
 
 
 def project_label(name: str, folder: str) -> str:
@@ -39,6 +45,14 @@ def module(project_folder: str, name: str) -> str:
 
 def project(base_folder: str, label: str) -> str:
     return f"{base_folder}/projects/{label}"
+
+
+def sweep(project_folder: str, sweep_id: str) -> str:
+    return f"{project_folder}/sweeps/{sweep_id}"
+
+
+def task(sweep_folder: str, index: int) -> str:
+    return f"{sweep_folder}/tasks/{index}"
 
 
 def run(project_folder: str, run_id: str) -> str:

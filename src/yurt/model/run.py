@@ -119,6 +119,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     asked: Asked = Asked()
     code: Code = Code()
     again: Again = Again()
+    sets: int = 0
+    """How many sets of parameters it has, each of them a task: it is a sweep. None: it is one run."""
+    sweep: str = ""
+    """The sweep it is a task of."""
+    task: int | None = None
+    """Which task of that."""
     after: list[After] = []
     """Runs that come before it."""
     retry_of: str = ""
@@ -139,6 +145,12 @@ class Spot(msgspec.Struct, frozen=True):
     created: float
     mark: str = ""
     """How the site's queue had it at the last look, in the queue's own words; empty if that said nothing for sure."""
+    open: str = ""
+    """Of a sweep: which tasks have not ended, as ranges."""
+    begun: str = ""
+    """Which of these are known to have begun."""
+    offsets: str = "0"
+    """What was added to the numbers of its arrays."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +184,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was, or may have been, submitted."""
     cancel: bool = False
     """Whether the user wants it ended and the site has not been told yet."""
+    metrics: dict[str, Any] = {}
+    """Of a task: the last numbers it logged."""
+    tally: dict[str, int] = {}
+    """Of a sweep: how many of its tasks are in which state."""
+    out: str = ""
+    """Of a sweep: which tasks have gone out, as ranges."""
+    offsets: list[str] = []
+    """Of a sweep: what was added to the numbers of its arrays."""
 
     @property
     def final(self) -> bool:
@@ -213,5 +233,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """A folder to start in, instead of one made of the code."""
     copy: bool = False
+    sets: list[dict[str, Any]] = []
+    """The parameters of each task of a sweep, beside those of the run."""
+    arguments: bool = True
+    """Whether the parameters of a task are arguments of its command, too."""
+    parallel: int | None = None
+    """How many tasks may run at a time."""
     follow: bool = False
     """Whether its next start is another job: its site does not requeue jobs."""

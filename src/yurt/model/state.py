@@ -7,6 +7,7 @@ nothing at once: a run is given up only when it stayed away over two looks some 
 from __future__ import annotations
 
 import signal as signals
+from typing import Any
 
 import msgspec
 
@@ -79,6 +80,8 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its folder, which is made before anything is started, is not there."""
     records_known: bool = True
     """Whether the scheduler's records could be read, or there are none to read."""
+    metrics: dict[str, Any] = {}
+    """Of a task: the last numbers it logged."""
     mark: str = ""
     """The queue's own words for it; as long as they are the same nothing is new."""
     sure: bool = False
@@ -104,6 +107,7 @@ def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
         node=seen.node or before.node,
         started=seen.started or before.started,
         restarts=max(before.restarts, seen.generation - 1, 0),
+        metrics=seen.metrics or before.metrics,
     )
     if seen.ending is not None:
         return _ended(after, seen)

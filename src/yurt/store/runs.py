@@ -14,8 +14,10 @@ from typing import Any, Self
 import msgspec
 
 from yurt.errors import RefusedError
+from yurt.model import ids
 from yurt.model.run import FINAL, Plan, Run, Spot, Status
 from yurt.store.mirror import Mirror
+from yurt.store.tasks import Tasks, task_of
 
 # What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
 SCHEMA = """\
@@ -61,6 +63,13 @@ CREATE TABLE mirror (
 );
 CREATE TABLE parts (run TEXT PRIMARY KEY, at REAL NOT NULL, parts BLOB NOT NULL) WITHOUT ROWID;
 """,
+    """\
+CREATE TABLE sweeps (id TEXT PRIMARY KEY, size INTEGER NOT NULL, pending INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks (
+    sweep TEXT, task INTEGER, state TEXT NOT NULL, final INTEGER NOT NULL, status BLOB NOT NULL,
+    PRIMARY KEY (sweep, task)
+) WITHOUT ROWID;
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 
@@ -95,11 +104,12 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: str = ""
 
 
-class Store(Mirror):
+class Store(Mirror, Tasks):
     """The index in one file, made if absent, for its owner's eyes only."""
 
     def __init__(self, file: str) -> None:
         self.file = file
+        self._sets: Plan | None = None
         old = os.umask(0o077)
         try:
             os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
@@ -173,20 +183,36 @@ class Store(Mirror):
         if plan is not None:
             self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
         self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
+        if run.sets:
+            self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?)", (run.id, run.sets, run.sets))
         self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
         if run.retry_of:
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
     def remove(self, run: str) -> None:
         with self._transaction():
-            for table in ("runs", "records", "plans"):
+            self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
+            for table in ("runs", "records", "plans", "sweeps"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
             for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
                 self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def get(self, run: str) -> Entry | None:
+        if task := ids.split_task(run):
+            return self._task(*task)
         row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (run,)).fetchone()
         return None if row is None else _entry(row)
+
+    def _task(self, sweep: str, number: int) -> Entry | None:
+        whole = self.get(sweep)
+        if whole is None or number >= whole.run.sets:
+            return None
+        if self._sets is None or self._sets.run.id != sweep:
+            self._sets = self.plan(sweep)  # one with ten thousand sets is not read ten thousand times
+        plan = self._sets
+        if plan is None:
+            return None
+        return Entry(task_of(whole.run, plan, number), self.task_status(sweep, number, whole.status))
 
     def plan(self, run: str) -> Plan | None:
         """What is needed to submit a run, or another one like it; None if that is not known here."""
@@ -234,7 +260,7 @@ class Store(Mirror):
     def spots(self, context: str, also: Iterable[str] = ()) -> list[Spot]:
         """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
         query = f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
-        found = [Spot(*row) for row in self._db.execute(query, (context,))]
+        found = [self._with_tasks(Spot(*row)) for row in self._db.execute(query, (context,))]
         known = {spot.id for spot in found}
         for run in also:
             row = self._db.execute("SELECT id, folder, created FROM runs WHERE id = ?", (run,)).fetchone()
@@ -244,13 +270,22 @@ class Store(Mirror):
 
     def outbox(self, context: str) -> list[str]:
         """Runs that have not surely gone out, in the order they were asked for."""
-        query = f"SELECT id FROM runs WHERE context = ? AND NOT final AND state IN {INSIDE} ORDER BY created, id"
+        pending = "id IN (SELECT id FROM sweeps WHERE pending > 0)"
+        query = (
+            f"SELECT id FROM runs WHERE context = ? AND NOT final AND (state IN {INSIDE} OR {pending})"
+            " ORDER BY created, id"
+        )
         return [row[0] for row in self._db.execute(query, (context,))]
 
     def cancels(self, context: str) -> list[str]:
         """Runs the user wants ended whose site has not been told."""
         query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"
-        return [row[0] for row in self._db.execute(query, (context,))]
+        found = [row[0] for row in self._db.execute(query, (context,))]
+        query = (
+            "SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE context = ? AND NOT runs.final"
+            " AND NOT tasks.final AND json_extract(CAST(tasks.status AS TEXT), '$.cancel')"
+        )
+        return found + [row[0] for row in self._db.execute(query, (context,))]
 
     def change(
         self,

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from yurt.backends.base import Backend, CodeParcel, Placed
-from yurt.config import facts, paths
+from yurt.config import contexts, facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.model import tasks as numbering
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan, Spot, Status
+from yurt.model.run import Plan, Run, Spot, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
 from yurt.verbs import bad_nodes, turn
@@ -141,6 +142,9 @@ def tell_cancel(store: Store, run: str, backend: Backend) -> str:
     if entry is None or entry.status.final:
         return ""
     winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
+    if entry.run.sets:
+        _tasks_cancelled(store, entry.run)
+        return winner
 
     def told(_run: str, status: Status) -> Status:
         if status.final:
@@ -152,8 +156,30 @@ def tell_cancel(store: Store, run: str, backend: Backend) -> str:
         state = "unknown" if status.state in ("waiting", "submitting") else status.state
         return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel=False)
 
-    store.change([run], told)
+    if entry.run.task is not None:
+        store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: told(run, status))
+    else:
+        store.change([run], told)
     return winner
+
+
+def _tasks_cancelled(store: Store, sweep: Run) -> None:
+    """A site was told that a sweep is to end: what has not begun never will."""
+    now = time.time()
+
+    def each(_number: int, status: Status) -> Status:
+        if status.final:
+            return status
+        if status.started or status.state in ("running", "starting", "requeued"):
+            return msgspec.structs.replace(status, reason="cancelled; it is ending")
+        return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started", ended=now)
+
+    store.change_tasks(
+        sweep.id,
+        range(sweep.sets),
+        each,
+        lambda status: msgspec.structs.replace(status, cancel=False, reason="cancelled"),
+    )
 
 
 def _secrets(plan: Plan) -> dict[str, bytes]:
@@ -184,6 +210,9 @@ def _without_secret(why: str, *, fresh: bool) -> Callable[[str, Status], Status]
 def _submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
     """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
+    if plan.run.sets:
+        _submit_tasks(store, plan, backend, values)
+        return
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return  # cancelled meanwhile
     entry = store.get(run)
@@ -204,10 +233,45 @@ def _submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, byt
     store.change([run], lambda _run, status: _placed(status, placed))
 
 
+def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes]) -> None:
+    """Submit the tasks of a sweep that wait, in as few arrays as the site allows; what finds no room goes out later."""
+    run, context, project = plan.run.id, plan.run.context, plan.run.project
+    known = facts.load(contexts.named(context))
+    groups = numbering.groups(store.pending_tasks(run), known.max_array if known else 1000, plan.parallel)
+    tree = store.code_at(context, project)
+    there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
+    nonce, shares = os.urandom(4).hex(), _shares(values)
+    try:
+        placed = _place(plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups))
+    except UnreachableError as error:
+        said = error.message
+        store.change_tasks(run, whole=lambda status: msgspec.structs.replace(status, state="waiting", reason=said))
+        raise
+    if plan.run.code.tree and plan.run.code.tree != tree:
+        store.note_code(context, project, plan.run.code.tree)
+    out = [number for group in placed.groups for number in numbering.of_group(group)]
+
+    def whole(status: Status) -> Status:
+        if placed.winner == CANCELLED:
+            return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started")
+        gone_out = numbering.ranges({*numbering.numbers(status.out), *out})
+        offsets = sorted({*status.offsets, *(group.split(":")[1] for group in placed.groups)}, key=int)
+        jobs = ",".join(dict.fromkeys([*filter(None, status.job.split(",")), *placed.groups.values()]))
+        return msgspec.structs.replace(
+            status, out=gone_out, offsets=offsets, job=jobs, submitted=time.time(), reason="", attempts=1
+        )
+
+    def each(_number: int, status: Status) -> Status:
+        if status.state != "waiting":
+            return status
+        return msgspec.structs.replace(status, state="requeued", reason="it was submitted just now")
+
+    begun = store.tasks(run)
+    store.change_tasks(run, [number for number in out if number in begun], each, whole)
+
+
 def _elsewhere(store: Store, plan: Plan) -> Plan:
     """For another start: without the nodes that failed."""
-    from yurt.config import contexts
-
     context = contexts.named(plan.run.context)
     asked, _nodes = bad_nodes.avoiding(store, context.name, plan.run.asked, facts.load(context))
     return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, asked=asked))
@@ -255,7 +319,15 @@ def _placed(status: Status, placed: Placed) -> Status:
 
 
 def _place(
-    plan: Plan, backend: Backend, nonce: str, known: Sequence[str], *, hope: bool, start: int, shares: Shares | None
+    plan: Plan,
+    backend: Backend,
+    nonce: str,
+    known: Sequence[str],
+    *,
+    hope: bool,
+    start: int,
+    shares: Shares | None,
+    tasks: str = "",
 ) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
     from yurt.snapshot import send
@@ -263,7 +335,7 @@ def _place(
     receiver = send.receiver() if plan.run.code.tree else ""
     code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
     for _try in range(4):
-        placed = backend.submit(plan, nonce, code, start=start, shares=shares)
+        placed = backend.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares)
         if placed.base_missing:
             code = _parcel(plan, [])
         elif placed.needs is not None:

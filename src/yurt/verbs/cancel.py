@@ -29,8 +29,8 @@ def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], Yur
 
     Returns what came of each, and the error of a site that could not be told.
     """
-    ids = [entry.run.id for entry in entries]
-    store.change(ids, _wanted)
+    for entry in entries:
+        _want(store, entry)
     done, unreachable = [], None
     for entry in entries:
         run = entry.run
@@ -48,6 +48,17 @@ def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], Yur
         done.append(Cancelled(run.id, run.context, state, told, note or (after.status.reason if after else "")))
     notify.fire(store)
     return done, unreachable
+
+
+def _want(store: Store, entry: Entry) -> None:
+    """Write down that it is to end."""
+    run = entry.run
+    if run.task is not None:
+        store.change_tasks(run.sweep, [run.task], lambda _number, status: _wanted(run.id, status))
+    elif run.sets:
+        store.change_tasks(run.id, whole=lambda status: _wanted(run.id, status))
+    else:
+        store.change([run.id], _wanted)
 
 
 def _wanted(_run: str, status: Status) -> Status:

@@ -10,8 +10,9 @@ import msgspec
 from yurt import ahead
 from yurt.backends.base import Backend
 from yurt.errors import YurtError
+from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Status
+from yurt.model.run import Run, Status
 from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
 from yurt.verbs import bad_nodes, mirror, notify, places
@@ -83,10 +84,13 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
     backend.answered = store.answer(context)
     seen = backend.look(spots)
     sights.update(seen)
+    sweeps = _settle_tasks(store, seen, now)
+    seen = {run: sighting for run, sighting in seen.items() if "." not in run}
     changed = (
         {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
     )
     bad_nodes.note(store, context, seen, changed)
+    changed |= sweeps
     bad_nodes.let_go(store, backend, seen)
     store.note_look(context, now, backend.answered)
     _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
@@ -98,6 +102,27 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
         again = advance(store, context, backend, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
     return moved
+
+
+def _settle_tasks(store: Store, seen: dict[str, Sighting], now: float) -> dict[str, Status]:
+    """How tasks of sweeps stand after a look; returns the sweeps that changed."""
+    found: dict[str, dict[int, Sighting]] = {}
+    for run, sighting in seen.items():
+        if task := ids.split_task(run):
+            found.setdefault(task[0], {})[task[1]] = sighting
+    changed = {}
+    for sweep, sightings in found.items():
+        entry = store.get(sweep)
+        if entry is None:
+            continue
+
+        def how(number: int, status: Status, seen: dict[int, Sighting] = sightings, run: Run = entry.run) -> Status:
+            return status if status.state == "waiting" else settle(status, seen[number], now, run.again)
+
+        _tasks, after = store.change_tasks(sweep, sightings, how)
+        if after != entry.status:
+            changed[sweep] = after
+    return changed
 
 
 def _drop_shares(store: Store, backend: Backend, ended: Sequence[str]) -> None:

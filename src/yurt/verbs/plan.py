@@ -49,6 +49,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     copy: bool = False
     again: Again = Again()
     after: Sequence[After] = ()
+    sets: Sequence[Mapping[str, Any]] = ()
+    """Of a sweep: the parameters of each task, typed."""
+    pass_sets: bool = True
+    """Whether they are arguments of the command, too."""
+    parallel: int | None = None
+    """How many of them may run at a time."""
     hold: bool = False
     largest_file: int | None = None
     lease: int = LEASE
@@ -92,7 +98,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
     failed: list[str] = []
     if index is not None:
         asked, failed = bad_nodes.avoiding(index, wanted.name, asked, facts)
-    run_id = ids.make(created, int.from_bytes(os.urandom(4)))
+    run_id = (ids.make_sweep if request.sets else ids.make)(created, int.from_bytes(os.urandom(4)))
     folder = project_folder(wanted, facts, project.label)
     extra = params.words(values.named(request.params))
     given = {**params.read(request.arguments), **request.params}
@@ -117,7 +123,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         source=params.shown(str(project.folder)),
         created=created,
         command=[params.shown(word) for word in (*request.words, *request.arguments, *extra)],
-        folder=layout.run(folder, run_id),
+        folder=(layout.sweep if request.sets else layout.run)(folder, run_id),
         name=params.shown(request.name),
         params=values.jsonable(typed),
         tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
@@ -126,6 +132,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         asked=asked,
         code=code,
         again=_again(request.again, minutes),
+        sets=len(request.sets),
         after=list(request.after),
         secrets=names,
         settings=[*_chosen(settings), *(Chosen("exclude_nodes", node, "runs failed there lately") for node in failed)],
@@ -147,6 +154,9 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         lease=request.lease,
         place=str(project.folder / project.subfolder) if not request.snapshot and wanted.type == "local" else "",
         copy=request.copy,
+        sets=[values.jsonable(each) for each in request.sets],
+        arguments=request.pass_sets,
+        parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
     )
     values.check_size(words, variables_of(made))

@@ -143,11 +143,15 @@ def read_survey(text: str, folders: Sequence[str]) -> list[Found]:
     return found
 
 
+SWEEP = "it is a sweep, which goes with prune --all only"
+
+
 def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfetched: bool) -> Candidate:
     """Whether a run's folder may go, and if not, why."""
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
-    kept = _kept(status, has, seen) or ("" if unfetched or has.what == "going" else _only_copy(run.id, missing))
+    kept = SWEEP if run.sets else _kept(status, has, seen)
+    kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run.id, missing))
     return Candidate(
         id=run.id,
         context=run.context,

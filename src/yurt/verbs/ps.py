@@ -40,6 +40,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """How long it ran, over all its starts; known when it has ended."""
     seen_at: float | None
     """When its site was last looked at; None if never."""
+    tasks: int
+    """How many tasks it has, if it is a sweep; else 0."""
+    tally: dict[str, int]
+    """How many of these are in which state."""
 
 
 def rows(
@@ -105,6 +109,8 @@ def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:
         restarts=status.restarts,
         seconds=status.seconds,
         seen_at=seen,
+        tasks=run.sets,
+        tally=status.tally or ({status.state: run.sets} if run.sets else {}),
     )
 
 

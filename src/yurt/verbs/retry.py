@@ -53,16 +53,31 @@ def look_again(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatch
     return look(store, names, watch=watch).warnings if names else []
 
 
-def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) -> Planned:
-    """Plan another run like an ended one, and check it against what is known of its site now. Nothing is sent."""
+def failed_tasks(store: Store, entry: Entry) -> list[int]:
+    """Which tasks of a sweep failed."""
+    return sorted(number for number, status in store.tasks(entry.run.id).items() if status.state in FAILED)
+
+
+def plan(
+    store: Store, entry: Entry, anew: Anew, *, tasks: Sequence[int] | None = None, watch: Watch = unwatched
+) -> Planned:
+    """Plan another run like an ended one, and check it against what is known of its site now. Nothing is sent.
+
+    `tasks` of a sweep: only those. A task becomes a sweep of one.
+    """
     run = entry.run
+    if run.task is not None:
+        tasks = [run.task]
     if not entry.status.final:
         raise RefusedError(
             f"run {run.id} has not ended: it is {entry.status.state}",
             code="run-unfinished",
             hint=f"yurt cancel {run.id}",
         )
-    old = store.plan(run.id)
+    old = store.plan(run.sweep or run.id)
+    if old is not None and tasks is not None:
+        chosen = [old.sets[number] for number in tasks]
+        old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, sets=len(chosen)))
     if old is None:
         raise NotFoundError(
             f"how run {run.id} was made is not known on this machine",
@@ -83,11 +98,12 @@ def plan(store: Store, entry: Entry, anew: Anew, *, watch: Watch = unwatched) ->
         wishes.check_secrets(run.secrets, {}, {})
     asked, _nodes = bad_nodes.avoiding(store, context.name, made.run.asked, facts)
     created = time.time()
-    run_id = ids.make(created, int.from_bytes(os.urandom(4)))
+    sweep = bool(old.sets)
+    run_id = (ids.make_sweep if sweep else ids.make)(created, int.from_bytes(os.urandom(4)))
     fresh = msgspec.structs.replace(
         made.run,
         id=run_id,
-        folder=layout.run(old.project_folder, run_id),
+        folder=(layout.sweep if sweep else layout.run)(old.project_folder, run_id),
         created=created,
         retry_of=run.id,
         asked=asked,

@@ -80,15 +80,20 @@ def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[st
         on_site=parts,
         metrics=metrics.last(store, entry) if final else [],
     )
-    here = Here(
+    return shown, here(store, entry, folder_seen_at=seen_at, kept=kept), warnings
+
+
+def here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kept: Mirrored | None = None) -> Here:
+    """What only this machine knows of a run."""
+    run = entry.run.id
+    return Here(
         submitted=entry.status.submitted,
         looked_at=store.looked_at(entry.run.context),
-        folder_seen_at=seen_at,
+        folder_seen_at=folder_seen_at,
         removed_at=store.gone_at(run),
         copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],
         kept=kept,
     )
-    return shown, here, warnings
 
 
 def _path(path: bytes) -> str:

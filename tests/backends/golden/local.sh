@@ -4,6 +4,7 @@
 # By hand, in this terminal, without touching the run's record: sh job.sh
 
 kind=local
+sweep=
 run=/home/me/data/projects/proj-0000/runs/1nfjkdg-9k3rq
 code=/home/me/data/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7
 subfolder=''

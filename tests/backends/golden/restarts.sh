@@ -4,6 +4,7 @@
 # By hand, in this terminal, without touching the run's record: sh job.sh
 
 kind=slurm
+sweep=
 run=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq
 code=''
 subfolder=''

@@ -13,3 +13,7 @@ close_gate() { # close_gate RUN-FOLDER: nobody passes the gate any more; sets wi
   [ "$winner" = cancelled ] || : > cancel
   rm -f secret.* # no start follows
 }
+close_sweep() { # close_sweep FOLDER: none of its tasks starts any more; sets winner to cancelled
+  umask 077
+  mkdir -p "$1" && : > "$1/cancel" && winner=cancelled || winner=
+}

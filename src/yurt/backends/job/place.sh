@@ -1,16 +1,18 @@
 # Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
 # receive.sh, and the functions look and launch of the kind of context.
-# arguments: PROJECT RUN TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
+# arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
 # START is empty, or says which start of a run this is, whose last one is over and left no successor.
+# Of a sweep it says which tasks are to be submitted: groups of START:OFFSET:TASKS, TASKS as sbatch has them in --array.
 # SIZES are those of what comes on standard input: of the code; then of each file, and its name.
 # Before all that come the shares of the run's secrets: SHARES is their sizes, that of the folder and that of the
 # environment; empty if there are none.
 # The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
+# Of a sweep it is a line for each group that went out: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
-project=$1 id=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=secret.$7
+project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=secret.$7
 shift 9
-run=$project/runs/$id
+run=$project/$folder
 me=$nonce
 
 receive_shares() { # receive_shares SIZES: of the run folder's share and the job's; they are in no file both, nor arguments
@@ -28,6 +30,7 @@ place_shares() { # place_shares NAME SHARE…: the job's are exported to what is
   done
 }
 started() { # somebody won already: a job, or the user who cancelled it
+  case $start in *:*) if [ -e "$run/cancel" ]; then echo "started cancelled" && exit 0; fi ;; esac
   [ -d "$run" ] && winner=$(cd "$run" && stands winner) || return
   if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
     nonce=${winner%%.*} # all starts of a run have that of the first
@@ -56,7 +59,7 @@ unpack() ( # unpack FOLDER SIZE: files of which each has its size and its path i
 )
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
-  mkdir -p "$project/runs" "$aside" || exit 1
+  mkdir -p "${run%/*}" "$aside" || exit 1
   shift
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # the last: it may stay unread
@@ -88,7 +91,7 @@ if [ -n "$tree" ]; then
 fi
 if [ -d "$run" ]; then
   look
-elif [ -n "$start" ]; then
+elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2
   exit 1
 else

@@ -58,7 +58,8 @@ inside() { # inside [NONCE]: your command, in the environment you asked for
   fi
   YURT_KEEP=$#
   set -- "$secrets" "$@"
-  . "$run/data" # sets your variables, and adds your command to "$@"
+  [ -z "$sweep" ] || make_task
+  . "${sweep:-$run}/data" # sets your variables, and adds your command to "$@"
   eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
@@ -88,7 +89,7 @@ apart() { # apart COMMAND…: in a session of its own, so that all of it can be 
   if command -v setsid > /dev/null 2>&1; then exec setsid "$@"; else exec perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' "$@"; fi
 }
 note() { # note WHY: on a signal to stop, write down why, while there is time
-  if [ -e cancel ]; then set -- cancelled; fi
+  if is_cancelled; then set -- cancelled; fi
   [ -z "$stopped" ] || [ "$1" = cancelled ] || return
   stopped=$1 # first: another signal may come while it is written
   (patience=3 && put "stopped.$k" "$1") > /dev/null
@@ -297,16 +298,16 @@ end
   exit "$1"
 }
 again() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
-  [ "$kind" = slurm ] || with_shares exec sh "$run/job.sh" "$nonce" $((k + 1))
+  [ "$kind" = slurm ] || with_shares exec sh "${sweep:-$run}/job.sh" "$nonce" $((k + 1)) ${sweep:+"$YURT_TASK_INDEX"}
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    if [ -e cancel ]; then exit 143; fi
+    if is_cancelled; then exit 143; fi
     if [ -z "$follow" ]; then
       said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
       case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
     fi
     if [ -n "$follow" ] && said=$(next_job $((k + 1))); then
       for word in $said; do # a site may say more than the id
-        case $word in [0-9]*) echo "${word%%;*}" >> jobs && [ -e cancel ] && scancel "${word%%;*}" ;; esac
+        case $word in [0-9]*) echo "${word%%;*}" >> jobs && is_cancelled && scancel "${word%%;*}" ;; esac
       done
       exit 0
     fi
@@ -318,7 +319,12 @@ next_job() ( # next_job K: submits a job for start K, with the environment this 
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
   umask "$mask"
-  with_shares submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
+  if [ -n "$sweep" ]; then # an array of one, so that its number can be told from its name
+    with_shares submit --dependency="afterany:$job" --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
+      --comment="yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" job.sh "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
+  else
+    with_shares submit --dependency="afterany:$job" job.sh "$nonce" "$1" < /dev/null
+  fi
 )
 
 completed() { # completed FOLDER...: whether runs completed, as far as they are still there to be seen
@@ -332,6 +338,20 @@ completed() { # completed FOLDER...: whether runs completed, as far as they are 
   done
 }
 
+make_task() { # the folder of one task of a sweep, made when it starts
+  [ -e "$run/set" ] && [ -e "$run/params.json" ] && return
+  mkdir -p "$run" && cd "$run" || exit 75
+  [ ! -e "$sweep/no-links" ] || : > no-links
+  read -r at size << end
+$(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/offsets" | head -c 21 | sed 's/\(^\| \)0*\([0-9]\)/\1\2/g')
+end
+  tail -c "+$((at + 1))" "$sweep/sets" | head -c "$size" > "set.$$" && [ "$(wc -c < "set.$$")" -eq "$size" ] || exit 75
+  head -n 1 "set.$$" | cut -c 2- > "params.$$" && mv "params.$$" params.json && mv "set.$$" set || exit 75
+}
+is_cancelled() { # whether you wanted this ended, alone or with the sweep it belongs to
+  [ -e cancel ] || { [ -n "$sweep" ] && [ -e "$sweep/cancel" ]; }
+}
+
 outside() { # outside NONCE [K]: the gate, then your command, then how it ended. With a K it may be start K only
   mask=$(umask)
   umask 077
@@ -339,18 +359,22 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   stopped=
   trap 'stopped=early' TERM
   trap '' USR1 USR2
+  [ -z "$sweep" ] || make_task
   cd "$run" || exit 75
+  [ -z "$sweep" ] || exec >> out.log 2>> err.log
   hide_shares
   job=$$
-  [ "$kind" != slurm ] || job=$SLURM_JOB_ID
+  [ "$kind" != slurm ] || job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
   born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
   read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
-  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   came=$(date +%s) began=$came
   due=$((came + ${limit:-0})) asked=
 
+  me=$nonce.$job.$$
   # The gate: of all submissions one wins; it, and those that it or yurt sends after it, make one start after the other.
   owner=$(put winner "$nonce.$job") || exit 75
+  [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # whoever sent it for a start that is due
+  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
   [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
   k=${only:-1}
@@ -376,7 +400,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
     : > "beat.$k.a"
     if stands "fenced.$k" > /dev/null; then exit 0; fi
   fi
-  if [ -n "$stopped" ] || [ -e cancel ]; then # before anything of yours was started
+  if [ -n "$stopped" ] || is_cancelled; then # before anything of yours was started
     stopped=
     note stopped
     finish 143 "$stopped"
@@ -385,7 +409,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
-  ([ -z "$stopped" ] || exit 143; umask "$mask" && with_shares apart "$(command -v bash || command -v sh)" "$run/job.sh" inside "$nonce") < /dev/null &
+  ([ -z "$stopped" ] || exit 143; umask "$mask" && with_shares apart "$(command -v bash || command -v sh)" "${sweep:-$run}/job.sh" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; stop; }
   [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "child.$k"
@@ -423,7 +447,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
 }
 
 case ${1-} in
-  '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "$run/job.sh" inside ;;
+  '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/job.sh" inside ;;
   inside) inside "${2-}" ;;
   beats) shift && beat "$@" ;;
   *) outside "$@" ;;

@@ -14,6 +14,7 @@ import msgspec
 
 from yurt.backends.job import module
 from yurt.model import layout
+from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup
 
 SHELLS_OWN = frozenset(
@@ -66,7 +67,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         "# By hand, in this terminal, without touching the run's record: sh job.sh",
         "",
         f"kind={quote(run.kind)}",
-        f"run={quote(run.folder)}",
+        *_place_of(run),
         f"code={quote(code)}",
         f"subfolder={quote(run.subfolder)}",
         f"place={quote(plan.place)}",
@@ -96,6 +97,17 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
     return "\n".join(head) + "\n" + gate() + secrets() + runner()
 
 
+def _place_of(run: Run) -> list[str]:
+    if not run.sets:
+        return ["sweep=", f"run={quote(run.folder)}"]
+    return [
+        f"sweep={quote(run.folder)}",
+        '[ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0}))',
+        "export YURT_TASK_INDEX=${YURT_TASK_INDEX:-0} # by hand: YURT_TASK_INDEX=3 sh job.sh",
+        "run=$sweep/tasks/$YURT_TASK_INDEX",
+    ]
+
+
 def _predecessors(run: Run) -> list[str]:
     folders = " ".join(quote(each.folder) for each in run.after if each.folder and not each.ended)
     if not folders:
@@ -118,16 +130,24 @@ def _environment(setup: Setup) -> list[str]:
     return lines or [":"]
 
 
+TASK = "\x1etask\x1e"
+"""Stands in a value of yurt's own for the number of a task, which only the job knows."""
+
+
 def variables_of(plan: Plan) -> dict[str, bytes]:
     """The variables of a run: yurt's own, and the user's, which win."""
     run = plan.run
+    id_, folder = run.id, run.folder
+    if run.sets:
+        id_, folder = f"{id_}.{TASK}", f"{folder}/tasks/{TASK}"
     own = {
-        "YURT_RUN_ID": run.id,
-        "YURT_RUN_DIR": run.folder,
+        "YURT_RUN_ID": id_,
+        "YURT_RUN_DIR": folder,
         "YURT_CONTEXT": run.context,
-        "YURT_OUTPUTS": f"{run.folder}/outputs",
-        "YURT_CHECKPOINTS": f"{run.folder}/checkpoints",
-        "YURT_PARAMS": f"{run.folder}/params.json",
+        "YURT_OUTPUTS": f"{folder}/outputs",
+        "YURT_CHECKPOINTS": f"{folder}/checkpoints",
+        "YURT_PARAMS": f"{folder}/params.json",
+        **({"YURT_SWEEP_ID": run.id} if run.sets else {}),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
     }
@@ -138,9 +158,38 @@ def data(plan: Plan) -> bytes:
     """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
     # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
-    lines += [b"export " + name.encode() + b"=" + quote_bytes(value) for name, value in variables_of(plan).items()]
+    lines += [b"export " + name.encode() + b"=" + _value(value) for name, value in variables_of(plan).items()]
     lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in plan.words))
+    if plan.run.sets:
+        lines.append(b'. "$YURT_RUN_DIR/set" # what this task has of its own')
     return b"\n".join(lines) + b"\n"
+
+
+def _value(value: bytes) -> bytes:
+    return b'"$YURT_TASK_INDEX"'.join(quote_bytes(part) for part in value.split(TASK.encode()))
+
+
+def sets(plan: Plan) -> tuple[bytes, bytes]:
+    """The files `sets` and `offsets` of a sweep: what each task has of its own, and where in `sets` it is.
+
+    A line of `offsets` has always the same length, so that task K reads line K, however many there are.
+    """
+    common = plan.run.params
+    texts, offsets, at = [], [], 0
+    for each in plan.sets:
+        variables = values.variables(each)
+        lines = [b"#" + msgspec.json.encode({**common, **each})]
+        lines += [
+            b"export " + name.encode() + b"=" + quote_bytes(os.fsencode(value)) for name, value in variables.items()
+        ]
+        words = values.words(each) if plan.arguments else []
+        if words:
+            lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(os.fsencode(word)) for word in words))
+        text = b"\n".join(lines) + b"\n"
+        texts.append(text)
+        offsets.append(b"%012d %08d\n" % (at, len(text)))
+        at += len(text)
+    return b"".join(texts), b"".join(offsets)
 
 
 def params(plan: Plan) -> bytes:

@@ -6,22 +6,27 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from yurt.backends.base import Backend
 from yurt.backends.job import script
 from yurt.backends.local import waiter
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
+from yurt.model import ids, layout, tasks
 from yurt.model.run import Plan, Spot
 from yurt.model.state import CANCELLED, Ending, Sighting
 
 WAITER = Path(waiter.__file__)
 
 BUSY = "other runs on this machine have the slots it needs"
+
+CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner"'
 
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
@@ -45,7 +50,10 @@ class LocalBackend(Backend):
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         there = {ticket["run"]: ticket for ticket in self._tickets()}
-        return {run.id: _sighting(Path(run.folder), there.get(run.id)) for run in runs}
+        found = {run.id: _sighting(Path(run.folder), there.get(run.id)) for run in runs if not run.open}
+        for sweep in (run for run in runs if run.open):
+            found |= _sightings(sweep, there)
+        return found
 
     def _tickets(self) -> list[dict[str, Any]]:
         if not self.slots.is_dir():
@@ -53,13 +61,42 @@ class LocalBackend(Backend):
         return sorted(waiter.tickets(str(self.slots)).values(), key=lambda ticket: bool(ticket["running"]))
 
     def cancel(self, run: Spot) -> str:
-        answer = self.host.run(script.closer() + CANCEL, run.folder)
+        sweep = ids.is_sweep(run.id)
+        answer = self.host.run(script.closer() + (CANCEL_SWEEP if sweep else CANCEL), run.folder)
         if answer.code:
             raise refusal(self.host.name, f"run {run.id} could not be cancelled", answer.errors)
         for ticket in self._tickets():
-            if ticket["run"] == run.id:
+            if ticket["run"] == run.id or (sweep and ticket["run"].startswith(f"{run.id}.")):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return answer.text.strip()
+
+
+def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Sighting]:
+    """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
+    whole = there.get(sweep.id)
+    left = set(whole["left"]) if whole is not None else set()
+    found = {}
+    for number in tasks.numbers(sweep.open):
+        run = ids.task(sweep.id, number)
+        if number in left and run not in there:
+            continue
+        seen = _sighting(Path(layout.task(sweep.folder, number)), there.get(run))
+        if seen.gone and Path(sweep.folder).is_dir():  # a task makes its folder when it starts
+            seen = msgspec.structs.replace(seen, gone=False)
+        if seen.ending is not None:
+            seen = msgspec.structs.replace(seen, metrics=_last_logged(Path(layout.task(sweep.folder, number))))
+        found[run] = seen
+    return found
+
+
+def _last_logged(folder: Path) -> dict[str, Any]:
+    try:
+        with (folder / "metrics.jsonl").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 4000))
+            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+        return msgspec.json.decode(last, type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError):
+        return {}
 
 
 def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
@@ -138,8 +175,6 @@ def _stands(folder: Path, name: str) -> str:
 
 
 def _ending(folder: Path) -> Ending | None:
-    import msgspec
-
     try:
         return msgspec.json.decode(_stands(folder, "exit.json") or "null", type=Ending | None)
     except msgspec.MsgspecError:

@@ -5,5 +5,8 @@ launch() { # launch PYTHON WAITER SLOTS CPUS GPUS
   python=$1 waiter=$2
   shift 2
   job=$({ umask "$mask" && "$python" -I -S "$waiter" "$@" "$id" "$nonce" "$start" < /dev/null; } 2>> err.log) || exit 8
-  echo "submitted $job"
+  case $start in
+    *:*) for group in $start; do echo "submitted $job $group"; done ;;
+    *) echo "submitted $job" ;;
+  esac
 }

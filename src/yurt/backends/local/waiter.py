@@ -137,38 +137,135 @@ def follow(slots: str, name: str, ticket: Ticket, before: list[str]) -> int:
     return 0
 
 
-def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
-    """Detach, take a ticket, tell the caller, wait for the runs before it and for slots, become job.sh."""
-    mask = os.umask(0o077)
+def detached() -> int:
+    """In a process and a session of its own: where to tell the caller something. The caller passes it on and leaves."""
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
         said = os.read(reader, 32)
         sys.stdout.write(said.decode() + "\n")
-        return 0 if said else 1
+        sys.stdout.flush()
+        os._exit(0 if said else 1)
     os.setsid()
     os.close(reader)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    name = f"{time.time():017.6f}-{run}.{nonce}"
-    own = os.getpid()
-    ticket: Ticket = {"run": run, "pid": own, "born": born(own), "boot": boot(), "cpus": cpus, "gpus": gpus}
-    ticket |= {"devices": [], "running": False, "follows": bool(before)}
-    write(folder, name, ticket)
-    out = os.open("out.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    err = os.open("err.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
+    return writer
+
+
+def tell(writer: int) -> None:
     os.write(writer, str(os.getpid()).encode())
     os.close(writer)
+
+
+def new_ticket(run: str, pid: int, cpus: int, gpus: int, *, follows: bool) -> Ticket:
+    ticket: Ticket = {"run": run, "pid": pid, "born": born(pid), "boot": boot(), "cpus": cpus, "gpus": gpus}
+    return ticket | {"devices": [], "running": False, "follows": follows}
+
+
+def name_of(run: str, nonce: str) -> str:
+    """What a ticket is called: the older, the smaller."""
+    return f"{time.time():017.6f}-{run}.{nonce}"
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of 0-3,7."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: list[str], words: list[str]) -> int:
+    """Wait for the runs before this one and for slots, then become job.sh; or leave, when one of the files is there."""
     while ahead := follow(folder, name, ticket, before) or claim(folder, name, ticket):
         time.sleep(min(0.2 * ahead, 3))
-        if any(map(os.path.exists, ["cancel"] if start else ["winner", "winner.d"])):
+        if any(map(os.path.exists, stops)):
             os.unlink(os.path.join(folder, name))  # cancelled while it waited
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
+    return os.execv("/bin/sh", ["sh", "job.sh", *words])
+
+
+def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
+    """Detach, take a ticket, tell the caller, wait, become job.sh; or look after all tasks of a sweep."""
+    mask = os.umask(0o077)
+    writer = detached()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    name, ticket = name_of(run, nonce), new_ticket(run, os.getpid(), cpus, gpus, follows=bool(before))
+    if ":" in start:
+        ticket |= {"follows": True, "left": ""}  # it takes no slot itself
+    write(folder, name, ticket)
+    logs = ("/dev/null", "/dev/null") if ":" in start else ("out.log", "err.log")
+    for number, log in enumerate(logs, 1):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    if ":" in start:
+        tasks = [each for group in start.split() for each in tasks_of(group)]
+        ticket["left"] = [number for number, _start in tasks]
+        write(folder, name, ticket)
+        tell(writer)
+        return look_after(folder, name, ticket, tasks, before, nonce=nonce, most=parallel_of(start), mask=mask)
+    tell(writer)
     os.umask(mask)
-    return os.execv("/bin/sh", ["sh", "job.sh", nonce, *([start] if start else [])])
+    stops = ["cancel"] if start else ["winner", "winner.d"]
+    return become(folder, name, ticket, before, stops=stops, words=[nonce, *([start] if start else [])])
+
+
+def tasks_of(group: str) -> list[tuple[int, str]]:
+    """The tasks of START:OFFSET:TASKS, each with the start it is to make."""
+    start, offset, text = group.split(":", 2)
+    return [(int(offset) + number, "" if start == "1" else start) for number in numbers(text.partition("%")[0])]
+
+
+def parallel_of(groups: str) -> int:
+    limit = groups.partition("%")[2].partition(" ")[0]
+    return int(limit) if limit else 1 << 30
+
+
+def look_after(
+    folder: str,
+    name: str,
+    ticket: Ticket,
+    tasks: list[tuple[int, str]],
+    before: list[str],
+    *,
+    nonce: str,
+    most: int,
+    mask: int,
+) -> int:
+    """Start the tasks of a sweep one after the other, as many at a time as this machine has slots for."""
+    while not all(over(folder, each) for each in before):
+        time.sleep(1)
+    at_once = max(1, min(most, machine()[0] // max(ticket["cpus"], 1)))
+    children: set[int] = set()
+    for place, (number, start) in enumerate(tasks):
+        while len(children) >= at_once:
+            children.discard(os.wait()[0])
+        if os.path.exists("cancel"):
+            break
+        run = f"{ticket['run']}.{number}"
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(writer)
+            os.read(reader, 1)  # until the ticket is written
+            os.setsid()
+            os.umask(mask)
+            mine = [own for own, each in tickets(folder).items() if each["pid"] == os.getpid()]
+            if not mine:
+                os._exit(1)
+            own = new_ticket(run, os.getpid(), ticket["cpus"], ticket["gpus"], follows=False)
+            os._exit(become(folder, mine[0], own, [], stops=["cancel"], words=[nonce, start, str(number)]))
+        os.close(reader)
+        write(folder, name_of(run, nonce), new_ticket(run, child, ticket["cpus"], ticket["gpus"], follows=False))
+        ticket["left"] = [each for each, _start in tasks[place + 1 :]]
+        write(folder, name, ticket)
+        os.close(writer)
+        children.add(child)
+    while children:
+        children.discard(os.wait()[0])
+    os.unlink(os.path.join(folder, name))
+    return 0
 
 
 if __name__ == "__main__":

@@ -94,8 +94,8 @@ def arguments(plan: Plan) -> list[str]:
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
-        "output": "out.log",
-        "error": "err.log",
+        "output": "/dev/null" if run.sets else "out.log",  # a task writes its own
+        "error": "/dev/null" if run.sets else "err.log",
         "open-mode": "append",
     }
     if run.again.requeues:  # also sent when it is preempted with a grace, at sites that do so

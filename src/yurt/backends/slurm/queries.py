@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from yurt.backends.slurm import states
-from yurt.model import layout
+from yurt.model import ids, layout, tasks
 from yurt.model.run import Spot
 from yurt.model.state import Ending, Sighting
 
@@ -27,7 +28,7 @@ def ask(spots: Sequence[Spot]) -> str:
         if folder != last:
             lines.append(f"= {folder}")
             last = folder
-        lines.append(spot.id)
+        lines.append(f"{spot.id} {spot.open} {spot.offsets}" if spot.open else spot.id)
     return "\n".join(lines) + "\n"
 
 
@@ -41,12 +42,25 @@ def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
             sections[name] = []
         elif line and name:
             sections[name].append(line)
-    queue = _by_run(sections.get("queue", []))
-    folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", [])}
-    records = _by_run(sections.get("records", []))
+    sweeps = {spot.id: spot for spot in spots if spot.open}
+    queue = _by_run(sections.get("queue", []), sweeps)
+    folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", []) if line[0] != "@"}
+    logged = dict(line[1:].split("|", 1) for line in sections.get("folders", []) if line[0] == "@" and "|" in line)
+    records = _by_run(sections.get("records", []), sweeps)
     known = "silent" not in sections
     found: dict[str, Sighting] = {}
+    for sweep in sweeps.values():
+        begun = set(tasks.numbers(sweep.begun))
+        for number in tasks.numbers(sweep.open):
+            run = ids.task(sweep.id, number)
+            cells = [row.split("|") for row in queue.get(run, [])]
+            if run in folders or number in begun or any(row[1] != "PENDING" for row in cells):
+                records_of = [row.split("|") for row in records.get(run, [])]
+                seen = _sighting(cells, folders.get(run), records_of, known)
+                found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
     for spot in spots:
+        if spot.open:
+            continue
         rows = queue.get(spot.id, [])
         if spot.mark and len(rows) == 1 and rows[0] == spot.mark and spot.id not in folders:
             continue
@@ -62,14 +76,22 @@ def has_folders(answer: bytes) -> bool:
     return b"= folders\n" in answer
 
 
-def _by_run(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Rows by the run in their last column, which is left out."""
+def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> dict[str, list[str]]:
+    """Rows by the run in their last column, which is left out. A row may be of many tasks of a sweep."""
     found: dict[str, list[str]] = {}
     for line in lines:
         parts = line.split("|", 5)
         run = layout.run_of(parts[-1]) if len(parts) == 6 else ""
-        if run:
-            found.setdefault(run, []).append(line[: -len(parts[5]) - 1])
+        if not run:
+            continue
+        rest = line[: -len(parts[5]) - 1]
+        if run in sweeps:
+            job, _, array = parts[0].partition("_")
+            for number in tasks.numbers(array.strip("[]")):
+                row = f"{job}_{number}{rest[len(parts[0]) :]}"
+                found.setdefault(ids.task(run, number + layout.offset_of(parts[5])), []).append(row)
+        else:
+            found.setdefault(run, []).append(rest)
     return found
 
 
@@ -126,6 +148,14 @@ def _from_records(found: Sighting, queue: list[list[str]], records: list[list[st
         started=started if found.generation else None,
         ended=over,
     )
+
+
+def read_metrics(line: str | bytes) -> dict[str, Any]:
+    """A line of metrics.jsonl; empty if it is not whole."""
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
+    except msgspec.MsgspecError:
+        return {}
 
 
 def read_ending(text: str) -> Ending | None:

@@ -1,0 +1,56 @@
+"""How the tasks of a sweep stand, as a cell of a list or a line; and the colours of states."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from yurt.cli import render
+
+STYLES = {
+    "completed": "green",
+    "running": "cyan",
+    "starting": "cyan",
+    "failed": "red",
+    "timeout": "red",
+    "out_of_memory": "red",
+    "node_failed": "red",
+    "lost": "red",
+    "cancelled": "dim",
+    "waiting": "yellow",
+    "submitting": "yellow",
+    "unknown": "yellow",
+    "held": "yellow",
+}
+
+
+class TallyBar:
+    """A bar of states and words beside it, in the room there is; in a pipe all of it in words."""
+
+    def __init__(self, tally: Mapping[str, int], reason: str = "") -> None:
+        self.tally = tally
+        self.reason = f": {reason}" if reason else ""
+
+    @property
+    def widest(self) -> int:
+        from yurt.model import tally
+
+        here = tally.widest(self.tally) if sys.stdout.isatty() else len(tally.words(self.tally))
+        return here + render.width(self.reason)
+
+    def draw(self, width: int, *, paint: bool) -> str:
+        from yurt.model import tally
+
+        if not sys.stdout.isatty():
+            return render.short(tally.words(self.tally) + self.reason, width)
+        bar, words = tally.drawn(self.tally, width)
+        if not bar:
+            return render.short(words + self.reason, width)
+        marks = sum(len(part) for _state, part in bar)
+        said = render.short(words + self.reason, width - marks - len(tally.GAP))
+        return "".join(_painted(state, part, paint=paint) for state, part in bar) + tally.GAP + said
+
+
+def _painted(state: str, part: str, *, paint: bool) -> str:
+    on, off = render.codes(STYLES.get(state, "dim")) if paint else ("", "")
+    return f"{on}{part}{off}"

@@ -1,0 +1,194 @@
+"""The tasks of a sweep as a table: parameters, outcome, last metrics; sorted, filtered, as CSV. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from yurt.model import params
+from yurt.model.run import State
+
+
+class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of a sweep."""
+
+    id: str
+    task: int
+    state: State
+    reason: str
+    started: float | None
+    ended: float | None
+    seconds: float | None
+    """How long it ran, over all its starts; known when it has ended."""
+    exit_code: int | None
+    params: dict[str, Any]
+    """Those of the sweep and its own."""
+    metrics: dict[str, Any]
+    """The last value of each, as far as this machine knows."""
+
+
+class Column(NamedTuple):
+    """One thing that is said of each task."""
+
+    title: str
+    part: str
+    """outcome, params or metrics."""
+    of: Callable[[TaskRow], Any]
+    """None: it is not known, or the task has it not."""
+
+
+def took(row: TaskRow, now: float) -> float | None:
+    """Seconds it ran, so far if it runs."""
+    if row.started is None:
+        return None
+    return row.seconds if row.seconds is not None else (row.ended or now) - row.started
+
+
+def columns(rows: Sequence[TaskRow], now: float) -> list[Column]:
+    """All columns of a table: outcome, parameters, metrics, in the order in which names first came.
+
+    A name that two of them have is said with its part before it.
+    """
+    own: dict[str, Callable[[TaskRow], Any]] = {
+        "task": lambda row: row.task,
+        "state": lambda row: row.state,
+        "took": lambda row: took(row, now),
+        "exit": lambda row: row.exit_code,
+    }
+    keys = {
+        "params": dict.fromkeys(key for row in rows for key in row.params),
+        "metrics": dict.fromkeys(key for row in rows for key in row.metrics),
+    }
+    found = [Column(name, "outcome", of) for name, of in own.items()]
+    for part, names in keys.items():
+        other = keys["metrics" if part == "params" else "params"]
+        for name in names:
+            title = f"{part}.{name}" if name in other or name in own else name
+            found.append(Column(title, part, _getter(part, name)))
+    return found
+
+
+def _getter(part: str, name: str) -> Callable[[TaskRow], Any]:
+    return (lambda row: row.params.get(name)) if part == "params" else (lambda row: row.metrics.get(name))
+
+
+def constant(rows: Sequence[TaskRow]) -> dict[str, Any]:
+    """Parameters that are the same in all tasks."""
+    if not rows:
+        return {}
+    first = rows[0].params
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in row.params and _written(row.params[key]) == _written(value) for row in rows)
+    }
+
+
+def _written(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def bare(each: Column) -> str:
+    """The name a column's value goes by in its part."""
+    return each.title.removeprefix(f"{each.part}.")
+
+
+def column(there: Sequence[Column], key: str) -> Column:
+    """The column a user means: by its title, or by its part and its name. LookupError: none is called that."""
+    for each in there:
+        if key in (each.title, f"{each.part}.{bare(each)}"):
+            return each
+    raise LookupError(key)
+
+
+def number(value: Any) -> float | None:
+    """A value as a number, also a text that is one; None if it is none, or none that can be compared."""
+    if isinstance(value, str):
+        value = params.typed(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return None if math.isnan(found) else found
+
+
+def ordered(rows: Iterable[TaskRow], by: Column, *, descending: bool = False) -> list[TaskRow]:
+    """Rows by a column: numbers as numbers, then texts; those that have it not come last either way."""
+    numbers: list[tuple[float, TaskRow]] = []
+    texts: list[tuple[str, TaskRow]] = []
+    missing: list[TaskRow] = []
+    for row in rows:
+        value = by.of(row)
+        as_number = number(value)
+        if as_number is not None:
+            numbers.append((as_number, row))
+        elif value is None or (isinstance(value, float) and math.isnan(value)):
+            missing.append(row)
+        else:
+            texts.append((params.as_text(value), row))
+    numbers.sort(key=lambda each: each[0], reverse=descending)
+    texts.sort(key=lambda each: each[0], reverse=descending)
+    return [*(row for _value, row in numbers), *(row for _value, row in texts), *missing]
+
+
+def passing(rows: Iterable[TaskRow], wanted: Sequence[tuple[Column, str]]) -> list[TaskRow]:
+    """Rows in which every column has one of the values wanted of it."""
+    allowed: dict[str, tuple[Column, list[str]]] = {}
+    for each, value in wanted:
+        allowed.setdefault(each.title, (each, []))[1].append(value)
+    return [
+        row
+        for row in rows
+        if all(any(same(each.of(row), value) for value in values) for each, values in allowed.values())
+    ]
+
+
+def same(value: Any, text: str) -> bool:
+    """Whether a value is what a text says: written so, or the same number."""
+    if value is None:
+        return text == "null"
+    if params.as_text(value) == text:
+        return True
+    left, right = number(value), number(text)
+    return left is not None and left == right
+
+
+def as_csv(there: Sequence[Column], rows: Iterable[TaskRow]) -> str:
+    """The table by RFC 4180, values as a script gets them; nothing where one is missing."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([each.title for each in there])
+    for row in rows:
+        values = (each.of(row) for each in there)
+        writer.writerow(["" if value is None else params.as_text(value) for value in values])
+    return out.getvalue()
+
+
+def fitting(
+    there: Sequence[Column], widths: Mapping[str, int], room: int, keep: Collection[str] = ()
+) -> tuple[list[Column], list[Column]]:
+    """The columns that fit a line, two spaces apart, and those that do not.
+
+    Of parameters and metrics whichever take more room lose their last, but none whose title is to be kept.
+    """
+    shown, left_out = list(there), list[Column]()
+    while sum(widths[each.title] + 2 for each in shown) - 2 > room:
+        loose = [each for each in shown if each.part != "outcome" and each.title not in keep]
+        if not loose:
+            break
+        share = {part: sum(widths[each.title] + 2 for each in loose if each.part == part) for part in _PARTS}
+        widest = max(_PARTS, key=lambda part: share[part])
+        last = [each for each in loose if each.part == widest][-1]
+        shown.remove(last)
+        left_out.insert(0, last)
+    return shown, [each for each in there if each in left_out]
+
+
+_PARTS = ("metrics", "params")

@@ -1,0 +1,143 @@
+"""The tasks of sweeps. A task that nothing is known of but that its sweep went out has no row: a thousand cost one."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+
+import msgspec
+
+from yurt.model import ids, layout, tasks
+from yurt.model.run import FINAL, Plan, Run, Spot, State, Status
+
+
+class Tasks:
+    """The part of the index that holds them."""
+
+    _db: sqlite3.Connection
+
+    def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def tasks(self, sweep: str) -> dict[int, Status]:
+        """What is known of tasks, by number; of those that are not there nothing is."""
+        rows = self._db.execute("SELECT task, status FROM tasks WHERE sweep = ?", (sweep,))
+        return {row[0]: msgspec.json.decode(row[1], type=Status) for row in rows}
+
+    def task_status(self, sweep: str, number: int, whole: Status) -> Status:
+        row = self._db.execute("SELECT status FROM tasks WHERE sweep = ? AND task = ?", (sweep, number)).fetchone()
+        if row is not None:
+            return msgspec.json.decode(row[0], type=Status)
+        return _usual(whole, out=number in set(tasks.numbers(whole.out)))
+
+    def _with_tasks(self, spot: Spot) -> Spot:
+        """What a look has to know of a sweep: which tasks are open."""
+        row = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (spot.id,)).fetchone()
+        if row is None:
+            return spot
+        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (spot.id,)).fetchone()
+        whole = msgspec.json.decode(text, type=Status)
+        rows = self._db.execute("SELECT task, final, state FROM tasks WHERE sweep = ?", (spot.id,)).fetchall()
+        over = {task for task, final, state in rows if final or state == "waiting"}
+        begun = [task for task, final, state in rows if not final and state != "waiting"]
+        there = [number for number in tasks.numbers(whole.out) if number not in over]
+        return msgspec.structs.replace(
+            spot, open=tasks.ranges(there), begun=tasks.ranges(begun), offsets=",".join(whole.offsets) or "0"
+        )
+
+    def pending_tasks(self, sweep: str) -> list[tuple[int, int]]:
+        """Tasks of a sweep that are to be submitted, each with the number of the start it is to make."""
+        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
+        (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
+        out = set(tasks.numbers(msgspec.json.decode(text, type=Status).out))
+        found = [(number, 1) for number in range(size) if number not in out]
+        found += [(number, status.start) for number, status in self.tasks(sweep).items() if status.state == "waiting"]
+        return sorted(found)
+
+    def change_tasks(
+        self,
+        sweep: str,
+        numbers: Iterable[int] = (),
+        how: Callable[[int, Status], Status] = lambda _number, status: status,
+        whole: Callable[[Status], Status] = lambda status: status,
+    ) -> tuple[dict[int, Status], Status]:
+        """Set new statuses of tasks, and of their sweep, each made of the one that stands.
+
+        Returns the tasks that changed, and how the sweep stands now.
+        """
+        changed: dict[int, Status] = {}
+        with self._transaction():
+            (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
+            after_all = whole(msgspec.json.decode(text, type=Status))
+            out = set(tasks.numbers(after_all.out))
+            for number in numbers:
+                query = "SELECT status FROM tasks WHERE sweep = ? AND task = ?"
+                row = self._db.execute(query, (sweep, number)).fetchone()
+                usual = _usual(after_all, out=number in out)
+                before = usual if row is None else msgspec.json.decode(row[0], type=Status)
+                after = how(number, before)
+                if after != before:
+                    changed[number] = after
+                    values = (sweep, number, after.state, after.state in FINAL, msgspec.json.encode(after))
+                    self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", values)
+                    if after.final and after.started:
+                        self._db.execute(
+                            "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?",
+                            (ids.task(sweep, number), time.time(), sweep),
+                        )
+            after_all = self._tallied(sweep, after_all)
+            self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after_all), sweep))
+            columns = (after_all.state, after_all.state in FINAL, after_all.cancel, sweep)
+            self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
+            pending = 0 if after_all.state in FINAL else after_all.tally.get("waiting", 0)
+            self._db.execute("UPDATE sweeps SET pending = ? WHERE id = ?", (pending, sweep))
+        return changed, after_all
+
+    def _tallied(self, sweep: str, whole: Status) -> Status:
+        (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
+        query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
+        tally = dict(self._db.execute(query, (sweep,)).fetchall())
+        out = sum(1 for _number in tasks.numbers(whole.out))
+        seen = sum(tally.values())
+        if out > seen:
+            tally["queued"] = tally.get("queued", 0) + out - seen
+        if count > max(out, seen):
+            rest = whole.state if whole.state in FINAL else "waiting"
+            tally[rest] = tally.get(rest, 0) + count - max(out, seen)
+        return msgspec.structs.replace(whole, tally=tally, state=state_of(tally, whole))
+
+
+def _usual(whole: Status, *, out: bool) -> Status:
+    """How a task stands of which nothing else is known."""
+    if not out:
+        return Status(state="waiting" if whole.state not in FINAL else whole.state)
+    return Status(state="queued", submitted=whole.submitted, attempts=1)
+
+
+def state_of(tally: Mapping[str, int], whole: Status) -> State:
+    """The state of a sweep whose tasks are in these."""
+    alive: tuple[State, ...] = ("running", "starting", "requeued", "queued", "held", "unknown")
+    for state in alive:
+        if tally.get(state):
+            return state
+    if tally.get("waiting") or not tally:
+        return "waiting" if whole.state not in FINAL else whole.state
+    for state in ("failed", "node_failed", "out_of_memory", "timeout", "lost", "cancelled"):
+        if tally.get(state):
+            return "failed" if state != "cancelled" else "cancelled"
+    return "completed"
+
+
+def task_of(run: Run, plan: Plan, number: int) -> Run:
+    """One task of a sweep, as a run."""
+    return msgspec.structs.replace(
+        run,
+        id=ids.task(run.id, number),
+        folder=layout.task(run.folder, number),
+        params={**run.params, **plan.sets[number]},
+        sets=0,
+        sweep=run.id,
+        task=number,
+    )

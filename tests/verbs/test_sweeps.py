@@ -1,0 +1,156 @@
+"""Sweeps on this machine and on both clusters: every task once, with its own parameters, in few arrays and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import YURT
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh, eventually
+from tests.verbs.test_outbox import Laptop
+from yurt.lab import Lab
+from yurt.store import Store
+
+pytestmark = pytest.mark.lab
+
+TASK = """\
+import json, os, sys
+seen = {"argv": sys.argv[1:], "params": json.load(open(os.environ["YURT_PARAMS"])), "odd": os.environ["YURT_PARAM_ODD"],
+        "id": os.environ["YURT_RUN_ID"], "index": os.environ["YURT_TASK_INDEX"], "sweep": os.environ["YURT_SWEEP_ID"]}
+print(json.dumps(seen))
+import yurt
+yurt.log(step=1, loss=1 / (1 + seen["params"]["n"]))
+with open(os.environ["LEDGER"], "a") as file:
+    file.write(seen["id"] + "\\n")
+sys.exit(3 if seen["params"]["n"] == 2 else 0)
+"""
+
+ODD = ["a b", "it's $(me)", "", "--x"]
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
+    (made.project / "task.py").write_text(TASK)
+    for name in ("alpha", "beta"):
+        assert made("context", "probe", name).code == 0
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+def ledger(context: str, tmp_path: Path) -> str:
+    return str(tmp_path / "ledger") if context == "local" else f"/lustre/scratch/alice/ledger-{time.time()}"
+
+
+def lines(lab: Lab, context: str, file: str) -> list[str]:
+    if context == "local":
+        return Path(file).read_text().split() if Path(file).exists() else []
+    text = Ssh(lab)(context, f"sed 's/^/@/' {file} 2> /dev/null || true")
+    return [line[1:] for line in text.splitlines() if line.startswith("@")]
+
+
+def tally(laptop: Laptop, sweep: str) -> dict[str, int]:
+    laptop("ps", "-q")
+    with Store(str(laptop.home / "data" / "yurt.db")) as index:
+        entry = index.get(sweep)
+    assert entry is not None
+    return entry.status.tally
+
+
+def ended(laptop: Laptop, sweep: str, seconds: float = 90) -> dict[str, int]:
+    open_states = {"queued", "running", "starting", "waiting", "requeued", "unknown", "held", "submitting"}
+    eventually(lambda: not set(tally(laptop, sweep)) & open_states, seconds=seconds, pause=1)
+    return tally(laptop, sweep)
+
+
+@pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+def test_every_task_once_with_its_own_parameters(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
+    file = ledger(context, tmp_path)
+    values = ",".join(f'"{value}"' for value in ODD)
+    grid = ["--grid", "n=1..3", "--grid", f"odd=[{values}]", "--param", "fixed=0.5"]
+    run = laptop.run(
+        context, "--cpus", "1", "--mem", "50", "--var", f"LEDGER={file}", *grid, "task.py", "--", "--first", "1"
+    )
+    sweep = run["run"]["id"]
+    assert run["run"]["sets"] == 12 and sweep.startswith("s")
+    assert ended(laptop, sweep) == {"completed": 8, "failed": 4}
+    assert sorted(lines(lab, context, file)) == sorted(f"{sweep}.{number}" for number in range(12))
+    for number in (0, 5, 11):
+        shown = laptop("logs", f"{sweep}.{number}").out
+        seen: dict[str, Any] = json.loads(shown)
+        n, odd = number // 4 + 1, ODD[number % 4]
+        assert seen["params"] == {"first": 1, "fixed": 0.5, "n": n, "odd": odd}
+        assert seen["odd"] == odd and seen["id"] == f"{sweep}.{number}"
+        assert (seen["index"], seen["sweep"]) == (str(number), sweep)
+        assert seen["argv"] == ["--first", "1", "--n", str(n), "--odd", odd, "--fixed", "0.5"]
+
+
+def test_in_few_arrays_and_few_files(laptop: Laptop, lab: Lab) -> None:
+    """250 tasks on beta, whose arrays hold 101: three arrays, one trip, and fewer than ten files each."""
+    run = laptop.run("beta", "--hold", "--cpus", "1", "--mem", "50", "--grid", "n=1..250", "true")
+    folder, sweep = run["run"]["folder"], run["run"]["id"]
+    files = Ssh(lab)("beta", f"find {folder} -type f | sed 's/^/@/'")
+    assert len(re.findall("^@", files, re.MULTILINE)) < 10
+    names = Ssh(lab)("beta", f"squeue -h -o '@%j %F' | grep {sweep} | sort -u")
+    assert len(re.findall("^@", names, re.MULTILINE)) == 3
+    done = laptop("cancel", sweep, "--json")
+    assert done.json["data"][0]["state"] == "cancelled"
+    assert tally(laptop, sweep) == {"cancelled": 250}
+    eventually(lambda: sweep not in Ssh(lab)("beta", "squeue -h -o %j"), seconds=30)
+
+
+def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    file = ledger("alpha", tmp_path)
+    command = f"echo $YURT_RUN_ID >> {file}"
+    run = laptop.run("alpha", "--qos", "few", "--cpus", "1", "--mem", "50", "--grid", "n=1..13", "sh", "-c", command)
+    assert ended(laptop, run["run"]["id"]) == {"completed": 13}
+    assert sorted(Counter(lines(lab, "alpha", file)).values()) == [1] * 13
+
+
+@pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
+    """Whenever the client is killed while it submits, each task starts once; what was not sent goes out later."""
+    file = ledger(context, tmp_path)
+    words = ["--context", context, "run", "--cpus", "1", "--mem", "50", "--grid", "n=1..5", "sh", "-c"]
+    for wait in (0.15, 0.25, 0.35, 0.45, 0.6):
+        process = subprocess.Popen(
+            [YURT, *words, f"echo $YURT_RUN_ID >> {file}"],
+            cwd=laptop.project,
+            env={**os.environ, **laptop.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(wait)
+        process.kill()
+        process.wait()
+    rows = [row for row in laptop("ps", "--json").json["data"] if row["context"] == context and row["id"][0] == "s"]
+    mine = [row["id"] for row in rows if f">> {file}" in " ".join(row["command"])]
+    for sweep in mine:
+        assert ended(laptop, sweep) == {"completed": 5}
+    expected = sorted(f"{sweep}.{number}" for sweep in mine for number in range(5))
+    assert sorted(lines(lab, context, file)) == expected
+
+
+def test_only_what_failed_is_retried(laptop: Laptop, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    command = f'[ -e {flag} ] || [ "$2" != 2 ] || exit 4'
+    sweep = laptop.run("local", "--grid", "n=1..4", "sh", "-c", command, "sh")["run"]["id"]
+    assert ended(laptop, sweep) == {"completed": 3, "failed": 1}
+    flag.touch()
+    done = laptop("retry", "--failed", sweep, "--json")
+    assert done.code == 0, done
+    again = done.json["data"][0]["run"]
+    assert (again["sets"], again["retry_of"]) == (1, sweep)
+    assert ended(laptop, again["id"]) == {"completed": 1}
+    assert laptop("logs", f"{again['id']}.0").code == 0
