@@ -154,3 +154,12 @@ def test_only_what_failed_is_retried(laptop: Laptop, tmp_path: Path) -> None:
     assert (again["sets"], again["retry_of"]) == (1, sweep)
     assert ended(laptop, again["id"]) == {"completed": 1}
     assert laptop("logs", f"{again['id']}.0").code == 0
+
+
+def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "it's secret")
+    command = '[ "$TOKEN" = "it\'s secret" ] && sleep 0.5'
+    first = laptop.run("local", "--secret", "TOKEN", "--grid", "n=1..3", "sh", "-c", command)["run"]["id"]
+    second = laptop.run("local", "--after", first, "--grid", "n=1..2", "true")["run"]["id"]
+    assert ended(laptop, second) == {"completed": 2} and tally(laptop, first) == {"completed": 3}
+    assert not list((laptop.home / "data" / "projects").glob("*/sweeps/*/secret.*"))

@@ -143,7 +143,7 @@ def read_survey(text: str, folders: Sequence[str]) -> list[Found]:
     return found
 
 
-SWEEP = "it is a sweep, which goes with prune --all only"
+SWEEP = "it is a sweep, and prune does not know those yet"
 
 
 def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfetched: bool) -> Candidate:

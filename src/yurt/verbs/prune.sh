@@ -80,7 +80,9 @@ clear_out() { # clear_out BASE RUN-FOLDER…: those, then whatever yurt has besi
     done
     # While there is a run its code is needed.
     [ ! -d "$project/runs" ] || rmdir "$project/runs" 2> /dev/null || { echo "left $project/runs" && continue; }
-    for name in snapshots incoming code.git sweeps; do
+    # What sweeps left is not looked into yet: it stays, with the code it needs.
+    [ ! -d "$project/sweeps" ] || rmdir "$project/sweeps" 2> /dev/null || { echo "left $project/sweeps" && continue; }
+    for name in snapshots incoming code.git; do
       [ ! -e "$project/$name" ] || vanish "$project/$name"
     done
     rmdir "$project" 2> /dev/null || echo "left $project"

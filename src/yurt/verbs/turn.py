@@ -47,7 +47,7 @@ def turn(store: Store, run: Run) -> Turn:
 
 def _one_queue(run: Run, before: Entry) -> bool:
     """Whether one scheduler, or this machine, has both, and the other is one job to its end."""
-    same = before.run.context == run.context
+    same = before.run.context == run.context and not before.run.sets  # a sweep ends when its last task has
     return same and bool(before.status.job) and before.status.state not in NEVER_CAME and not before.run.again
 
 
@@ -65,7 +65,7 @@ def following(entries: list[Entry], context: str, *, ended: bool) -> list[After]
     return [
         After(
             run=entry.run.id,
-            folder=entry.run.folder if entry.run.context == context else "",
+            folder=entry.run.folder if entry.run.context == context and not entry.run.sets else "",
             ended=ended,
         )
         for entry in entries

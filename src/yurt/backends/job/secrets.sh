@@ -49,7 +49,7 @@ bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no prog
     return
   fi
   ulimit -S -c 0 # a core file would hold the value too
-  yurt_file=$run/${YURT_SHARE-}
+  yurt_file=${sweep:-$run}/${YURT_SHARE-}
   unset YURT_SHARE
   yurt_had=${LC_ALL+yes} yurt_locale=${LC_ALL-}
   LC_ALL=C # bytes, not letters
