@@ -163,3 +163,12 @@ def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, monkeypatch: pyte
     second = laptop.run("local", "--after", first, "--grid", "n=1..2", "true")["run"]["id"]
     assert ended(laptop, second) == {"completed": 2} and tally(laptop, first) == {"completed": 3}
     assert not list((laptop.home / "data" / "projects").glob("*/sweeps/*/secret.*"))
+
+
+def test_while_there_is_no_room_the_rest_is_followed(laptop: Laptop) -> None:
+    command = '[ "$2" -gt 2 ] || sleep 3; [ "$2" -lt 3 ] || sleep 20'
+    options = ["--qos", "few", "--cpus", "1", "--mem", "50", "--max-parallel", "4", "--grid", "n=1..9"]
+    sweep = laptop.run("alpha", *options, "sh", "-c", command, "sh")["run"]["id"]
+    eventually(lambda: tally(laptop, sweep).get("completed", 0) >= 2, seconds=18, pause=1)
+    laptop("cancel", sweep)
+    assert set(ended(laptop, sweep)) == {"completed", "cancelled"}

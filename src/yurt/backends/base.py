@@ -144,7 +144,9 @@ class Backend(ABC):
     def discard(self, run: Spot) -> None:
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
         with contextlib.suppress(YurtError):
-            self.host.run('[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || rm -rf -- "$1"', run.folder)
+            self.host.run(
+                '[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || [ -e "$1/tasks" ] || rm -rf -- "$1"', run.folder
+            )
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         """Remove the shares of secrets from the folders of runs that have ended. Best effort."""

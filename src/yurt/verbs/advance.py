@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +78,15 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     _submit(store, plan, backend, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
-                    if error.code == "submit-limit" or (error.code in NO_CONNECTION and run != fresh):
+                    stops = error.code == "submit-limit" or (error.code in NO_CONNECTION and run != fresh)
+                    if _partly_out(store, run):  # what has gone out of a sweep goes on; the rest waits
+                        store.change_tasks(run, whole=partial(_because, error.message))
+                    elif stops:
                         _set(store, run, state="waiting", reason=error.message)
+                    if stops:
                         return Advanced(submitted, refused, error)
+                    if _partly_out(store, run):
+                        continue
                     if _tried_before(store, run):  # and may have gone out then: only a look can tell
                         _set(store, run, state="unknown", reason=error.message)
                         continue
@@ -102,6 +109,15 @@ def _in_turn(store: Store, plan: Plan) -> Plan | None:
     else:
         return turn.behind(plan, found.jobs)
     return None
+
+
+def _partly_out(store: Store, run: str) -> bool:
+    entry = store.get(run)
+    return entry is not None and bool(entry.status.out)
+
+
+def _because(why: str, status: Status) -> Status:
+    return msgspec.structs.replace(status, reason=why)
 
 
 def _tried_before(store: Store, run: str) -> bool:
