@@ -179,6 +179,8 @@ class Store(Mirror, Tasks):
         return new
 
     def _add(self, run: Run, status: Status, plan: Plan | None) -> None:
+        if run.sets and not status.tally:
+            status = msgspec.structs.replace(status, tally={"waiting": run.sets})
         row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
         if plan is not None:
             self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))

@@ -19,6 +19,7 @@ import msgspec
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.config import contexts, facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Run, Spot, Status
@@ -127,7 +128,14 @@ def _tried_before(store: Store, run: str) -> bool:
 
 def _set(store: Store, run: str, **fields: Any) -> None:
     """Change fields of a status, unless the run has ended meanwhile."""
-    store.change([run], lambda _run, status: status if status.final else msgspec.structs.replace(status, **fields))
+
+    def changed(status: Status) -> Status:
+        return status if status.final else msgspec.structs.replace(status, **fields)
+
+    if ids.is_sweep(run):
+        store.change_tasks(run, whole=changed)
+    else:
+        store.change([run], lambda _run, status: changed(status))
 
 
 @contextmanager
