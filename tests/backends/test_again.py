@@ -225,6 +225,12 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
     return found
 
 
+def signalled(pid: int, number: signal.Signals) -> None:
+    """Signal a process that may have ended since it was seen, as each `sleep` of a script does."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def ticks(plan: Plan) -> int:
     try:
         return int((Path(plan.run.folder) / "checkpoints" / "n").read_text() or 0)
@@ -248,15 +254,14 @@ def test_what_befalls_a_start(backend: LocalBackend, plan: Planner) -> None:
         token.unlink()
     frozen = family(backend, made["frozen"])["all"]
     for pid in frozen:  # as Slurm does with what it suspends
-        os.kill(pid, signal.SIGSTOP)
+        signalled(pid, signal.SIGSTOP)
     os.killpg(int(look(backend, made["group"]).job), signal.SIGUSR2)  # as scancel --full does
     found = family(backend, made["every"])
     for pid in (*found["beats"], *found["timers"], *found["job"]):
-        os.kill(pid, signal.SIGUSR1)
+        signalled(pid, signal.SIGUSR1)
     time.sleep(8)
     for pid in frozen:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+        signalled(pid, signal.SIGCONT)
     for name, each in made.items():
         status = follow(backend, each)
         again = name in ("hangs", "errs")
