@@ -67,3 +67,14 @@ def test_where_there_is_nothing_to_enter(laptop: Laptop) -> None:
     assert (done.code, f"run {ended} is not running: it is completed" in done.err) == (5, True)
     done = laptop("shell", ended)
     assert (done.code, "this is no terminal" in done.err) == (2, True)
+
+
+def test_a_task_of_a_sweep(laptop: Laptop) -> None:
+    sweep = laptop.run("alpha", "--cpus", "1", "--grid", "n=1,2", "sh", "-c", "sleep 60")["run"]["id"]
+    laptop.starts(sweep)
+    done = laptop("shell", f"{sweep}.1", "sh", "-c", "echo $YURT_RUN_ID; exit 7")
+    assert (done.code, done.out) == (7, f"{sweep}.1\n")
+    done = laptop("shell", sweep, "true")
+    assert (done.code, f"sweep {sweep} is many runs" in done.err) == (2, True)
+    assert laptop("run", "-f", "--grid", "n=1,2", "true").code == 2
+    laptop("cancel", sweep)

@@ -39,8 +39,9 @@ def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> 
 
     now = frame.current()
     now.warnings.clear()
-    if follow and not now.json:
-        follow_all(index, [entry.run for entry in entries])
+    single = [entry.run for entry in entries if not entry.run.sets]  # what all tasks of a sweep write is too much
+    if follow and single and not now.json:
+        follow_all(index, single)
     return wait_for(index, [entry.run.id for entry in entries], kind=kind)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from yurt.config import contexts
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UserError
 from yurt.hosts import Host, host_of
 from yurt.store import Entry, Store
 from yurt.verbs.look import look
@@ -22,6 +22,8 @@ TERMINAL = 'exec "${SHELL:-/bin/sh}"'
 def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
     """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError if it does not run."""
     run = entry.run
+    if run.sets:
+        raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
     if not entry.status.final:
         looked = look(store, [run.context])
         if run.context in looked.failed:
@@ -34,16 +36,21 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
             hint=f"yurt show {run.id}",
         )
     instead = shlex.join(words) if words else TERMINAL
-    inside = f"YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(run.folder + '/job.sh')} inside"
+    folder, task = run.folder, ""
+    if run.task is not None:
+        folder, task = folder.rpartition("/tasks/")[0], f"YURT_TASK_INDEX={run.task} "
+    inside = f"{task}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
     host = host_of(contexts.named(run.context))
     if run.kind == "slurm":
-        inside = shlex.join([*_srun(entry, terminal=terminal), "sh", "-c", inside])
+        # srun knows a task of an array only by the number it has as a job of its own.
+        own = f'"$(squeue -h -j {shlex.quote(entry.status.job)} -o %A)"'
+        inside = f"srun --jobid={own} " + shlex.join([*_step(entry, terminal=terminal), "sh", "-c", inside])
     return _terminal(host, inside) if terminal else _command(host, inside)
 
 
-def _srun(entry: Entry, *, terminal: bool) -> list[str]:
+def _step(entry: Entry, *, terminal: bool) -> list[str]:
     """One more step in the allocation that is there, beside those that run."""
-    words = ["srun", "--quiet", "--overlap", f"--jobid={entry.status.job}", "--nodes=1", "--ntasks=1", "--mem=0"]
+    words = ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0"]
     node = entry.status.node
     if node and not set(node) & set("[,"):
         words.append(f"--nodelist={node}")
