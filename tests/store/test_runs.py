@@ -16,7 +16,7 @@ from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.run import Plan, Run, Status
 from yurt.store import Copy, Store
-from yurt.store.runs import SCHEMA, VERSION
+from yurt.store.schema import SCHEMA, VERSION
 
 
 def run(number: int, context: str = "alpha", **more: str) -> Run:

@@ -16,64 +16,13 @@ import msgspec
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.run import FINAL, Plan, Run, Spot, Status
+from yurt.store.bad_nodes import BadNodes
+from yurt.store.copies import Copies
+from yurt.store.looks import Looks
 from yurt.store.mirror import Mirror
+from yurt.store.notices import Notices
+from yurt.store.schema import LATER, SCHEMA, VERSION
 from yurt.store.tasks import Tasks, task_of
-
-# What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
-SCHEMA = """\
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
-    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, cancel INTEGER NOT NULL, mark TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX by_time ON runs (created);
-CREATE INDEX unfinished ON runs (context, created, state, cancel) WHERE NOT final;
-CREATE TABLE records (id TEXT PRIMARY KEY, run BLOB NOT NULL, status BLOB NOT NULL);
-CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL);
-CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (context, project)) WITHOUT ROWID;
-CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT NULL) WITHOUT ROWID;
-"""
-
-LATER = [
-    """\
-CREATE TABLE retries (run TEXT PRIMARY KEY, of_run TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX by_retried ON retries (of_run);
-""",
-    """\
-CREATE TABLE fetched (
-    run TEXT, target BLOB, at REAL NOT NULL, outputs TEXT NOT NULL, checkpoints TEXT NOT NULL,
-    PRIMARY KEY (run, target)
-) WITHOUT ROWID;
-CREATE TABLE gone (run TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
-""",
-    """\
-CREATE TABLE bad_nodes (
-    context TEXT, node TEXT, at REAL NOT NULL, run TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (context, node)
-) WITHOUT ROWID;
-""",
-    """\
-CREATE TABLE notices (run TEXT PRIMARY KEY, how TEXT NOT NULL) WITHOUT ROWID;
-""",
-    """\
-CREATE TABLE to_mirror (
-    run TEXT PRIMARY KEY, context TEXT NOT NULL, since REAL NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE mirror (
-    run TEXT PRIMARY KEY, at REAL NOT NULL, out_size INTEGER NOT NULL, err_size INTEGER NOT NULL,
-    metrics_size INTEGER NOT NULL, out BLOB NOT NULL, err BLOB NOT NULL, metrics BLOB NOT NULL, ending BLOB NOT NULL
-);
-CREATE TABLE parts (run TEXT PRIMARY KEY, at REAL NOT NULL, parts BLOB NOT NULL) WITHOUT ROWID;
-""",
-    """\
-CREATE TABLE sweeps (id TEXT PRIMARY KEY, size INTEGER NOT NULL, pending INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE tasks (
-    sweep TEXT, task INTEGER, state TEXT NOT NULL, final INTEGER NOT NULL, status BLOB NOT NULL,
-    PRIMARY KEY (sweep, task)
-) WITHOUT ROWID;
-""",
-]
-"""What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
-
-VERSION = 1 + len(LATER)
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
@@ -86,25 +35,7 @@ class Entry(msgspec.Struct, frozen=True):
     status: Status
 
 
-class BadNode(msgspec.Struct, frozen=True):
-    """A node that failed: when, under which run, and what its site said of it."""
-
-    node: str
-    at: float
-    run: str
-    why: str
-
-
-class Copy(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run in a folder of this machine's. What they looked like on the site is empty if not all came."""
-
-    target: bytes
-    at: float
-    outputs: str = ""
-    checkpoints: str = ""
-
-
-class Store(Mirror, Tasks):
+class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
     """The index in one file, made if absent, for its owner's eyes only."""
 
     def __init__(self, file: str) -> None:
@@ -317,96 +248,6 @@ class Store(Mirror, Tasks):
                 if after.state != before.state:
                     self._to_mirror(run, after)
         return changed
-
-    def code_at(self, context: str, project: str) -> str:
-        """The tree a context was last seen to have of a project; empty if none."""
-        query = "SELECT tree FROM code WHERE context = ? AND project = ?"
-        row = self._db.execute(query, (context, project)).fetchone()
-        return row[0] if row else ""
-
-    def note_code(self, context: str, project: str, tree: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO code VALUES (?, ?, ?)", (context, project, tree))
-
-    def note_fetched(self, run: str, copy: Copy) -> None:
-        """Remember what came home. A later transfer of less to the same folder takes nothing back."""
-        self._db.execute(
-            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
-            " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
-            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints)",
-            (run, copy.target, copy.at, copy.outputs, copy.checkpoints),
-        )
-
-    def copies(self, run: str) -> list[Copy]:
-        """Where results of a run were brought to, the newest first."""
-        query = "SELECT target, at, outputs, checkpoints FROM fetched WHERE run = ? ORDER BY at DESC"
-        return [
-            Copy(target=target, at=at, outputs=outputs, checkpoints=checkpoints)
-            for target, at, outputs, checkpoints in self._db.execute(query, (run,))
-        ]
-
-    def note_going(self, runs: Iterable[str], at: float) -> None:
-        """Remember that folders of runs are about to be removed from their sites."""
-        with self._transaction(durable=True):
-            self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, -at) for run in runs))
-
-    def note_gone(self, runs: Iterable[str], at: float) -> None:
-        """Remember that folders of runs were removed from their sites, and when."""
-        query = "INSERT INTO gone VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE at < 0"
-        with self._transaction():
-            self._db.executemany(query, ((run, at) for run in runs))
-
-    def gone_at(self, run: str) -> float | None:
-        """When the folder of a run was removed from its site; None if it was not, or nobody saw the end of it."""
-        at = self._gone(run)
-        return at if at is not None and at > 0 else None
-
-    def going_since(self, run: str) -> float | None:
-        """When a removal was begun of which nobody saw the end."""
-        at = self._gone(run)
-        return -at if at is not None and at < 0 else None
-
-    def _gone(self, run: str) -> float | None:
-        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
-        return row[0] if row else None
-
-    def note_bad_node(self, context: str, bad: BadNode) -> None:
-        row = (context, bad.node, bad.at, bad.run, bad.why)
-        self._db.execute("INSERT OR REPLACE INTO bad_nodes VALUES (?, ?, ?, ?, ?)", row)
-
-    def bad_nodes(self, context: str, since: float) -> list[BadNode]:
-        """Nodes that failed since then, the last first."""
-        query = "SELECT node, at, run, why FROM bad_nodes WHERE context = ? AND at >= ? ORDER BY at DESC"
-        return [BadNode(*row) for row in self._db.execute(query, (context, since))]
-
-    def forget_bad_node(self, context: str, node: str) -> bool:
-        """Whether it was known."""
-        done = self._db.execute("DELETE FROM bad_nodes WHERE context = ? AND node = ?", (context, node))
-        return done.rowcount > 0
-
-    def note_notice(self, run: str, how: str) -> None:
-        """Somebody wants to know when a run has ended; `how` they are told."""
-        self._db.execute("INSERT OR REPLACE INTO notices VALUES (?, ?)", (run, how))
-
-    def take_notices(self) -> list[tuple[str, str]]:
-        """Runs that have ended and how somebody is to be told of it: each is handed out to one caller only."""
-        query = "SELECT run, how FROM notices JOIN runs ON runs.id = run WHERE final"
-        found = self._db.execute(query).fetchall()
-        if not found:
-            return []
-        with self._transaction():
-            return [row for row in found if self._db.execute("DELETE FROM notices WHERE run = ?", row[:1]).rowcount > 0]
-
-    def looked_at(self, context: str) -> float | None:
-        row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()
-        return row[0] if row else None
-
-    def answer(self, context: str) -> bytes:
-        """A checksum of what a context answered to the last look; empty if it was never looked at."""
-        row = self._db.execute("SELECT answer FROM looks WHERE context = ?", (context,)).fetchone()
-        return row[0] if row else b""
-
-    def note_look(self, context: str, at: float, answer: bytes = b"") -> None:
-        self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (context, at, answer))
 
 
 def _unusable(file: str, why: str) -> RefusedError:

@@ -1,0 +1,69 @@
+"""Where results of runs were brought to on this machine, and which run folders are gone from their sites."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+import msgspec
+
+
+class Copy(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of a run in a folder of this machine's. What they looked like on the site is empty if not all came."""
+
+    target: bytes
+    at: float
+    outputs: str = ""
+    checkpoints: str = ""
+
+
+class Copies:
+    """The part of the index that knows what is where."""
+
+    _db: sqlite3.Connection
+
+    def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def note_fetched(self, run: str, copy: Copy) -> None:
+        """Remember what came home. A later transfer of less to the same folder takes nothing back."""
+        self._db.execute(
+            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
+            " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
+            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints)",
+            (run, copy.target, copy.at, copy.outputs, copy.checkpoints),
+        )
+
+    def copies(self, run: str) -> list[Copy]:
+        """Where results of a run were brought to, the newest first."""
+        query = "SELECT target, at, outputs, checkpoints FROM fetched WHERE run = ? ORDER BY at DESC"
+        return [
+            Copy(target=target, at=at, outputs=outputs, checkpoints=checkpoints)
+            for target, at, outputs, checkpoints in self._db.execute(query, (run,))
+        ]
+
+    def note_going(self, runs: Iterable[str], at: float) -> None:
+        """Remember that folders of runs are about to be removed from their sites."""
+        with self._transaction(durable=True):
+            self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, -at) for run in runs))
+
+    def note_gone(self, runs: Iterable[str], at: float) -> None:
+        """Remember that folders of runs were removed from their sites, and when."""
+        query = "INSERT INTO gone VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE at < 0"
+        with self._transaction():
+            self._db.executemany(query, ((run, at) for run in runs))
+
+    def gone_at(self, run: str) -> float | None:
+        """When the folder of a run was removed from its site; None if it was not, or nobody saw the end of it."""
+        at = self._gone(run)
+        return at if at is not None and at > 0 else None
+
+    def going_since(self, run: str) -> float | None:
+        """When a removal was begun of which nobody saw the end."""
+        at = self._gone(run)
+        return -at if at is not None and at < 0 else None
+
+    def _gone(self, run: str) -> float | None:
+        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
+        return row[0] if row else None

@@ -1,0 +1,57 @@
+"""The tables of the index, and what each later version added to them."""
+
+# What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
+SCHEMA = """\
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
+    folder TEXT NOT NULL, state TEXT NOT NULL, final INTEGER NOT NULL, cancel INTEGER NOT NULL, mark TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX by_time ON runs (created);
+CREATE INDEX unfinished ON runs (context, created, state, cancel) WHERE NOT final;
+CREATE TABLE records (id TEXT PRIMARY KEY, run BLOB NOT NULL, status BLOB NOT NULL);
+CREATE TABLE plans (id TEXT PRIMARY KEY, plan BLOB NOT NULL);
+CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (context, project)) WITHOUT ROWID;
+CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT NULL) WITHOUT ROWID;
+"""
+
+LATER = [
+    """\
+CREATE TABLE retries (run TEXT PRIMARY KEY, of_run TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX by_retried ON retries (of_run);
+""",
+    """\
+CREATE TABLE fetched (
+    run TEXT, target BLOB, at REAL NOT NULL, outputs TEXT NOT NULL, checkpoints TEXT NOT NULL,
+    PRIMARY KEY (run, target)
+) WITHOUT ROWID;
+CREATE TABLE gone (run TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
+""",
+    """\
+CREATE TABLE bad_nodes (
+    context TEXT, node TEXT, at REAL NOT NULL, run TEXT NOT NULL, why TEXT NOT NULL, PRIMARY KEY (context, node)
+) WITHOUT ROWID;
+""",
+    """\
+CREATE TABLE notices (run TEXT PRIMARY KEY, how TEXT NOT NULL) WITHOUT ROWID;
+""",
+    """\
+CREATE TABLE to_mirror (
+    run TEXT PRIMARY KEY, context TEXT NOT NULL, since REAL NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE mirror (
+    run TEXT PRIMARY KEY, at REAL NOT NULL, out_size INTEGER NOT NULL, err_size INTEGER NOT NULL,
+    metrics_size INTEGER NOT NULL, out BLOB NOT NULL, err BLOB NOT NULL, metrics BLOB NOT NULL, ending BLOB NOT NULL
+);
+CREATE TABLE parts (run TEXT PRIMARY KEY, at REAL NOT NULL, parts BLOB NOT NULL) WITHOUT ROWID;
+""",
+    """\
+CREATE TABLE sweeps (id TEXT PRIMARY KEY, size INTEGER NOT NULL, pending INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks (
+    sweep TEXT, task INTEGER, state TEXT NOT NULL, final INTEGER NOT NULL, status BLOB NOT NULL,
+    PRIMARY KEY (sweep, task)
+) WITHOUT ROWID;
+""",
+]
+"""What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
+
+VERSION = 1 + len(LATER)
