@@ -104,15 +104,25 @@ class Backend(ABC):
         """End a run, or see to it that it never starts. Returns what stands in its gate."""
 
     def submit(
-        self, plan: Plan, nonce: str, code: CodeParcel, *, start: int = 1, tasks: str = "", shares: Shares | None = None
+        self,
+        plan: Plan,
+        nonce: str,
+        code: CodeParcel,
+        *,
+        start: int = 1,
+        tasks: str = "",
+        shares: Shares | None = None,
+        calls: bytes = b"",
     ) -> Placed:
         """Place a run and have it started; however often this is repeated, its code starts once.
 
         `start` counts: the second and later ones are for a run whose last start is over and left no successor.
         `tasks`, of a sweep, are groups of them: see place.sh.
         `shares` are those of the run's secrets, made for this nonce.
+        `calls` are those of functions that its tasks make; they may stay away once some tasks have gone out.
         """
-        files = {**self.files(plan), f"node/{module.name()}": module.parcel()}
+        own = {"calls": calls} if calls else {}
+        files = {**self.files(plan), **own, f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
         folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")

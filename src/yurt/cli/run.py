@@ -13,7 +13,7 @@ from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
-    from yurt.model.run import After, Again
+    from yurt.model.run import After
     from yurt.store import Store
     from yurt.verbs.experiments import SweepPlan
     from yurt.verbs.plan import Planned, Request
@@ -137,30 +137,19 @@ def _stays(planned: Planned) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
+    from yurt.verbs import flags as asked
     from yurt.verbs.plan import Request
 
     words, arguments = _split(options["words"])
-    for option, key in (("cpus", "resources.cpu"), ("gpus", "resources.gpu"), ("mem", "resources.mem")):
-        _check(option, key, options[option])
-    resources = {"cpu": options["cpus"], "gpu": options["gpus"], "mem": options["mem"]}
-    sbatch: dict[str, Any] = {key: options[key] for key in ("nodes", "constraint") if options[key] is not None}
-    sbatch |= {key: value if equals else None for key, equals, value in _pairs("sbatch-option", options["sbatch"])}
-    flags = {
-        "resources": {key: value for key, value in resources.items() if value is not None},
-        "time": options["time"],
-        "ntasks": options["ntasks"],
-        "partition": options["partition"],
-        "account": options["account"],
-        "qos": options["qos"],
-        "nodelist": options["nodelist"],
-        "exclude_nodes": options["exclude_nodes"],
-        "sbatch_options": sbatch,
-        "modules_to_load": options["modules"],
-        "venv": options["venv"],
-        "conda": options["conda"],
-        "container": options["container"],
-        "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
-    }
+    flags = asked.flags(
+        {
+            **options,
+            "sbatch": {
+                key: value if equals else None for key, equals, value in _pairs("sbatch-option", options["sbatch"])
+            },
+            "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
+        }
+    )
     largest = options["largest_file"]
     sets = _sets(options)
     if sets is not None and options["follow"]:
@@ -183,7 +172,7 @@ def _request(options: dict[str, Any]) -> Request:
         exclude=[*options["exclude"], *(sets.exclude if sets is not None else ())],
         snapshot=not options["no_snapshot"],
         copy=options["copy"],
-        again=_again(options),
+        again=asked.again(options),
         hold=options["hold"],
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
@@ -227,41 +216,6 @@ def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
         *following(which(index, options["after"]), context, ended=False),
         *following(which(index, options["after_any"]), context, ended=True),
     ]
-
-
-def _again(options: dict[str, Any]) -> Again:
-    from yurt.model.resources import parse_seconds
-    from yurt.model.run import Again
-
-    for option in ("max_requeues", "signal_before"):
-        if options[option] and not options["requeue"]:
-            name = option.replace("_", "-")
-            raise UserError(f"--{name} says something of --requeue; give both", code="usage")
-    if options["retry_errors"] and not options["retries"]:
-        raise UserError("--retry-errors says something of --retries; give both", code="usage", hint="--retries 2")
-    try:
-        before = parse_seconds(options["signal_before"]) if options["signal_before"] else 0
-    except ValueError as error:
-        raise UserError(f"--signal-before {error}, not '{options['signal_before']}'", code="usage") from None
-    return Again(
-        requeues=(options["max_requeues"] or 10) if options["requeue"] else 0,
-        before=before,
-        retries=options["retries"],
-        errors=options["retry_errors"],
-    )
-
-
-def _check(option: str, key: str, value: str | None) -> None:
-    """UserError, in the words of the option, where a setting cannot have that value."""
-    if value is None:
-        return
-    from yurt.model.context_keys import EXAMPLES, tidy
-
-    try:
-        tidy(key, value)
-    except ValueError as error:
-        text = f"--{option} {error}, not '{value}'. For example: --{option} {EXAMPLES[key]}"
-        raise UserError(text, code="usage") from None
 
 
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -241,3 +241,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How many tasks may run at a time."""
     follow: bool = False
     """Whether its next start is another job: its site does not requeue jobs."""
+    calls: bool = False
+    """Whether its tasks are calls of functions, which travel in a file of their own."""

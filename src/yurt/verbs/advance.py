@@ -264,9 +264,11 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
     groups = numbering.groups(store.pending_tasks(run), known.max_array if known else 1000, plan.parallel)
     tree = store.code_at(context, project)
     there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
-    nonce, shares = os.urandom(4).hex(), _shares(values)
+    nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
     try:
-        placed = _place(plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups))
+        placed = _place(
+            plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
+        )
     except UnreachableError as error:
         said = error.message
         store.change_tasks(run, whole=lambda status: msgspec.structs.replace(status, state="waiting", reason=said))
@@ -292,6 +294,18 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
 
     begun = store.tasks(run)
     store.change_tasks(run, [number for number in out if number in begun], each, whole)
+
+
+def _calls(store: Store, plan: Plan) -> bytes:
+    """The calls of functions that a sweep makes; none if its site has them."""
+    if not plan.calls or _partly_out(store, plan.run.id):
+        return b""
+    from yurt.store import calls
+
+    found = calls.of(store, plan.run.id)
+    if found is None:
+        raise RefusedError(f"the calls of {plan.run.id} are not on this machine any more", code="calls-missing")
+    return found
 
 
 def _elsewhere(store: Store, plan: Plan) -> Plan:
@@ -352,6 +366,7 @@ def _place(
     start: int,
     shares: Shares | None,
     tasks: str = "",
+    calls: bytes = b"",
 ) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
     from yurt.snapshot import send
@@ -359,7 +374,7 @@ def _place(
     receiver = send.receiver() if plan.run.code.tree else ""
     code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
     for _try in range(4):
-        placed = backend.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares)
+        placed = backend.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
         if placed.base_missing:
             code = _parcel(plan, [])
         elif placed.needs is not None:

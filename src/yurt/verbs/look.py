@@ -41,9 +41,17 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 def look(
-    store: Store, contexts: Sequence[str] | None = None, *, also: Sequence[str] = (), watch: Watch = unwatched
+    store: Store,
+    contexts: Sequence[str] | None = None,
+    *,
+    also: Sequence[str] = (),
+    keep: bool = True,
+    watch: Watch = unwatched,
 ) -> Looked:
-    """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended."""
+    """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
+
+    Without `keep`, what ended runs left is brought home by a later look.
+    """
     names = list(contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
@@ -51,7 +59,7 @@ def look(
 
     def one(index: Store, name: str) -> None:
         try:
-            advanced[name] = _look_at(index, name, also, sights, watch)
+            advanced[name] = _look_at(index, name, also, sights, watch, keep=keep)
         except YurtError as error:
             failed[name] = error
 
@@ -69,7 +77,9 @@ def look(
     return Looked(failed, advanced, sights)
 
 
-def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, Sighting], watch: Watch) -> Advanced:
+def _look_at(
+    store: Store, context: str, also: Sequence[str], sights: dict[str, Sighting], watch: Watch, *, keep: bool
+) -> Advanced:
     backend = places.named_backend(context)
     moved = advance(store, context, backend, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
@@ -78,7 +88,8 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
         ahead.forget()
     spots = store.spots(context, also)
     if not spots:
-        mirror.catch_up(store, context, backend.host, watch=watch)
+        if keep:
+            mirror.catch_up(store, context, backend.host, watch=watch)
         return moved
     now = time.time()
     backend.answered = store.answer(context)
@@ -94,7 +105,8 @@ def _look_at(store: Store, context: str, also: Sequence[str], sights: dict[str, 
     bad_nodes.let_go(store, backend, seen)
     store.note_look(context, now, backend.answered)
     _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
-    mirror.catch_up(store, context, backend.host, watch=watch)
+    if keep:
+        mirror.catch_up(store, context, backend.host, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         ahead.forget()
     # Those the site forgot go out once more, and those that followed one which has ended.

@@ -60,6 +60,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     lease: int = LEASE
     secrets: Sequence[str] = ()
     """Names of variables whose values are read from the environment or the keyring when the run is sent."""
+    calls: str = ""
+    """The function whose calls its tasks are, as people are shown it."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -69,14 +71,21 @@ class Planned(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-def plan(context: Context, request: Request, *, index: Store | None = None, watch: Watch = unwatched) -> Planned:
+def plan(
+    context: Context,
+    request: Request,
+    *,
+    project: Project | None = None,
+    index: Store | None = None,
+    watch: Watch = unwatched,
+) -> Planned:
     """Plan a run. UserError and RefusedError say what cannot work, with the nearest that can.
 
-    With an `index`, what happened to earlier runs counts.
+    Without a `project` it is the one around the working folder. With an `index`, what happened to earlier runs counts.
     """
     created = time.time()
     warnings: list[str] = []
-    project = Project()
+    project = project or Project()
     settings = precedence.resolve(context, request.flags)
     _check_text(settings, project, in_place=not request.snapshot and context.type == "local")
     wanted = precedence.as_context(context.name, settings)
@@ -122,7 +131,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         project=project.label,
         source=params.shown(str(project.folder)),
         created=created,
-        command=[params.shown(word) for word in (*request.words, *request.arguments, *extra)],
+        command=[params.shown(word) for word in _as_shown(request, extra)],
         folder=(layout.sweep if request.sets else layout.run)(folder, run_id),
         name=params.shown(request.name),
         params=values.jsonable(typed),
@@ -158,6 +167,7 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
         arguments=request.pass_sets,
         parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
+        calls=bool(request.calls),
     )
     values.check_size(words, variables_of(made))
     if wanted.type == "local":
@@ -165,6 +175,11 @@ def plan(context: Context, request: Request, *, index: Store | None = None, watc
     if wanted.env or wanted.requirements_file:
         warnings.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")
     return Planned(made, warnings)
+
+
+def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
+    """The command as people see it."""
+    return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 
 def _again(wanted: Again, minutes: int | None) -> Again:

@@ -50,5 +50,11 @@ def keeper() -> str:
     return script.gate() + _text("frames.sh") + _text("keep.sh")
 
 
+@cache
+def results() -> str:
+    """The script that sends what calls of functions returned."""
+    return _text("frames.sh") + _text("results.sh")
+
+
 def _text(name: str) -> str:
     return (Path(__file__).parent / name).read_text()

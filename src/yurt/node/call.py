@@ -1,0 +1,114 @@
+"""One call of a function that `yurt.executor` sent: the program in a file of calls, see yurt.model.calls.
+
+The result is written aside and renamed to `result` in the run folder: a line of JSON, then a pickle. Standard library
+only; cloudpickle is beside it in the file.
+"""
+
+import json
+import os
+import struct
+import sys
+import traceback
+from typing import Any, Dict, Tuple
+
+AGAIN = 85
+"""The exit code that asks to be started again: then there is no result yet."""
+
+
+def main() -> int:
+    file = sys.path[0]
+    number = int(os.environ["YURT_TASK_INDEX"])
+    about, function, arguments = _read(file, number)
+    here = "%d.%d" % sys.version_info[:2]
+    if here != about["python"] and b"cloudpickle" in function + arguments:
+        text = "it was sent by Python %s and is run by Python %s (%s)" % (about["python"], here, sys.executable)
+        return _failed("python", text)
+    root = os.path.normpath(os.path.join(os.getcwd(), about["up"]))
+    sys.path[1:1] = [os.path.normpath(os.path.join(root, each)) for each in about["paths"]]
+    try:
+        import cloudpickle
+
+        call, given = cloudpickle.loads(function), cloudpickle.loads(arguments)
+    except Exception as error:
+        traceback.print_exc()
+        return _failed("load", "%s (Python is %s)" % (_words(error), sys.executable))
+    try:
+        result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
+    except BaseException as error:
+        if isinstance(error, SystemExit) and error.code == AGAIN:
+            raise
+        return _raised(error, cloudpickle)
+    try:
+        content = cloudpickle.dumps(result, protocol=4)
+    except Exception as error:
+        return _failed("pickle", "a %s: %s" % (type(result).__name__, _words(error)))
+    if len(content) > about["largest"]:
+        return _failed("large", "%d %d" % (len(content), about["largest"]))
+    _write({"ok": True}, content)
+    return 0
+
+
+def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
+    """What all calls share, and of one call its function and its arguments."""
+    row = struct.Struct("<QQQ")
+    with open(file, "rb") as stream:
+        stream.readline()
+        about = json.loads(stream.readline().decode())
+        table = stream.tell()
+        start = table + about["count"] * row.size
+        stream.seek(table + number * row.size)
+        which, at, size = row.unpack(stream.read(row.size))
+        stream.seek(start + at)
+        arguments = stream.read(size)
+        at, size = about["functions"][which]
+        stream.seek(start + at)
+        return about, stream.read(size), arguments
+
+
+def _raised(error: BaseException, cloudpickle: Any) -> int:
+    """The function's own error: as it is if it can travel, and in any case as text."""
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    lines = traceback.format_exception(type(error), error, trace)
+    sys.stderr.write("".join(lines))
+    try:
+        content = cloudpickle.dumps(error, protocol=4)
+        cloudpickle.loads(content)
+    except Exception:
+        content = b""
+    head = {"ok": False, "kind": "raised", "text": _words(error), "traceback": "".join(lines)}
+    _write(head, content)
+    return 1
+
+
+def _failed(kind: str, text: str) -> int:
+    sys.stderr.write("yurt: %s: %s\n" % (kind, text))
+    _write({"ok": False, "kind": kind, "text": text, "node": os.uname().nodename}, b"")
+    return 1
+
+
+def _words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it cannot be shown)"
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
+
+
+def _write(head: Dict[str, Any], content: bytes) -> None:
+    target = os.path.join(os.environ["YURT_RUN_DIR"], "result")
+    aside = "%s.%s.%d" % (target, os.uname().nodename, os.getpid())
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(json.dumps(head).encode() + b"\n")
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(aside, target)
+    except BaseException:
+        os.unlink(aside)
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())
