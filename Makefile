@@ -24,14 +24,9 @@ test: $(STAMP) ## lint and all tests, on real Slurm clusters (installs what they
 lint: $(STAMP) ## ruff, mypy --strict, layers and purity
 	@$(BIN)/python tools/lint.py
 
-bench: $(STAMP) ## measure start-up and the lab; prints ratios and figures
+bench: $(STAMP) ## measure: ratios and figures beside their budgets (ONLY="sweep ps")
 	@$(BIN)/python tools/packages.py
-	@$(BIN)/python benchmarks/startup.py
-	@$(BIN)/python benchmarks/log.py
-	@$(BIN)/python benchmarks/connection.py
-	@$(BIN)/python benchmarks/lab.py
-	@$(BIN)/python -m benchmarks.submit
-	@$(BIN)/python -m benchmarks.ps
+	@$(BIN)/python -m benchmarks $(ONLY)
 
 campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by what they ran (SEED= RUNS= ONLY=)
 	@$(BIN)/python tools/packages.py

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
-def instructions(argv: Sequence[str]) -> int:
+def instructions(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Instructions of one run of `argv`, after a first run that leaves compiled modules behind."""
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    own = {**(os.environ if environment is None else environment), "PYTHONHASHSEED": "0"}
+    own.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run(argv, env=own, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     valgrind = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     done = subprocess.run(
-        [*valgrind, *argv], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        [*valgrind, *argv], env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if found is None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from benchmarks.counts import peak_kib
+from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
 from benchmarks.side_by_side import YURT, Bench, alpha, middle
 
@@ -68,23 +70,18 @@ def main() -> int:
             bare.append(bench.seconds(squeue))
             ours.append(bench.seconds(ps))
         assert '"held"' in bench.call([*ps, "--json"])
-        peak = int(bench.call([sys.executable, "-c", PEAK, *ps]))
+        peak = peak_kib(bench, ps) / 1024
         os.environ |= {"YURT_DATA_HOME": f"{bench.home}/data", "YURT_CONFIG_HOME": f"{bench.home}/config"}
         unit = instructions([sys.executable, "-c", "pass"])
         cached = instructions([YURT, "ps", "--cached", "--json"]) / unit
         subprocess.run([*bench.ssh, "-S", own, "-O", "exit", "alice@alpha"], capture_output=True, check=False)
-    print(f"\n{'ps, 10,000 runs, 2,000 in the queue':38} {'figure':>9} {'budget':>7}")
-    print(f"{'yurt ps, of a multiplexed ssh squeue':38} {middle(ours) / middle(bare):9.2f} {BUDGET:7}")
-    print(f"{'its peak memory, MiB':38} {peak / 1024:9.0f} {MEMORY:7}")
-    print(f"{'ps --cached --json, of python -c pass':38} {cached:9.2f} {CACHED:7}")
-    return 0
+    figures = [
+        Figure("yurt ps, of a multiplexed ssh squeue", middle(ours) / middle(bare), BUDGET),
+        Figure("its peak memory, MiB", peak, MEMORY),
+        Figure("ps --cached --json, of python -c pass", cached, CACHED),
+    ]
+    return table("ps, 10,000 runs, 2,000 in the queue", figures)
 
-
-PEAK = """\
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
 
 if __name__ == "__main__":
     sys.exit(main())

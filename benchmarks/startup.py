@@ -5,28 +5,28 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
 
 YURT = str(Path(sys.executable).parent / "yurt")
 ROWS = {
     "python -c pass": [sys.executable, "-c", "pass"],
+    "python -c 'import yurt'": [sys.executable, "-c", "import yurt"],
     "python -c 'import click'": [sys.executable, "-c", "import click"],
     "yurt --version": [sys.executable, YURT, "--version"],
     "yurt --help": [sys.executable, YURT, "--help"],
     "yurt lab --help": [sys.executable, YURT, "lab", "--help"],
     "yurt lab status --json": [sys.executable, YURT, "lab", "status", "--json", "--instance", "none-such"],
 }
+BUDGETS = {"python -c 'import yurt'": 2.0, "yurt --version": 5.0, "yurt --help": 6.0}
 
 
-def main() -> None:
-    print(f"{'start-up':26} {'M instructions':>14} {'ratio':>6}")
-    bare = 0
-    for name, argv in ROWS.items():
-        count = instructions(argv)
-        bare = bare or count
-        print(f"{name:26} {count / 1e6:14.1f} {count / bare:6.2f}")
+def main() -> int:
+    counts = {name: instructions(argv) for name, argv in ROWS.items()}
+    bare = counts["python -c pass"]
+    figures = [Figure(name, count / bare, BUDGETS.get(name)) for name, count in counts.items()]
+    return table("start-up, instructions", figures, "of python")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,58 +8,14 @@ import shutil
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from benchmarks.side_by_side import YURT, Bench, alpha, middle, project
+from benchmarks.counts import ssh_executions
+from benchmarks.figures import Figure, table
+from benchmarks.peers import Absent, SlurmDeck
+from benchmarks.side_by_side import YURT, alpha, middle, project
 
 TURNS, FIRST_TURNS = 15, 5
 SBATCH = "sbatch --parsable --output=/dev/null --wrap=true"
-PEER = "slurmdeck==0.4.*"
-
-
-class SlurmDeck:
-    """The peer, in a virtual environment of its own outside the repository, with ssh set up for the lab."""
-
-    def __init__(self, bench: Bench, source: Path) -> None:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yurt-bench" / "slurmdeck"
-        if not (cache / "bin" / "slurmdeck").exists():
-            subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
-            subprocess.run([str(cache / "bin" / "pip"), "install", "-q", PEER], check=True, capture_output=True)
-        self.bench, self.folder = bench, bench.home / "peer"
-        shutil.copytree(source, self.folder)
-        shim = bench.home / "shim" / "ssh"
-        shim.parent.mkdir()
-        shim.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} {shlex.join(bench.ssh[1:])} "$@"\n')
-        shim.chmod(0o755)
-        home = bench.home / "peer-home"
-        (home / "run").mkdir(parents=True, mode=0o700)
-        self.more = {"HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run")}
-        self.more["PATH"] = f"{shim.parent}:{os.environ['PATH']}"
-        self.program = str(cache / "bin" / "slurmdeck")
-        base = "/lustre/scratch/alice/peer"
-        self.call("remote", "add", "alpha", "--ssh-alias", "alpha", "--base", base, "--use")
-        self.call("remote", "connect", "alpha")
-        self.call("init", "--remote", "alpha")
-        self.submit()
-
-    def call(self, *words: str) -> None:
-        self.bench.call([self.program, *words], folder=self.folder, more=self.more)
-
-    def submit(self) -> float:
-        words = [self.program, "submit", "--partition", "main", "--mem", "100M", "--time", "00:05:00", "--", "true"]
-        return self.bench.seconds(words, folder=self.folder, more=self.more)
-
-
-def ssh_executions(bench: Bench, argv: list[str], folder: Path) -> int:
-    """How often a command of yurt's starts ssh."""
-    log = bench.home / "executions"
-    shim = bench.home / "counting" / "ssh"
-    shim.parent.mkdir(exist_ok=True)
-    shim.write_text(f'#!/bin/sh\necho >> {log}\nexec {shutil.which("ssh")} "$@"\n')
-    shim.chmod(0o755)
-    log.write_text("")
-    bench.call(argv, folder=folder, more={"PATH": f"{shim.parent}:{os.environ['PATH']}"})
-    return len(log.read_text())
 
 
 def main() -> int:
@@ -70,7 +26,11 @@ def main() -> int:
         source = project(bench.home / "project")
         run = [YURT, "--context", "alpha", "run", "--time", "5m", "true"]
         bench.call(run, folder=source)
-        peer = SlurmDeck(bench, source)
+        try:
+            peer = SlurmDeck(bench, source)
+        except Absent as error:
+            print(error)
+            peer = None
         rows: dict[str, list[float]] = {name: [] for name in ("plain", "multiplexed", "unchanged", "edited", "peer")}
         plain = [*bench.ssh, "alice@alpha", SBATCH]
         shared = [*bench.ssh, "-S", f"{bench.home}/own", "alice@alpha", SBATCH]
@@ -81,7 +41,7 @@ def main() -> int:
             rows["multiplexed"].append(bench.seconds(shared))
             (source / "d0" / "f0.py").write_text(f"turn = {turn} # {time.time()}\n")
             rows["edited"].append(bench.seconds(run, folder=source))
-            if turn % 3 == 0:
+            if peer is not None and turn % 3 == 0:
                 rows["peer"].append(peer.submit())
         subprocess.run(
             [*bench.ssh, "-S", f"{bench.home}/own", "-O", "exit", "alice@alpha"], capture_output=True, check=False
@@ -95,23 +55,22 @@ def main() -> int:
             first.append(bench.seconds(run, folder=fresh))
         executions = ssh_executions(bench, run, source)
     unit = middle(rows["plain"])
-    print(f"\n{'from Enter to job id, 2,000 files':38} {'of ssh sbatch':>13} {'budget':>7}")
-    for label, times, budget in (
-        ("ssh sbatch", rows["plain"], ""),
-        ("ssh sbatch, multiplexed", rows["multiplexed"], ""),
-        ("yurt run, code unchanged", rows["unchanged"], "1.5"),
-        ("yurt run, one file edited", rows["edited"], "2.5"),
-        ("SlurmDeck 0.4, code unchanged", rows["peer"], ""),
-        ("tar | ssh tar, and ssh sbatch", tar, ""),
-        ("yurt run, first time", first, ""),
-    ):
-        print(f"{label:38} {middle(times) / unit:13.2f} {budget:>7}")
-    print(f"{'yurt run, first time, of tar':38} {middle(first) / middle(tar):13.2f} {'3':>7}")
-    print(
-        f"{'yurt run unchanged, of SlurmDeck':38} {middle(rows['unchanged']) / middle(rows['peer']):13.2f} {'0.25':>7}"
-    )
-    print(f"{'ssh executions, unchanged':38} {executions:13d} {'2':>7}")
-    return 0
+    figures = [
+        Figure("ssh sbatch", 1.0),
+        Figure("ssh sbatch, multiplexed", middle(rows["multiplexed"]) / unit),
+        Figure("yurt run, code unchanged", middle(rows["unchanged"]) / unit, 1.5),
+        Figure("yurt run, one file edited", middle(rows["edited"]) / unit, 2.5),
+        Figure("tar | ssh tar, and ssh sbatch", middle(tar) / unit),
+        Figure("yurt run, first time", middle(first) / unit),
+        Figure("yurt run, first time, of tar", middle(first) / middle(tar), 3),
+        Figure("ssh executions, unchanged", executions, 2),
+    ]
+    if peer is not None:
+        figures.append(Figure("SlurmDeck 0.4, code unchanged", middle(rows["peer"]) / unit))
+        figures.append(
+            Figure("yurt run unchanged, of SlurmDeck", middle(rows["unchanged"]) / middle(rows["peer"]), 0.25)
+        )
+    return table("from Enter to job id, 2,000 files", figures, "of ssh sbatch")
 
 
 if __name__ == "__main__":
