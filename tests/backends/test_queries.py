@@ -478,3 +478,22 @@ def test_a_site_of_which_little_is_known_forbids_nothing() -> None:
     assert check.faults(asked, Facts(probed_at=0, user="a", host="h"), "/home/a") == []
     bare = msgspec.structs.replace(FACTS, partitions=[Partition(name="main", default=True)], accounts=[], qos=[])
     assert check.faults(msgspec.structs.replace(asked, partition="main", gpu_type=None), bare, "/s") == []
+
+
+def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
+    sweep = "s1nfkaf7-c1w10"
+    queue = f"""\
+9_[2-4,8-9%2]|PENDING|Priority|||yurt-{sweep}+0
+12_[0-8:4]|PENDING|JobHeldUser|||yurt-{sweep}+100
+9_5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-{sweep}+0
+9_6|COMPLETED|None|2026-11-15T06:38:09|n1|yurt-{sweep}+0"""
+    folders = f"{sweep}.7|abcd.9_7|1|||x|"
+    records = f"9_7|TIMEOUT|2026-11-15T06:27:50|2026-11-15T06:27:50|n1|yurt-{sweep}+0"
+    spot = Spot(sweep, f"/sweeps/{sweep}", 0.0, open="2-5,7-9,100-108", begun="3,104", offsets="0,100")
+    found = queries.read_poll(poll(queue=queue, folders=folders, records=records), [spot])
+    # 3 and 104 had begun and are back in the queue; 6 is known to have ended.
+    assert sorted(found) == [f"{sweep}.{number}" for number in (104, 3, 5, 7)]
+    assert (found[f"{sweep}.3"].live, found[f"{sweep}.3"].job) == ("queued", "9_3")
+    assert (found[f"{sweep}.104"].live, found[f"{sweep}.104"].job) == ("held", "12_4")
+    assert (found[f"{sweep}.5"].live, found[f"{sweep}.5"].node) == ("running", "n1")
+    assert found[f"{sweep}.7"].record == "timeout"

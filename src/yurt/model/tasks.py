@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 
@@ -32,6 +33,73 @@ def numbers(text: str) -> Iterator[int]:
         first, _, last = span.partition("-")
         if first.isdigit():
             yield from range(int(first), int(last or first) + 1, int(step) if step.isdigit() else 1)
+
+
+class Within:
+    """Whether numbers are in such a text (to each of which `offset` is added), without going through all of them."""
+
+    def __init__(self, text: str, offset: int = 0) -> None:
+        self.spans = [(first + offset, last + offset) for first, last in spans(text)]
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self.spans, number, key=lambda span: span[0]) - 1
+        return at >= 0 and number <= self.spans[at][1]
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """The first and the last number of each range, in order; what touches is one. As many as there are parts."""
+    found: list[tuple[int, int]] = []
+    for part in text.partition("%")[0].split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        if step.isdigit() and int(step) > 1:
+            found += [(number, number) for number in numbers(part)]
+        elif first.isdigit():
+            found.append((int(first), int(last or first)))
+    return _merged(found)
+
+
+def count(text: str) -> int:
+    """How many numbers there are in such a text."""
+    return sum(last - first + 1 for first, last in spans(text))
+
+
+def with_more(text: str, more: Iterable[int]) -> str:
+    """Such a text with more numbers."""
+    return _written(_merged([*spans(text), *((number, number) for number in more)]))
+
+
+def without(text: str, less: str) -> str:
+    """Such a text without the numbers of another one."""
+    found: list[tuple[int, int]] = []
+    gone = spans(less)
+    at = 0
+    for first, last in spans(text):
+        begin = first
+        while at < len(gone) and gone[at][0] <= last:
+            if gone[at][0] > begin:
+                found.append((begin, gone[at][0] - 1))
+            begin = max(begin, gone[at][1] + 1)
+            if gone[at][1] > last:  # it reaches into the next one too
+                break
+            at += 1
+        if begin <= last:
+            found.append((begin, last))
+    return _written(found)
+
+
+def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        elif first <= last:
+            merged.append((first, last))
+    return merged
+
+
+def _written(found: Iterable[tuple[int, int]]) -> str:
+    return ",".join(_part(first, last) for first, last in found)
 
 
 def groups(waiting: Iterable[tuple[int, int]], largest: int, parallel: int | None = None) -> list[str]:

@@ -22,7 +22,7 @@ from yurt.store.looks import Looks
 from yurt.store.mirror import Mirror
 from yurt.store.notices import Notices
 from yurt.store.schema import LATER, SCHEMA, VERSION
-from yurt.store.tasks import Tasks, task_of
+from yurt.store.tasks import OPEN, Tasks, task_of
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
@@ -117,7 +117,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
             self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
         self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
         if run.sets:
-            self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?)", (run.id, run.sets, run.sets))
+            self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.sets, run.sets))
         self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
         if run.retry_of:
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
@@ -215,10 +215,11 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"
         found = [row[0] for row in self._db.execute(query, (context,))]
         query = (
-            "SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE context = ? AND NOT runs.final"
-            " AND NOT tasks.final AND json_extract(CAST(tasks.status AS TEXT), '$.cancel')"
+            "SELECT sweep || '.' || task FROM sweeps CROSS JOIN runs USING (id)"
+            " CROSS JOIN tasks INDEXED BY task_states ON sweep = id WHERE context = ? AND NOT runs.final"
+            f" AND tasks.state IN ({','.join('?' * len(OPEN))}) AND json_extract(CAST(status AS TEXT), '$.cancel')"
         )
-        return found + [row[0] for row in self._db.execute(query, (context,))]
+        return found + [row[0] for row in self._db.execute(query, (context, *OPEN))]
 
     def change(
         self,

@@ -51,6 +51,12 @@ CREATE TABLE tasks (
     PRIMARY KEY (sweep, task)
 ) WITHOUT ROWID;
 """,
+    # What a look asks of a sweep is read without going through the tasks that have ended.
+    """\
+ALTER TABLE sweeps ADD COLUMN over TEXT NOT NULL DEFAULT '';
+UPDATE sweeps SET over = coalesce((SELECT group_concat(task) FROM tasks WHERE sweep = id AND final), '');
+CREATE INDEX task_states ON tasks (sweep, state);
+""",
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
 
 from yurt.model import ids, layout, tasks
 from yurt.model.run import FINAL, Plan, Run, Spot, State, Status
+
+OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
+BEGUN = tuple(state for state in OPEN if state != "waiting")
+"""States of tasks that a look may tell something of."""
 
 
 class Tasks:
@@ -30,30 +34,33 @@ class Tasks:
         row = self._db.execute("SELECT status FROM tasks WHERE sweep = ? AND task = ?", (sweep, number)).fetchone()
         if row is not None:
             return msgspec.json.decode(row[0], type=Status)
-        return _usual(whole, out=number in set(tasks.numbers(whole.out)))
+        return _usual(whole, out=number in tasks.Within(whole.out))
 
     def _with_tasks(self, spot: Spot) -> Spot:
         """What a look has to know of a sweep: which tasks are open."""
-        row = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (spot.id,)).fetchone()
+        row = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (spot.id,)).fetchone()
         if row is None:
             return spot
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (spot.id,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
-        rows = self._db.execute("SELECT task, final, state FROM tasks WHERE sweep = ?", (spot.id,)).fetchall()
-        over = {task for task, final, state in rows if final or state == "waiting"}
-        begun = [task for task, final, state in rows if not final and state != "waiting"]
-        there = [number for number in tasks.numbers(whole.out) if number not in over]
-        return msgspec.structs.replace(
-            spot, open=tasks.ranges(there), begun=tasks.ranges(begun), offsets=",".join(whole.offsets) or "0"
-        )
+        there = tasks.without(tasks.without(whole.out, row[0]), tasks.ranges(self.tasks_in(spot.id, ("waiting",))))
+        begun = tasks.ranges(self.tasks_in(spot.id, BEGUN))
+        return msgspec.structs.replace(spot, open=there, begun=begun, offsets=",".join(whole.offsets) or "0")
+
+    def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
+        """Tasks that are known to be in one of these states."""
+        query = f"SELECT task FROM tasks WHERE sweep = ? AND state IN ({','.join('?' * len(states))})"
+        return [row[0] for row in self._db.execute(query, (sweep, *states))]
 
     def pending_tasks(self, sweep: str) -> list[tuple[int, int]]:
         """Tasks of a sweep that are to be submitted, each with the number of the start it is to make."""
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
-        out = set(tasks.numbers(msgspec.json.decode(text, type=Status).out))
-        found = [(number, 1) for number in range(size) if number not in out]
-        found += [(number, status.start) for number, status in self.tasks(sweep).items() if status.state == "waiting"]
+        out = msgspec.json.decode(text, type=Status).out
+        found = [(number, 1) for number in tasks.numbers(tasks.without(f"0-{size - 1}", out))]
+        query = "SELECT task, status FROM tasks WHERE sweep = ? AND state = 'waiting'"
+        for number, status in self._db.execute(query, (sweep,)):
+            found.append((number, msgspec.json.decode(status, type=Status).start))
         return sorted(found)
 
     def change_tasks(
@@ -71,7 +78,8 @@ class Tasks:
         with self._transaction():
             (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
             after_all = whole(msgspec.json.decode(text, type=Status))
-            out = set(tasks.numbers(after_all.out))
+            out = tasks.Within(after_all.out)
+            ended, reopened = [], []
             for number in numbers:
                 query = "SELECT status FROM tasks WHERE sweep = ? AND task = ?"
                 row = self._db.execute(query, (sweep, number)).fetchone()
@@ -80,6 +88,10 @@ class Tasks:
                 after = how(number, before)
                 if after != before:
                     changed[number] = after
+                    if after.final:
+                        ended.append(number)
+                    elif before.final:
+                        reopened.append(number)
                     values = (sweep, number, after.state, after.state in FINAL, msgspec.json.encode(after))
                     self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", values)
                     if after.final and after.started:
@@ -93,13 +105,17 @@ class Tasks:
             self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
             pending = 0 if after_all.state in FINAL else after_all.tally.get("waiting", 0)
             self._db.execute("UPDATE sweeps SET pending = ? WHERE id = ?", (pending, sweep))
+            if ended or reopened:
+                (over,) = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (sweep,)).fetchone()
+                over = tasks.without(tasks.with_more(over, ended), tasks.ranges(reopened))
+                self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
         return changed, after_all
 
     def _tallied(self, sweep: str, whole: Status) -> Status:
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
-        out = sum(1 for _number in tasks.numbers(whole.out))
+        out = tasks.count(whole.out)
         seen = sum(tally.values())
         if out > seen:
             tally["queued"] = tally.get("queued", 0) + out - seen

@@ -292,8 +292,8 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
             return status
         return msgspec.structs.replace(status, state="requeued", reason="it was submitted just now")
 
-    begun = store.tasks(run)
-    store.change_tasks(run, [number for number in out if number in begun], each, whole)
+    again = set(store.tasks_in(run, ("waiting",)))
+    store.change_tasks(run, [number for number in out if number in again], each, whole)
 
 
 def _calls(store: Store, plan: Plan) -> bytes:

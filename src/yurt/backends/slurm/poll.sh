@@ -17,58 +17,98 @@ absent=$({
   timeout 60 squeue -h -t all -u "$me" -o '%i|%T|%r|%S|%N|%j'
   echo "= $?"
 } | awk -F'|' '
-  $0 == "" { listed = 1; next }
-  !listed && substr($0, 1, 2) == "= " { folder = substr($0, 3); next }
-  function each_task(id, text, offset, what,   parts, bounds, many, at, number) {
+  # Tasks are kept as ranges: those that wait cost what their ranges are, not what their number is.
+  function spans(id, text, offset, kind,   parts, bounds, many, at, number, step) {
     sub(/%.*/, "", text)
     many = split(text, parts, ",")
     for (at = 1; at <= many; at++) {
       if (split(parts[at], bounds, "-") < 2) bounds[2] = bounds[1]
-      for (number = bounds[1] + 0; number <= bounds[2] + 0; number++)
-        if (what == "open") { ids[++count] = id "." (number + offset); home[count] = folder "/" id "/tasks/" (number + offset) }
-        else live[id "." (number + offset)] = what
+      step = split(bounds[2], pieces, ":") > 1 ? pieces[2] + 0 : 1 # 0-8:4
+      if (step < 2) span(id, bounds[1] + offset, bounds[2] + offset, kind)
+      else for (number = bounds[1] + 0; number <= pieces[1] + 0; number += step) span(id, number + offset, number + offset, kind)
     }
   }
-  !listed {
-    if (split($0, words, " ") > 1) {
-      each_task(words[1], words[2], 0, "open")
-      offsets[words[1]] = words[3]
+  function span(id, first, last, kind,   at) { # in order; they come so, but for those of several arrays
+    for (at = ++many_of[kind, id]; at > 1 && from[kind, id, at - 1] > first; at--) {
+      from[kind, id, at] = from[kind, id, at - 1]
+      upto[kind, id, at] = upto[kind, id, at - 1]
     }
-    else { ids[++count] = $0; home[count] = folder "/" $0 }
+    from[kind, id, at] = first
+    upto[kind, id, at] = last
+  }
+  function open(id, number,   low, high, middle) {
+    low = 1
+    high = many_of["open", id] + 0
+    while (low <= high) {
+      middle = int((low + high) / 2)
+      if (upto["open", id, middle] < number) low = middle + 1
+      else if (from["open", id, middle] > number) high = middle - 1
+      else return 1
+    }
+    return 0
+  }
+  function absent(id,   each, at, waits, stop) { # which open tasks are in no row
+    waits = 1
+    for (each = 1; each <= many_of["open", id]; each++)
+      for (at = from["open", id, each]; at <= upto["open", id, each]; ) {
+        while (waits <= many_of["waits", id] && upto["waits", id, waits] < at) waits++
+        stop = upto["open", id, each]
+        if (waits <= many_of["waits", id]) {
+          if (from["waits", id, waits] <= at) { at = upto["waits", id, waits] + 1; continue }
+          if (from["waits", id, waits] <= stop) stop = from["waits", id, waits] - 1
+        }
+        for (; at <= stop; at++) if (!((id "." at) in live)) task("", id, at)
+      }
+  }
+  function task(mark, id, number) { print mark id "." number " " called[id] " " home[id] "/tasks/" number }
+  $0 == "" { listed = 1; next }
+  !listed && substr($0, 1, 2) == "= " { folder = substr($0, 3); next }
+  !listed {
+    if (split($0, words, " ") < 2) { ids[++count] = $0; home[$0] = folder "/" $0; next }
+    sweeps[++many_sweeps] = words[1]
+    home[words[1]] = folder "/" words[1]
+    spans(words[1], words[2], 0, "open")
+    names = "yurt-" words[1] "+" words[3]
+    gsub(/,/, ",yurt-" words[1] "+", names)
+    called[words[1]] = names
     next
   }
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
   $6 ~ /^yurt-/ {
     name = $6
     for (at = 7; at <= NF; at++) name = name "|" $at # a name that a person chose may hold anything
-    if ($2 == "PENDING") $0 = $1 "|" $2 "|" $3 "|||" name # when it will start is a guess that changes all the time
-    print | "cat >&4"
-    if ($2 ~ /^(PENDING|RUNNING|CONFIGURING|SUSPENDED|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|SPECIAL_EXIT|RESV_DEL_HOLD|STOPPED|RESIZING|SIGNALING|STAGE_OUT)$/)
-      {
-        run = substr(name, 6)
-        if (at = index(run, "+")) { # an array: JOB_7, or JOB_[8-99%4] of those that wait
-          text = $1
-          sub(/^[0-9]+_/, "", text)
-          gsub(/[][]/, "", text)
-          each_task(substr(run, 1, at - 1), text, substr(run, at + 1), $2 == "RUNNING" ? "+" : "-")
-        } else live[run] = ((run in live) || $2 == "RUNNING") ? "+" : "-"
+    state = $2
+    job = $1
+    if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # when it will start is a guess that changes all the time
+    alive = state ~ /^(PENDING|RUNNING|CONFIGURING|SUSPENDED|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|SPECIAL_EXIT|RESV_DEL_HOLD|STOPPED|RESIZING|SIGNALING|STAGE_OUT)$/
+    run = substr(name, 6)
+    if ((at = index(run, "+")) && (substr(run, 1, at - 1) in called)) { # an array: JOB_7, or JOB_[8-99%4] of those that wait
+      offset = substr(run, at + 1)
+      run = substr(run, 1, at - 1)
+      sub(/^[0-9]+_/, "", job)
+      gsub(/[][]/, "", job)
+      if (state == "PENDING" || (alive && job ~ /-/)) spans(run, job, offset, "waits")
+      else if (job ~ /[^0-9]/) alive = 0 # many that were cancelled before they started
+      else if (!open(run, job + offset)) next # it is known that this one has ended
+      else if (alive) {
+        if (state == "RUNNING" && live[run "." (job + offset)] != "+") { running[++many_running] = run; number_of[many_running] = job + offset }
+        live[run "." (job + offset)] = state == "RUNNING" ? "+" : "-"
       }
+    } else if (alive) live[run] = ((run in live) || state == "RUNNING") ? "+" : "-"
+    print | "cat >&4"
   }
   END {
     close("cat >&4")
-    if (status != "0") print "= silent"
-    else for (at = 1; at <= count; at++) if (live[ids[at]] != "-") {
-      sweep = ids[at]
-      names = "yurt-" sweep
-      if (sub(/[.].*/, "", sweep)) { names = "yurt-" sweep "+" offsets[sweep]; gsub(/,/, ",yurt-" sweep "+", names) }
-      print live[ids[at]] ids[at] " " names " " home[at]
-    }
+    if (status != "0") { print "= silent"; exit }
+    for (at = 1; at <= count; at++) if (live[ids[at]] != "-") print live[ids[at]] ids[at] " yurt-" ids[at] " " home[ids[at]]
+    for (at = 1; at <= many_sweeps; at++) absent(sweeps[at])
+    for (at = 1; at <= many_running; at++) task("+", running[at], number_of[at])
   }')
 exec 4>&-
 [ "$absent" != "= silent" ] || exit 7
 [ -n "$absent" ] || exit 0
 echo "= folders"
-names=
+names='' logged=''
 name() { # name JOB-NAMES: of jobs whose records are wanted, each once
   case ,$names, in *,"$1",*) ;; *) names=$names,$1 ;; esac
 }
@@ -84,17 +124,34 @@ while read -r id called folder; do
     name "$called"
     continue
   fi
-  k=0
+  k=0 winner='' begun='' stopped='' over='' ending=''
   while [ -e "gen.$((k + 1))" ] || [ -e "gen.$((k + 1)).d" ]; do k=$((k + 1)); done
-  ending=$(stands exit.json) || name "$called"
-  if [ -e cancel ]; then stopped=cancelled; else stopped=$(stands "stopped.$k"); fi
-  printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$(stands winner)" "$k" "$(stands "gen.$k")" "$stopped" \
-    "$(stands "end.$k")" "$ending"
-  case $id in *.*) [ ! -s metrics.jsonl ] || printf '@%s|%s\n' "$id" "$(tail -n 1 metrics.jsonl | head -c 4000)" ;; esac
+  # No process is started here: a thousand may have ended since the last look.
+  { stands exit.json && ending=$text || name "$called"; } > /dev/null
+  { stands winner && winner=$text; stands "gen.$k" && begun=$text; stands "end.$k" && over=$text; } > /dev/null
+  if [ -e cancel ]; then stopped=cancelled; elif stands "stopped.$k" > /dev/null; then stopped=$text; fi
+  printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$winner" "$k" "$begun" "$stopped" "$over" "$ending"
+  case $id in *.*) [ ! -s metrics.jsonl ] || logged=yes ;; esac
 done << end
 $absent
 end
-[ "$accounting" = yes ] && [ -n "$names" ] || exit 0
 cd /
+last_lines() { # of the files named on standard input
+  xargs -0 tail -v -n 1 | awk '
+    sub(/^==> /, "") && sub(/\/metrics.jsonl <==$/, "") {
+      many = split($0, parts, "/")
+      id = parts[many - 2] "." parts[many]
+      next
+    }
+    id != "" && $0 != "" { print "@" id "|" substr($0, 1, 4000) }'
+}
+[ -z "$logged" ] || while read -r id called folder; do # of tasks whose folder was just looked into
+  case $id in *.*) ;; *) continue ;; esac
+  case $id in +*) [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ] || continue ;; esac
+  [ ! -s "$folder/metrics.jsonl" ] || printf '%s\0' "$folder/metrics.jsonl"
+done << end | last_lines
+$absent
+end
+[ "$accounting" = yes ] && [ -n "$names" ] || exit 0
 records=$(timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" \
   -o JobID,State,Start,End,NodeList,JobName) && printf '= records\n%s\n' "$records" || echo "= silent"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -43,21 +43,15 @@ def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
         elif line and name:
             sections[name].append(line)
     sweeps = {spot.id: spot for spot in spots if spot.open}
-    queue = _by_run(sections.get("queue", []), sweeps)
+    queue, waiting = _by_run(sections.get("queue", []), sweeps)
     folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", []) if line[0] != "@"}
     logged = dict(line[1:].split("|", 1) for line in sections.get("folders", []) if line[0] == "@" and "|" in line)
-    records = _by_run(sections.get("records", []), sweeps)
+    records, to_come = _by_run(sections.get("records", []), sweeps)
     known = "silent" not in sections
     found: dict[str, Sighting] = {}
-    for sweep in sweeps.values():
-        begun = set(tasks.numbers(sweep.begun))
-        for number in tasks.numbers(sweep.open):
-            run = ids.task(sweep.id, number)
-            cells = [row.split("|") for row in queue.get(run, [])]
-            if run in folders or number in begun or any(row[1] != "PENDING" for row in cells):
-                records_of = [row.split("|") for row in records.get(run, [])]
-                seen = _sighting(cells, folders.get(run), records_of, known)
-                found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
+    for run in _to_be_told(sweeps, queue, folders):
+        seen = _sighting(_of_task(run, queue, waiting), folders.get(run), _of_task(run, records, to_come), known)
+        found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
     for spot in spots:
         if spot.open:
             continue
@@ -76,23 +70,59 @@ def has_folders(answer: bytes) -> bool:
     return b"= folders\n" in answer
 
 
-def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> dict[str, list[str]]:
-    """Rows by the run in their last column, which is left out. A row may be of many tasks of a sweep."""
+class _Waiting(msgspec.Struct, frozen=True):
+    """A row for tasks that wait: one, however many they are."""
+
+    numbers: tasks.Within
+    job: str
+    offset: int
+    rest: str
+
+    def row(self, number: int) -> str:
+        return f"{self.job}_{number - self.offset}{self.rest}"
+
+
+def _to_be_told(
+    sweeps: Mapping[str, Spot], queue: Mapping[str, Sequence[str]], folders: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Tasks of which something may be new: not those that wait as ever, or the price of a look were their number."""
+    told = {run for run in (*queue, *folders) if "." in run}
+    for sweep in sweeps.values():
+        told.update(ids.task(sweep.id, number) for number in tasks.numbers(sweep.begun))
+    still = {sweep.id: tasks.Within(sweep.open) for sweep in sweeps.values()}
+    for run in sorted(told):
+        sweep_id, number = ids.split_task(run) or ("", 0)
+        if sweep_id in still and number in still[sweep_id]:
+            yield run
+
+
+def _of_task(run: str, rows: Mapping[str, Sequence[str]], waiting: Mapping[str, Sequence[_Waiting]]) -> list[list[str]]:
+    sweep, number = ids.split_task(run) or ("", 0)
+    found = [each.row(number) for each in waiting.get(sweep, ()) if number in each.numbers]
+    return [row.split("|") for row in (*found, *rows.get(run, ()))]
+
+
+def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> tuple[dict[str, list[str]], dict[str, list[_Waiting]]]:
+    """Rows by the run in their last column, which is left out; and by sweep, those of its tasks that wait."""
     found: dict[str, list[str]] = {}
+    waiting: dict[str, list[_Waiting]] = {}
     for line in lines:
         parts = line.split("|", 5)
         run = layout.run_of(parts[-1]) if len(parts) == 6 else ""
         if not run:
             continue
         rest = line[: -len(parts[5]) - 1]
-        if run in sweeps:
-            job, _, array = parts[0].partition("_")
-            for number in tasks.numbers(array.strip("[]")):
-                row = f"{job}_{number}{rest[len(parts[0]) :]}"
-                found.setdefault(ids.task(run, number + layout.offset_of(parts[5])), []).append(row)
-        else:
+        if run not in sweeps:
             found.setdefault(run, []).append(rest)
-    return found
+            continue
+        job, _, array = parts[0].partition("_")
+        array, rest, offset = array.strip("[]"), rest[len(parts[0]) :], layout.offset_of(parts[5])
+        if parts[1] == "PENDING":
+            waiting.setdefault(run, []).append(_Waiting(tasks.Within(array, offset), job, offset, rest))
+            continue
+        for number in tasks.numbers(array):
+            found.setdefault(ids.task(run, number + offset), []).append(f"{job}_{number}{rest}")
+    return found, waiting
 
 
 def _sighting(

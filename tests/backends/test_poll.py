@@ -1,0 +1,130 @@
+"""What poll.sh makes of a queue: which tasks it says nothing of, and whose folders it looks into.
+
+The queue is written by the test: what a real one holds at a moment cannot be chosen.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from yurt.backends.job import script
+from yurt.backends.slurm import queries
+from yurt.model import tasks
+from yurt.model.run import Spot
+
+POLL = Path(queries.__file__).with_name("poll.sh").read_text()
+SWEEP = "s1nfkaf7-c1w10"
+SHELLS = ["dash", "bash", "bash --posix"]
+AWKS = ["mawk", "gawk"]
+
+
+def poll(home: Path, rows: Sequence[str], spots: Sequence[Spot], *, shell: str = "dash", awk: str = "mawk") -> str:
+    programs = home / "bin"
+    programs.mkdir(exist_ok=True)
+    (home / "queue").write_text("".join(f"{row}\n" for row in rows))
+    for name, does in {
+        "squeue": f"cat {home}/queue",
+        "sacct": f'echo "$@" >> {home}/asked',
+        "awk": f'exec {awk} "$@"',
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{does}\n")
+        (programs / name).chmod(0o755)
+    done = subprocess.run(
+        [*shell.split(), "-c", f"{script.gate()}\nmain() {{\n{POLL}\n}}\nmain yes 2"],
+        input=queries.ask(spots),
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not done.stderr
+    return done.stdout
+
+
+def sweep(home: Path, numbers: str, offsets: str = "0") -> Spot:
+    (home / "sweeps" / SWEEP).mkdir(parents=True, exist_ok=True)
+    return Spot(SWEEP, str(home / "sweeps" / SWEEP), 0.0, open=numbers, offsets=offsets)
+
+
+def end(home: Path, number: int, *, logged: str = "") -> None:
+    folder = home / "sweeps" / SWEEP / "tasks" / str(number)
+    folder.mkdir(parents=True)
+    (folder / "winner").write_text(f"abcd.9_{number}\n")
+    (folder / "gen.1").write_text("begun\n")
+    (folder / "exit.json").write_text('{"code":0}\n')
+    if logged:
+        (folder / "metrics.jsonl").write_text(logged)
+
+
+def folders(answer: str) -> dict[int, str]:
+    """The lines of the section of folders, by task."""
+    lines = answer.partition("= folders\n")[2].partition("= ")[0].splitlines()
+    return {int(line.split("|")[0].rpartition(".")[2]): line for line in lines if line[0] != "@"}
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_only_what_is_not_in_the_queue_is_looked_into(tmp_path: Path, shell: str, awk: str) -> None:
+    end(tmp_path, 3, logged='{"loss":1}\n{"loss":0.5}\n')
+    end(tmp_path, 150, logged='{"loss":2}')
+    end(tmp_path, 6)
+    rows = [
+        f"9_[10-99%4]|PENDING|Priority|||yurt-{SWEEP}+0",
+        f"12_[0-48:4]|PENDING|Priority|||yurt-{SWEEP}+100",
+        f"9_5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-{SWEEP}+0",
+        f"9_6|RUNNING|None|2026-11-15T06:38:09|n1|yurt-{SWEEP}+0",
+        f"9_7|CONFIGURING|None|N/A|n1|yurt-{SWEEP}+0",
+        f"9_2|COMPLETED|None|2026-11-15T06:38:09|n1|yurt-{SWEEP}+0",
+        f"9_3|COMPLETED|None|2026-11-15T06:38:09|n1|yurt-{SWEEP}+0",
+    ]
+    answer = poll(tmp_path, rows, [sweep(tmp_path, "3-104,150", "0,100")], shell=shell, awk=awk)
+    absent = folders(answer)
+    # 5 runs and has no ending; 6 runs, says the queue, but has ended; 7 starts; 8 and 9 are nowhere; so are 101-103.
+    assert sorted(absent) == [3, 4, 6, 8, 9, 101, 102, 103, 150]
+    assert absent[3] == f'{SWEEP}.3|abcd.9_3|1|begun|||{{"code":0}}' and absent[4] == f"{SWEEP}.4||0||||"
+    assert f'@{SWEEP}.3|{{"loss":0.5}}\n' in answer and f'@{SWEEP}.150|{{"loss":2}}\n' in answer
+    queue = answer.partition("= queue\n")[2].partition("= folders")[0]
+    assert "9_3|COMPLETED" in queue and "9_2|" not in queue, "that 2 has ended is known"
+    assert f"--name=yurt-{SWEEP}+0,yurt-{SWEEP}+100" in (tmp_path / "asked").read_text()
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_whatever_the_ranges_are(tmp_path: Path, awk: str) -> None:
+    for seed in range(25):
+        chance = random.Random(seed)
+        every = range(80)
+        there = {number for number in every if chance.random() < 0.7}
+        waits = [{number for number in every if chance.random() < share} for share in (0.6, 0.1)]
+        runs = {number for number in every if chance.random() < 0.1}
+        rows = [f"{job}_[{tasks.ranges(each)}]|PENDING|x|||yurt-{SWEEP}+0" for job, each in enumerate(waits) if each]
+        rows += [f"9_{number}|RUNNING|None||n1|yurt-{SWEEP}+0" for number in runs]
+        chance.shuffle(rows)
+        answer = poll(tmp_path, rows, [sweep(tmp_path, tasks.ranges(there))], awk=awk)
+        assert set(folders(answer)) == there - waits[0] - waits[1] - runs, f"seed {seed}"
+
+
+def test_plain_runs_beside_a_sweep(tmp_path: Path) -> None:
+    names = ("1nfkaf7-aaaaa", "1nfkaf7-bbbbb", "1nfkaf7-ccccc")
+    spots = [Spot(name, str(tmp_path / "runs" / name), 0.0) for name in names]
+    for name in names:
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "metrics.jsonl").write_text('{"loss":1}\n')
+    (tmp_path / "runs" / names[1] / "exit.json").write_text('{"code":0}\n')
+    end(tmp_path, 0, logged='{"loss":1}\n')
+    rows = [f"1|PENDING|x|||yurt-{names[0]}", f"2|RUNNING|None||n1|yurt-{names[1]}"]
+    answer = poll(tmp_path, rows, [*spots, sweep(tmp_path, "0")])
+    found = answer.partition("= folders\n")[2].partition("= records")[0].splitlines()
+    assert [line.partition("|")[0] for line in found] == [names[1], names[2], f"{SWEEP}.0", f"@{SWEEP}.0"]
+
+
+def test_many_that_wait_are_one_row_and_no_work(tmp_path: Path) -> None:
+    rows = [f"9_[0-99999999]|PENDING|Priority|||yurt-{SWEEP}+0"]
+    answer = poll(tmp_path, rows, [sweep(tmp_path, "0-99999999")])  # a hundred million, one by one, would take minutes
+    assert answer == f"= queue\n{rows[0]}\n"
+    assert queries.read_poll(answer, [sweep(tmp_path, "0-99999999")]) == {}

@@ -1,0 +1,89 @@
+"""What the index knows of the tasks of a sweep: which are open, which are to go out, and at what price."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from yurt.model import ids, tasks
+from yurt.model.run import Run, State, Status
+from yurt.store import Store
+from yurt.store.schema import LATER, SCHEMA
+
+SWEEP = "s" + ids.make(1_800_000_000, 7919)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "yurt.db"))
+
+
+def out(store: Store, sets: int) -> None:
+    """A sweep whose tasks have all gone out."""
+    run = Run(
+        id=SWEEP,
+        context="alpha",
+        kind="slurm",
+        project="p-0000",
+        source="/src",
+        created=1.0,
+        command=["true"],
+        folder=f"/far/sweeps/{SWEEP}",
+        sets=sets,
+    )
+    store.add(run, Status(state="submitting"))
+    store.change_tasks(SWEEP, whole=lambda status: msgspec.structs.replace(status, state="queued", out=f"0-{sets - 1}"))
+
+
+def test_what_is_open_follows_every_change(store: Store) -> None:
+    out(store, 40)
+    known: dict[int, State] = {}
+    chance = random.Random(1)
+    states: list[State] = ["queued", "running", "waiting", "completed", "failed", "lost"]
+    for _turn in range(60):
+        some = {number: chance.choice(states) for number in chance.sample(range(40), 5)}
+        store.change_tasks(SWEEP, some, lambda number, status: msgspec.structs.replace(status, state=some[number]))  # noqa: B023
+        known |= some
+        ended = {number for number, state in known.items() if state in ("completed", "failed", "lost")}
+        waiting = {number for number, state in known.items() if state == "waiting"}
+        (spot,) = store.spots("alpha")
+        assert spot.open == tasks.ranges(set(range(40)) - ended - waiting)
+        assert set(tasks.numbers(spot.begun)) >= {number for number, state in known.items() if state == "running"}
+        assert not set(tasks.numbers(spot.begun)) & (ended | waiting)
+        assert [number for number, _start in store.pending_tasks(SWEEP)] == sorted(waiting)
+
+
+def test_a_look_reads_no_task_that_has_ended(store: Store) -> None:
+    out(store, 2000)
+    store.change_tasks(SWEEP, range(1, 2000), lambda _number, status: msgspec.structs.replace(status, state="failed"))
+    steps: list[int] = []
+    store._db.set_progress_handler(lambda: steps.append(1), 100)
+    (spot,) = store.spots("alpha")
+    assert not store.cancels("alpha") and not store.outbox("alpha")
+    store._db.set_progress_handler(None, 0)
+    assert spot.open == "0"
+    assert len(steps) < 20, f"{len(steps)} hundred steps of SQLite for one open task"
+
+
+def test_an_index_made_before_knows_what_has_ended(tmp_path: Path) -> None:
+    before = [text for text in LATER if "ADD COLUMN over" not in text]
+    old = sqlite3.connect(tmp_path / "yurt.db")
+    for text in [SCHEMA, *before]:
+        old.executescript(text)
+    old.execute(f"PRAGMA user_version = {1 + len(before)}")
+    old.execute("INSERT INTO sweeps VALUES (?, 5, 0)", (SWEEP,))
+    values = ("alpha", "p", "", "/far", "running", 0, 0, "")
+    old.execute("INSERT INTO runs VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?)", (SWEEP, *values))
+    old.execute(
+        "INSERT INTO records VALUES (?, '{}', ?)", (SWEEP, msgspec.json.encode(Status(state="running", out="0-4")))
+    )
+    for number in (1, 2, 4):
+        old.execute("INSERT INTO tasks VALUES (?, ?, 'failed', 1, '{}')", (SWEEP, number))
+    old.commit()
+    old.close()
+    (spot,) = Store(str(tmp_path / "yurt.db")).spots("alpha")
+    assert spot.open == "0,3"
