@@ -153,7 +153,7 @@ WRONG_OPTIONS = [
     (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
     (["--venv", "\udcff"], "venv is no UTF-8 text: \\xff"),
     (["--bogus"], "no such option '--bogus'"),
-    (["--name"], "missing argument"),
+    (["--name"], "there is nothing to run"),
 ]
 
 
@@ -166,8 +166,8 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["run"], 2, "missing argument"),
-        (["run", "--"], 2, "missing argument"),
+        (["run"], 2, "there is nothing to run"),
+        (["run", "--"], 2, "there is nothing to run"),
         (["run", ""], 2, "there is nothing to run"),
         (["run", "nosuch.py"], 2, "there is no file 'nosuch.py' here"),
         (["run", "tran.py"], 2, "there is no file 'tran.py' here; did you mean 'train.py'?"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from yurt.backends.base import Backend
     from yurt.model.run import After
     from yurt.store import Store
-    from yurt.verbs.experiments import SweepPlan
+    from yurt.verbs.experiments import Flags, SweepPlan
     from yurt.verbs.plan import Planned, Request
 
 EXAMPLES = [
@@ -24,14 +26,14 @@ EXAMPLES = [
     "yurt run --name warm-up --tag paper python -m pkg.train",
     "yurt run job.sbatch",
     "yurt run --secret HF_TOKEN train.py",
+    "yurt run --grid lr=0.1,0.01 --grid seed=1..3 train.py",
+    "yurt run --spec sweep.py",
     "yurt run --dry-run train.py",
 ]
 
 
 @verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument(
-    "words", nargs=-1, required=True, metavar="SCRIPT-or-COMMAND ... [-- PARAMS ...]", type=click.UNPROCESSED
-)
+@click.argument("words", nargs=-1, metavar="[SCRIPT-or-COMMAND ...] [-- PARAMS ...]", type=click.UNPROCESSED)
 @click.option("--name", metavar="TEXT", default="", help="What to call it; any text.")
 @click.option("--tag", "--tags", "tags", multiple=True, metavar="TAG", help="A tag to find it by; may be repeated.")
 @click.option("--note", metavar="TEXT", default="", help="A line about it, for yourself.")
@@ -98,6 +100,7 @@ def run(**options: Any) -> int:
 
     Options of yurt's stand before the script; what follows it belongs to it. A .py file is started with
     python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
+    A file given with --spec may name the script; then none need be on the line.
     """
     import msgspec
 
@@ -158,7 +161,7 @@ def _request(options: dict[str, Any]) -> Request:
         flags["variables"] = {**sets.variables, **flags["variables"]}
     given = {key: value for key, _, value in _pairs("param", options["params"], needs_value=True)}
     return Request(
-        words=words or (sets.script if sets is not None else ()),
+        words=words or _script(options, sets),
         arguments=arguments,
         params=given if sets is None else {},
         sets=() if sets is None else list(sets.sets),
@@ -179,6 +182,16 @@ def _request(options: dict[str, Any]) -> Request:
     )
 
 
+def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
+    """The command of a spec file. UserError where there is none."""
+    if sets is not None and sets.script:
+        return sets.script
+    if options["spec"]:
+        hint = f"yurt run --spec {options['spec']} train.py"
+        raise UserError(f"{options['spec']} names no script, and none is on the line", code="usage", hint=hint)
+    raise UserError("there is nothing to run", code="usage", hint="yurt run train.py -- --lr 0.1")
+
+
 def _sets(options: dict[str, Any]) -> SweepPlan | None:
     """The sets of parameters of a sweep; None if it is one run."""
     if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
@@ -187,7 +200,7 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
 
     from yurt.verbs import experiments
 
-    found = experiments.read(
+    found = _read(
         experiments.Flags(
             grid=options["grid"],
             zip=options["zipped"],
@@ -208,6 +221,22 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
     return found
 
 
+def _read(flags: Flags) -> SweepPlan:
+    """What files and flags ask for; with -v, also where in a spec file something went wrong."""
+    from yurt.config.spec import SpecError
+    from yurt.verbs import experiments
+
+    try:
+        return experiments.read(flags)
+    except SpecError as error:
+        now = frame.current()
+        if error.traceback and now.verbose and not now.json:
+            print(error.traceback, end="", file=sys.stderr)
+        elif error.traceback and not error.hint:
+            error.hint = f"yurt -v run --spec {flags.spec} …, for Python's traceback"
+        raise
+
+
 def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
     from yurt.verbs.turn import following
     from yurt.verbs.which import which
@@ -221,6 +250,8 @@ def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The command, and what stands after the first `--`."""
     given = list(words)
+    if given and given[0].startswith("-"):  # the first `--` stood where the command would begin
+        return [], given
     if "--" not in given:
         return given, []
     at = given.index("--")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_SLOT = re.compile(r"(?<![${]){([A-Za-z0-9_.-]+)}(?!})")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 
 ARGUMENT_LIMIT = 131_071
@@ -57,6 +58,22 @@ def words(params: Mapping[str, Any]) -> list[str]:
         if not _is_null(value):
             made += [f"--{key}", as_text(value)]
     return made
+
+
+def slots(words: Iterable[str]) -> set[str]:
+    """Names in braces, as in --rate={lr}; a shell's ${lr} is its own, and so is {{lr}}."""
+    return {name for word in words for name in _SLOT.findall(word)}
+
+
+def filled(word: str, values: Mapping[str, Any]) -> str:
+    """A word with values in the place of their names in braces; null is nothing, other braces stay."""
+
+    def value(slot: re.Match[str]) -> str:
+        if slot[1] not in values:
+            return slot[0]
+        return "" if _is_null(values[slot[1]]) else as_text(values[slot[1]])
+
+    return _SLOT.sub(value, word)
 
 
 def _is_null(value: Any) -> bool:

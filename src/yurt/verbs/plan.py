@@ -109,10 +109,13 @@ def plan(
         asked, failed = bad_nodes.avoiding(index, wanted.name, asked, facts)
     run_id = (ids.make_sweep if request.sets else ids.make)(created, int.from_bytes(os.urandom(4)))
     folder = project_folder(wanted, facts, project.label)
-    extra = params.words(values.named(request.params))
+    given_words = [*what.argv, *request.arguments]
+    named = params.slots(given_words)
+    extra = params.words(values.named({key: each for key, each in request.params.items() if key not in named}))
     given = {**params.read(request.arguments), **request.params}
     typed = {key: params.typed(each) if isinstance(each, str) else each for key, each in given.items()}
-    words = [*what.argv, *request.arguments, *extra]
+    words = [*(params.filled(word, request.params) for word in given_words), *extra]
+    values.check_slots(named, request.sets)
     code = Code()
     if request.snapshot:
         code = snapshot_of(

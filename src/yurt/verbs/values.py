@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from yurt.backends.job import script
@@ -31,6 +31,19 @@ def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) 
             why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
             raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
     return {name: os.fsencode(value) for name, value in {**own, **context.variables}.items()}
+
+
+def check_slots(named: Collection[str], sets: Sequence[Mapping[str, Any]]) -> None:
+    """UserError where a command names in braces what only some tasks of a sweep have."""
+    for name in named:
+        have = sum(name in each for each in sets)
+        if 0 < have < len(sets) and name != "task":
+            at = next(number for number, each in enumerate(sets) if name not in each)
+            raise UserError(
+                f"the command names {{{name}}}, and set {at + 1} of {len(sets)} has no such parameter",
+                code="usage",
+                hint=f"give it to all, or leave {{{name}}} out: it is an argument then where there is one",
+            )
 
 
 def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -159,10 +160,22 @@ def data(plan: Plan) -> bytes:
     # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
     lines += [b"export " + name.encode() + b"=" + _value(value) for name, value in variables_of(plan).items()]
-    lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in plan.words))
+    if not own_words(plan):
+        lines.append(_command(plan.words))
     if plan.run.sets:
         lines.append(b'. "$YURT_RUN_DIR/set" # what this task has of its own')
     return b"\n".join(lines) + b"\n"
+
+
+def own_words(plan: Plan) -> set[str]:
+    """What the command of a sweep names in braces: parameters of its tasks, and `task`, the number of each."""
+    if not plan.sets or not (slots := values.slots(os.fsdecode(word) for word in plan.words)):
+        return set()
+    return slots & {"task", *(key for each in plan.sets for key in each)}
+
+
+def _command(words: Iterable[bytes]) -> bytes:
+    return b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in words)
 
 
 def _value(value: bytes) -> bytes:
@@ -175,16 +188,21 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
     A line of `offsets` has always the same length, so that task K reads line K, however many there are.
     """
     common = plan.run.params
+    named = own_words(plan)
     texts, offsets, at = [], [], 0
-    for each in plan.sets:
+    for number, each in enumerate(plan.sets):
         variables = values.variables(each)
         lines = [b"#" + msgspec.json.encode({**common, **each})]
         lines += [
             b"export " + name.encode() + b"=" + quote_bytes(os.fsencode(value)) for name, value in variables.items()
         ]
-        words = values.words(each) if plan.arguments else []
+        if named:
+            filling = {"task": number, **each}
+            lines.append(_command(os.fsencode(values.filled(os.fsdecode(word), filling)) for word in plan.words))
+        rest = {key: value for key, value in each.items() if key not in named}
+        words = values.words(rest) if plan.arguments else []
         if words:
-            lines.append(b'set -- "$@" ' + b" ".join(quote_bytes(os.fsencode(word)) for word in words))
+            lines.append(_command(os.fsencode(word) for word in words))
         text = b"\n".join(lines) + b"\n"
         texts.append(text)
         offsets.append(b"%012d %08d\n" % (at, len(text)))

@@ -1,0 +1,81 @@
+"""Sweeps as they are typed: with the script in a spec file, and with parameters named in the command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Called, Yurt
+
+Type = Callable[..., Called]
+
+
+@pytest.fixture
+def typed(yurt: Yurt, tmp_path: Path) -> Iterator[Type]:
+    project, before = tmp_path / "project", Path.cwd()
+    project.mkdir()
+    os.chdir(project)
+    yield yurt
+    os.chdir(before)
+
+
+def arguments(typed: Type, *words: str) -> list[str]:
+    """What each task of a sweep was called with."""
+    done = typed("run", "--wait", "--json", *words)
+    assert done.code == 0, done
+    run = done.json["data"]["run"]
+    count = run["sets"]
+    names = [f"{run['id']}.{number}" for number in range(count)] or [run["id"]]
+    return [typed("logs", name).out.rstrip("\n") for name in names]
+
+
+def test_a_script_that_the_spec_file_names(typed: Type) -> None:
+    Path("named.py").write_text("spec = [dict(parameters=dict(n=n), script='echo from the file') for n in (1, 2)]\n")
+    assert arguments(typed, "--spec", "named.py") == ["from the file --n 1", "from the file --n 2"]
+    more = arguments(typed, "--spec", "named.py", "--limit", "1", "--", "--m", "3")
+    assert more == ["from the file --m 3 --n 1"]
+    assert arguments(typed, "--spec", "named.py", "--limit", "1", "echo", "mine") == ["mine --n 1"]
+    Path("bare.py").write_text("spec = [dict(n=1)]\n")
+    none = typed("run", "--spec", "bare.py")
+    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: bare.py names no script, and none is on the line")
+    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: there is nothing to run")
+
+
+def test_where_a_spec_file_went_wrong(typed: Type) -> None:
+    Path("wrong.py").write_text("def inner():\n    return 1 / 0\n\n\nspec = [inner()]\n")
+    short = typed("run", "--spec", "wrong.py", "true")
+    assert (short.code, "Traceback" in short.err, "yurt -v run --spec wrong.py" in short.err) == (2, False, True)
+    long = typed("-v", "run", "--spec", "wrong.py", "true")
+    assert long.code == 2 and "in inner" in long.err and long.err.splitlines()[-1].startswith("yurt: wrong.py:2:")
+    assert "Traceback" not in typed("-v", "run", "--json", "--spec", "wrong.py", "true").err
+
+
+def test_parameters_that_the_command_names(typed: Type) -> None:
+    words = ["--grid", "lr=0.1,0.01", "--param", "name=it's $(me)", "--param", "n=3"]
+    assert arguments(typed, *words, "echo", "rate={lr}", "{task}", "{name}/{lr}", "{other}", "{{lr}}") == [
+        "rate=0.1 0 it's $(me)/0.1 {other} {{lr}} --n 3",
+        "rate=0.01 1 it's $(me)/0.01 {other} {{lr}} --n 3",
+    ]
+    assert arguments(typed, "--grid", "lr=1,2", "sh", "-c", "lr=mine; echo ${lr} $@", "sh") == [
+        "mine --lr 1",
+        "mine --lr 2",
+    ]
+    assert arguments(typed, "--grid", "lr=1,2", "--param", "none=null", "echo", "[{none}]", "x") == [
+        "[] x --lr 1",
+        "[] x --lr 2",
+    ]
+    assert arguments(typed, "--param", "lr=0.10", "--param", "n=1", "echo", "at {lr}", "{task}") == [
+        "at 0.10 {task} --n 1"
+    ]
+    again = typed("retry", "@last-sweep.1", "--json").json["data"][0]["run"]["id"]
+    assert typed("wait", again).code == 0
+    assert typed("logs", f"{again}.0").out == "[] x --lr 2\n"
+
+
+def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:
+    Path("some.py").write_text("spec = [dict(a=1, b=1), dict(a=2)]\n")
+    done = typed("run", "--spec", "some.py", "echo", "{a}", "{b}")
+    assert (done.code, "names {b}, and set 2 of 2 has no such parameter" in done.err) == (2, True), done
