@@ -26,7 +26,6 @@ from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
-from yurt.verbs.fetch import Fetched
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import FaultSet
 from yurt.verbs.login import LoggedIn
@@ -37,6 +36,7 @@ from yurt.verbs.ps import Row
 from yurt.verbs.secret import Secret
 from yurt.verbs.show import PlanView, Shown
 from yurt.verbs.sweep import SweepShown
+from yurt.verbs.transfer import Fetched
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 

@@ -103,6 +103,10 @@ class Backend(ABC):
     def cancel(self, run: Spot) -> str:
         """End a run, or see to it that it never starts. Returns what stands in its gate."""
 
+    @abstractmethod
+    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+        """The same for those tasks of a sweep that are `open`, in one go; none where nothing of the sweep is there."""
+
     def submit(
         self,
         plan: Plan,
@@ -178,3 +182,9 @@ class Backend(ABC):
     def not_taken(self, words: str) -> YurtError:
         """What it means that a placed run could not be started."""
         return RefusedError(f"{self.host.name}: the run could not be started: {words}", code="site-refused")
+
+
+def read_gates(text: str) -> dict[int, str]:
+    """What stands in the gates of tasks: lines of a number and that."""
+    pairs = (line.partition(" ") for line in text.splitlines())
+    return {int(number): winner for number, _, winner in pairs}

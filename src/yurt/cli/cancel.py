@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
-from yurt.cli import render
+from yurt.cli import frame, render
+from yurt.cli.filters import FILTER, counted, folded
 from yurt.cli.frame import run_names, verb
+from yurt.cli.progress import watching
+from yurt.model.progress import unwatched
 
 
-@verb(examples=["yurt cancel -", "yurt cancel x7q4z 8m2kd"])
+@verb(examples=["yurt cancel -", "yurt cancel x7q4z 8m2kd", "yurt cancel @last-sweep --filter lr=0.1"])
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-def cancel(runs: tuple[str, ...]) -> int:
+@FILTER
+def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     """End runs: those that run, those in a queue, and those that have not gone out yet.
 
+    With --filter those tasks of sweeps that pass it, in one go.
     Where the site is out of reach the wish is kept, and carried out with the next command that reaches it.
     """
     from yurt.verbs import cancel as verbs
+    from yurt.verbs.picked import meant
     from yurt.verbs.places import store
-    from yurt.verbs.which import which
 
     index = store()
-    done, unreachable = verbs.cancel(index, which(index, runs))
+    with watching() if filters else nullcontext(unwatched) as watch:
+        entries, warnings = meant(index, runs, filters, watch=watch)
+        frame.current().warnings += warnings
+        done, unreachable = verbs.cancel(index, entries)
 
     def for_people() -> None:
-        for each in done:
+        for name, places in folded([each.id for each in done]).items():
+            each = done[places[0]]
+            if len(places) > 1:
+                waits = "" if each.told else f"; {each.context} is not told yet ({each.note}), it will be"
+                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{waits}")
+                continue
             if not each.told:
                 print(f"{each.id}: {each.context} is not told yet ({each.note}); it will be when it answers")
             else:

@@ -8,13 +8,18 @@ from typing import Any
 import click
 
 from yurt.cli import frame, render
+from yurt.cli.filters import FILTER, folded
 from yurt.cli.frame import run_names, verb
 
 EXAMPLES = [
     "yurt fetch -",
     "yurt fetch x7q4z 8m2kd --only '*.json' --only plots/",
     "yurt fetch x7q4z --all --to ~/best",
+    "yurt fetch @last-sweep --filter lr=0.1",
 ]
+
+MOST = 5
+"""Errors that are told, of runs that could not be fetched."""
 
 
 @verb(examples=EXAMPLES)
@@ -27,30 +32,38 @@ EXAMPLES = [
 )
 @click.option("--all", "everything", is_flag=True, help="The whole run folder: also logs, checkpoints, records.")
 @click.option("--to", "folder", metavar="DIR", help="Where to, instead of results/RUN; of several runs to DIR/RUN.")
-def fetch(runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder: str | None) -> int:
+@FILTER
+def fetch(
+    runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder: str | None, filters: tuple[str, ...]
+) -> int:
     """Bring here what runs wrote into $YURT_OUTPUTS, also while they run.
 
     Files that are here already are not sent again, and a transfer that was cut goes on where it was. The folder
     `results` keeps itself out of git, so that results do not travel back as code. `--all` goes to results/RUN.all.
+    Of a sweep its tasks come, those that have begun, each as results/SWEEP.NUMBER.
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
     from yurt.verbs import fetch as verbs
+    from yurt.verbs.picked import begun
     from yurt.verbs.places import store
-    from yurt.verbs.which import single, which
+    from yurt.verbs.transfer import Wanted
+    from yurt.verbs.which import which
 
     if "" in (folder, *only):
         raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")
     frame.stay()
     index = store()
-    entries = single(index, which(index, runs))
     to = Path(folder).expanduser() if folder else None
-    wanted = verbs.Wanted(only=only, everything=everything, folder=to, several=len(entries) > 1)
     with watching() as watch:
+        entries, warnings = begun(index, runs, filters, watch=watch)
+        frame.current().warnings += warnings
+        several = len(entries) > 1 or any(entry.run.sets for entry in which(index, runs))
+        wanted = Wanted(only=only, everything=everything, folder=to, several=several)
         done, errors = verbs.fetch(index, entries, wanted, watch=watch)
     if errors and not done:
         raise _all_said(errors)
-    frame.current().warnings += [error.message for error in errors]
+    frame.current().warnings += _told([error.message for error in errors])
     render.show("runs-fetched", done, lambda: _print(done))
     return max((error.exit_code for error in errors), default=0)
 
@@ -58,16 +71,42 @@ def fetch(runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder
 def _all_said(errors: list[Any]) -> Any:
     """The first error; what the others say is added to it."""
     first, *others = errors
-    first.message = "; ".join([first.message, *(each.message for each in others)])
+    first.message = "; ".join(_told([first.message, *(each.message for each in others)]))
     return first
 
 
+def _told(messages: list[str]) -> list[str]:
+    """Those that a person reads."""
+    return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} more like these"]
+
+
 def _print(done: list[Any]) -> None:
-    for each in done:
-        if not each.target:
+    for name, places in folded([each.id for each in done]).items():
+        each = done[places[0]]
+        if len(places) > 1:
+            _print_tasks(name, [done[at] for at in places])
+        elif not each.target:
             print(f"{each.id}: it has written nothing into its outputs")
         elif not each.files:
             print(f"{each.id}: nothing new; {render.plain(each.target)} has it all")
         else:
-            files = "1 file" if each.files == 1 else f"{each.files} files"
-            print(f"{each.id}: {files}, {render.amount(each.size)}, into {render.plain(each.target)}")
+            print(f"{each.id}: {_files(each.files)}, {render.amount(each.size)}, into {render.plain(each.target)}")
+
+
+def _print_tasks(sweep: str, done: list[Any]) -> None:
+    """What came of many tasks of a sweep, in a line."""
+    targets = [each.target for each in done if each.target]
+    files = sum(each.files for each in done)
+    said = f"{sweep}: {len(done)} tasks, "
+    if not targets:
+        print(f"{said}which have written nothing into their outputs")
+        return
+    where = render.plain(f"{targets[0].rpartition(sweep)[0]}{sweep}.*")
+    if not files:
+        print(f"{said}nothing new; {where} have it all")
+    else:
+        print(f"{said}{_files(files)}, {render.amount(sum(each.size for each in done))}, into {where}")
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yurt.cli import frame, render
+from yurt.cli.filters import FILTER
 from yurt.cli.frame import run_names, verb
 
 if TYPE_CHECKING:
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
 @click.option("--tail", "lines", metavar="N", type=click.IntRange(1), help="Begin with the last lines.")
 @click.option("--out", "only_out", is_flag=True, help="Only standard output.")
 @click.option("--err", "only_err", is_flag=True, help="Only standard error.")
-def logs(runs: tuple[str, ...], follow: bool, lines: int | None, only_out: bool, only_err: bool) -> None:
+@FILTER
+def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[str, ...], **only: bool) -> None:
     """Print what runs wrote: their standard output on yours, their standard error on yours.
 
     Following goes on after a cut connection where it was, with no line lost or doubled.
     """
     from yurt.verbs import logs as verbs
+    from yurt.verbs.picked import begun
     from yurt.verbs.places import store
-    from yurt.verbs.which import single, which
 
     index = store()
-    entries = single(index, which(index, runs))
-    wanted = {"out"} if only_out and not only_err else {"err"} if only_err and not only_out else {"out", "err"}
+    entries, warnings = begun(index, runs, filters)
+    frame.current().warnings += warnings
+    one = only["only_out"] != only["only_err"]
+    wanted = {"out" if only["only_out"] else "err"} if one else {"out", "err"}
     if follow:
         follow_all(index, [entry.run for entry in entries], wanted, lines)
         return

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from yurt.cli import frame, render
+from yurt.cli.filters import FILTER
 from yurt.cli.frame import run_names, verb
 from yurt.errors import RefusedError, UserError, YurtError
 
@@ -15,6 +16,7 @@ EXAMPLES = [
     "yurt retry x7q4z --time 4h --mem 16G -f",
     "yurt retry --failed",
     "yurt retry --failed --context alpha --wait",
+    "yurt retry @last-sweep --filter lr=0.1 --filter state=failed",
 ]
 
 
@@ -25,25 +27,32 @@ EXAMPLES = [
 @click.option("--mem", metavar="SIZE", help="Another amount of memory: 4096 (MB), 8G.")
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what they write, until they have ended.")
 @click.option("--wait", is_flag=True, help="Stay until they have ended.")
-def retry(runs: tuple[str, ...], failed: bool, **options: Any) -> int:
+@FILTER
+def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **options: Any) -> int:
     """Run ended runs once more: new runs with the same code, parameters and settings, on the same context.
 
     With --failed those that failed, ran into a limit or were lost, and not those you cancelled; --context keeps to one
-    context.
+    context. With --filter those tasks of sweeps that pass it: of each sweep one new one.
     """
     from yurt.cli.progress import watching
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
     from yurt.verbs import retry as verbs
+    from yurt.verbs.picked import check, picked
     from yurt.verbs.places import Project, store
     from yurt.verbs.which import which
 
     now = frame.current()
-    if not failed and not runs:
-        raise UserError("name the runs, or give --failed", code="usage", hint="yurt retry --failed")
+    _check(runs, failed, filters)
+    if filters and not runs:
+        raise UserError(
+            "--filter picks tasks of sweeps; name one", code="usage", hint="yurt retry @last-sweep --filter …"
+        )
     index = store()
     label = Project().label
     maybe = which(index, runs) if runs else verbs.unfinished(index, label, now.context)
+    if filters:
+        check(maybe)
     with watching() as watch:
         now.warnings += verbs.look_again(index, maybe, watch=watch)
     ids = [entry.run.id for entry in maybe]
@@ -58,13 +67,9 @@ def retry(runs: tuple[str, ...], failed: bool, **options: Any) -> int:
     sent, refused = [], list[YurtError]()
     with watching() as watch:
         anew = verbs.Anew(options["time"], options["mem"])
+        picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
         plans = []
-        for entry in entries:
-            tasks = verbs.failed_tasks(index, entry) if failed and entry.run.sets else None
-            if tasks is not None and not tasks:
-                continue
-            if failed and runs and tasks is None and entry.status.state not in verbs.FAILED:
-                continue
+        for entry, tasks in verbs.wanted(index, entries, failed=failed, picks=picks):
             plans.append(verbs.plan(index, entry, anew, tasks=tasks, watch=watch))
         for planned in plans:
             try:
@@ -81,9 +86,17 @@ def retry(runs: tuple[str, ...], failed: bool, **options: Any) -> int:
         for entry in sent:
             print(f"{say(entry)}; retry of {entry.run.retry_of}")
         if not sent:
-            print("no run of this project failed that was not retried")
+            print("none of these failed" if runs else "no run of this project failed that was not retried")
 
     if not (staying and now.json):
         render.show("runs-retried", sent, for_people)
     code = refused[0].exit_code if refused else 0
     return stay(index, sent, follow=options["follow"], kind="runs-ended") or code if staying else code
+
+
+def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:
+    if filters and not runs:
+        hint = f"yurt retry @last-sweep --filter {filters[0]}"
+        raise UserError("--filter picks tasks of sweeps, and none is named", code="usage", hint=hint)
+    if not failed and not runs:
+        raise UserError("name the runs, or give --failed", code="usage", hint="yurt retry --failed")

@@ -9,19 +9,32 @@ from typing import Any
 import click
 
 from yurt.cli import frame, render
+from yurt.cli.filters import FILTER, counted, folded
 from yurt.cli.frame import run_names, verb
 
+EXAMPLES = [
+    "yurt wait -",
+    "yurt wait x7q4z 8m2kd --timeout 600 && echo all well",
+    "yurt wait @last-sweep --filter lr=0.1",
+]
 
-@verb(examples=["yurt wait -", "yurt wait x7q4z 8m2kd --timeout 600 && echo all well"])
+
+@verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(0), help="Give up waiting after this time.")
-def wait(runs: tuple[str, ...], timeout: float | None) -> int:
-    """Wait until runs have ended. The exit code is 0 if all were completed, else 1; 4 if the time was over."""
+@FILTER
+def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...]) -> int:
+    """Wait until runs have ended. The exit code is 0 if all were completed, else 1; 4 if the time was over.
+
+    With --filter it is tasks of sweeps that one waits for: those that pass it when the waiting begins.
+    """
+    from yurt.verbs.picked import meant
     from yurt.verbs.places import store
-    from yurt.verbs.which import which
 
     index = store()
-    return wait_for(index, [entry.run.id for entry in which(index, runs)], kind="runs-ended", timeout=timeout)
+    entries, warnings = meant(index, runs, filters)
+    frame.current().warnings += warnings
+    return wait_for(index, [entry.run.id for entry in entries], kind="runs-ended", timeout=timeout)
 
 
 def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | None = None) -> int:
@@ -47,7 +60,12 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
         entries = verbs.wait(index, runs, timeout=timeout, on_look=on_look)
 
     def for_people() -> None:
-        for entry in entries:
+        for name, places in folded([entry.run.id for entry in entries]).items():
+            if len(places) > 1:
+                states = counted(entries[at].status.state for at in places)
+                print(f"{name}: {len(places)} tasks, {states}", file=sys.stderr)
+                continue
+            entry = entries[places[0]]
             status = entry.status
             took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
             why = f": {status.reason}" if status.reason not in ("", status.state) else ""

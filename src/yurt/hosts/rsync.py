@@ -63,6 +63,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """How many there are of those that were asked for."""
     vanished: bool = False
     """Whether some went away or changed while they were read."""
+    below: dict[str, Brought] = {}
+    """The same of each folder, where several came in one go."""
 
 
 Progress = Callable[[int, int], None]
@@ -83,14 +85,24 @@ def usable() -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= (3, 1)
 
 
-def bring(host: Host, source: str, target: Path, pick: Pick, progress: Progress, *, silence: int = SILENCE) -> Brought:
+def bring(
+    host: Host,
+    source: str,
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    names: Sequence[str] = (),
+    silence: int = SILENCE,
+) -> Brought:
     """Bring what is in a folder there into a folder here. Files that are here already are not sent again.
 
+    `names` are folders in that folder, or links to folders: what is in these comes, and nothing else.
     UnreachableError: what has arrived is kept, and the next call goes on from there. Strange: nothing was brought.
     """
     for attempt in itertools.count(1):
         with host.session(time.monotonic() + TIMEOUT):
-            transfer = _Transfer(host, source, target, pick, silence)
+            transfer = _Transfer(host, source, target, pick, names=names, silence=silence)
             code = transfer.run(progress)
         if code in CUT and not transfer.begun and host.retry(transfer.errors.encode(), attempt):
             continue
@@ -104,10 +116,13 @@ def bring(host: Host, source: str, target: Path, pick: Pick, progress: Progress,
 class _Transfer:
     """One call of rsync, and everything it started."""
 
-    def __init__(self, host: Host, source: str, target: Path, pick: Pick, silence: int) -> None:
+    def __init__(
+        self, host: Host, source: str, target: Path, pick: Pick, *, names: Sequence[str], silence: int
+    ) -> None:
         self._host, self._target, self._pick, self._silence = host, target, pick, silence
-        self._source = f"{source}/"
+        self._source, self._names = source, names
         self._files = self._size = self._matched = 0
+        self._below: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
         self._late = False
         self._signs = b""
         self.errors = ""
@@ -119,14 +134,17 @@ class _Transfer:
 
     def _argv(self) -> list[str]:
         words = ["rsync", "-rlpts", f"--timeout={self._silence}", f"--partial-dir={PARTIAL}", "--no-human-readable"]
-        words += ["--info=progress2,stats2", "--out-format=yurt %i", "--outbuf=L", "--from0", "--exclude-from=-"]
+        words += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
         if self._pick.only:
             words += ["-m", "--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
-        there = self._source
+        if self._names:
+            # Each goes by its name below the dot; -ii tells of what is here already, too.
+            words += ["-R", "--no-implied-dirs", "-ii"]
+        there = [f"{self._source}/./{name}/" for name in self._names] or [f"{self._source}/"]
         if isinstance(self._host, SshHost):
             words += ["-e", shlex.join([sys.executable, "-I", "-S", clean.__file__])]
-            there = f"there:{there}"
-        return [*words, there, f"{self._target.absolute()}/"]
+            there = [f"{'' if at else 'there'}:{path}" for at, path in enumerate(there)]
+        return [*words, *there, f"{self._target.absolute()}/"]
 
     def run(self, progress: Progress) -> int:
         """Run it to its end, however it ends; returns its exit code."""
@@ -198,15 +216,37 @@ class _Transfer:
         now = re.match(r" *(\d+) +(\d+)%", line)
         if now is not None:
             progress(int(now[1]), int(now[2]))
-        elif re.match(r"yurt [<>c][fL]", line):
-            self._files += 1
+        elif item := re.match(r"yurt (.)[fL].{9} (\d+) ([^/]*)", line):
+            self._count(sent=item[1] in "<>c", size=int(item[2]), name=item[3])
         elif line.startswith("Number of files: "):
             self._matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
         elif found := re.match(r"Total transferred file size: (\d+)", line):
             self._size = int(found[1])
 
+    def _count(self, *, sent: bool, size: int, name: str) -> None:
+        self._files += sent
+        if name in self._below:
+            files, bytes_, matched = self._below[name]
+            self._below[name] = [files + sent, bytes_ + size * sent, matched + 1]
+
     def brought(self, code: int) -> Brought:
-        return Brought(files=self._files, size=self._size, matched=self._matched, vanished=code == VANISHED)
+        gone = self._vanished() if code == VANISHED else set()
+        below = {
+            name: Brought(files=files, size=size, matched=matched, vanished=name in gone)
+            for name, (files, size, matched) in self._below.items()
+        }
+        return Brought(
+            files=self._files, size=self._size, matched=self._matched, vanished=code == VANISHED, below=below
+        )
+
+    def _vanished(self) -> set[str]:
+        """The folders something vanished from; all of them if that is not said."""
+        start = re.escape(f"{self._source}/")
+        found = [
+            re.search(rf'"{start}(?:\./)?([^/"]+)', line) for line in self.errors.splitlines() if "vanished" in line
+        ]
+        names = {each[1] for each in found if each is not None}
+        return names if names and len(names) <= len(found) and None not in found else set(self._names)
 
     def problem(self, code: int) -> YurtError | None:
         """What it means that it ended so; None if all is well. Raises Strange."""

@@ -17,8 +17,9 @@ from yurt.hosts.rsync import PARTIAL, SILENCE, Brought, Pick, Progress, here_is_
 LIST = r"""
 cd "$1" || exit 1
 export LC_ALL=C
-find . \( -type f -o -type l \) -printf '%s %T@ %l\0%p\0' 2> /dev/null ||
-  find . \( -type f -o -type l \) -exec sh -c 'for each; do printf "\0%s\0" "$each"; done' yurt {} +
+if [ -n "$2" ]; then set -- ./*/; else set -- .; fi # what is in folders there, or in links to folders
+find "$@" \( -type f -o -type l \) -printf '%s %T@ %l\0%p\0' 2> /dev/null ||
+  find "$@" \( -type f -o -type l \) -exec sh -c 'for each; do printf "\0%s\0" "$each"; done' yurt {} +
 """
 """Of each file its size, its time and where it leads to; nothing of that where find cannot say it."""
 
@@ -33,20 +34,26 @@ BATCH = 1 << 20
 """Bytes of file names in one call."""
 
 
-def bring(host: Host, source: str, target: Path, pick: Pick, progress: Progress) -> Brought:
+def bring(
+    host: Host, source: str, target: Path, pick: Pick, progress: Progress, *, names: Sequence[str] = ()
+) -> Brought:
     """Bring what is in a folder there into a folder here. Files of the same size and time are not sent again.
 
+    `names` are all the folders in that folder, or links to folders: what is in these comes.
     UnreachableError: what has arrived whole is kept, and the next call sends the rest.
     """
-    matched, wanted = _compare(host, source, target, pick)
+    matched, wanted = _compare(host, source, target, pick, inside=bool(names))
     aside = target / PARTIAL
     files = size = 0
+    below = {name: [0, 0, matched.get(name, 0)] for name in names}
     vanished = False
     try:
         for batch in _batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
-                for each in _extract(stream, target, aside):
+                for name, each in _extract(stream, target, aside):
                     files, size = files + 1, size + each
+                    if name in below:
+                        below[name] = [below[name][0] + 1, below[name][1] + each, below[name][2]]
                     progress(size, 0)
                 words = stream.err.decode(errors="replace").strip()
                 if stream.code and not re.search("changed as we read|removed before we read|No such file", words):
@@ -60,20 +67,26 @@ def bring(host: Host, source: str, target: Path, pick: Pick, progress: Progress)
         raise RefusedError(f"{error.filename or target}: {error.strerror}", code="site-refused") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return Brought(files=files, size=size, matched=matched, vanished=vanished)
+    parts = {
+        name: Brought(files=sent, size=bytes_, matched=meant, vanished=vanished)
+        for name, (sent, bytes_, meant) in below.items()
+    }
+    return Brought(files=files, size=size, matched=sum(matched.values()), vanished=vanished, below=parts)
 
 
-def _compare(host: Host, source: str, target: Path, pick: Pick) -> tuple[int, list[str]]:
-    """How many files are meant, and the names of those that are not here."""
-    answer = host.run(LIST, source, timeout=600)
+def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool) -> tuple[dict[str, int], list[str]]:
+    """How many files are meant, by the first part of their paths, and the names of those that are not here."""
+    answer = host.run(LIST, source, "yes" if inside else "", timeout=600)
     if answer.code:
         raise refusal(host.name, "the files could not be listed", answer.errors)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
-    matched, wanted = 0, []
+    matched: dict[str, int] = {}
+    wanted = []
     for facts, name in zip(parts[::2], parts[1::2], strict=False):
         path = name.removeprefix("./")
         if chosen(path, pick):
-            matched += 1
+            first = path.partition("/")[0]
+            matched[first] = matched.get(first, 0) + 1
             if not _is_here(target / path, facts):
                 wanted.append(name)
     return matched, wanted
@@ -155,8 +168,8 @@ class _Reader:
             pass
 
 
-def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[int]:
-    """Put what comes where it belongs; yields the size of each file that is whole."""
+def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[tuple[str, int]]:
+    """Put what comes where it belongs; yields of each file that is whole the first part of its path, and its size."""
     reader = _Reader(stream)
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
@@ -176,7 +189,7 @@ def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[int]:
                 made.chmod(member.mode & 0o777)
                 os.utime(made, (member.mtime, member.mtime))
             os.replace(made, _folder(target, parts[:-1]) / parts[-1])
-            yield member.size
+            yield parts[0], member.size
     reader.rest()
 
 

@@ -16,13 +16,14 @@ import msgspec
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.run import FINAL, Plan, Run, Spot, Status
+from yurt.model.tasks import numbers
 from yurt.store.bad_nodes import BadNodes
 from yurt.store.copies import Copies
 from yurt.store.looks import Looks
 from yurt.store.mirror import Mirror
 from yurt.store.notices import Notices
 from yurt.store.schema import LATER, SCHEMA, VERSION
-from yurt.store.tasks import OPEN, Tasks, task_of
+from yurt.store.tasks import OPEN, Tasks, task_of, usual
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
@@ -146,6 +147,32 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         if plan is None:
             return None
         return Entry(task_of(whole.run, plan, number), self.task_status(sweep, number, whole.status))
+
+    def several(self, runs: Sequence[str]) -> list[Entry]:
+        """Those of these runs that are known, each in its place; tasks of a sweep are read together."""
+        tasks: dict[str, dict[int, Entry]] = {}
+        for run in runs:
+            if task := ids.split_task(run):
+                tasks.setdefault(task[0], {})
+        for sweep in tasks:
+            tasks[sweep] = self._all_tasks(sweep)
+        found = []
+        for run in runs:
+            task = ids.split_task(run)
+            entry = tasks[task[0]].get(task[1]) if task else self.get(run)
+            if entry is not None:
+                found.append(entry)
+        return found
+
+    def _all_tasks(self, sweep: str) -> dict[int, Entry]:
+        whole, plan = self.get(sweep), self.plan(sweep)
+        if whole is None or plan is None:
+            return {}
+        known, out = self.tasks(sweep), set(numbers(whole.status.out))
+        return {
+            number: Entry(task_of(whole.run, plan, number), known.get(number) or usual(whole.status, out=number in out))
+            for number in range(min(whole.run.sets, len(plan.sets)))
+        }
 
     def plan(self, run: str) -> Plan | None:
         """What is needed to submit a run, or another one like it; None if that is not known here."""

@@ -17,6 +17,10 @@ BEGUN = tuple(state for state in OPEN if state != "waiting")
 """States of tasks that a look may tell something of."""
 
 
+KEPT_IN = "FROM tasks WHERE sweep = ? AND state IN ('cancelled', 'waiting')"
+"""Tasks that are known though they may not have gone out: cancelled before, or to be started."""
+
+
 class Tasks:
     """The part of the index that holds them."""
 
@@ -34,7 +38,7 @@ class Tasks:
         row = self._db.execute("SELECT status FROM tasks WHERE sweep = ? AND task = ?", (sweep, number)).fetchone()
         if row is not None:
             return msgspec.json.decode(row[0], type=Status)
-        return _usual(whole, out=number in tasks.Within(whole.out))
+        return usual(whole, out=number in tasks.Within(whole.out))
 
     def _with_tasks(self, spot: Spot) -> Spot:
         """What a look has to know of a sweep: which tasks are open."""
@@ -57,11 +61,13 @@ class Tasks:
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         out = msgspec.json.decode(text, type=Status).out
-        found = [(number, 1) for number in tasks.numbers(tasks.without(f"0-{size - 1}", out))]
-        query = "SELECT task, status FROM tasks WHERE sweep = ? AND state = 'waiting'"
-        for number, status in self._db.execute(query, (sweep,)):
-            found.append((number, msgspec.json.decode(status, type=Status).start))
-        return sorted(found)
+        found = {number: 1 for number in tasks.numbers(tasks.without(f"0-{size - 1}", out))}
+        for number, state, text in self._db.execute(f"SELECT task, state, status {KEPT_IN}", (sweep,)):
+            if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel:
+                found[number] = status.start
+            else:
+                found.pop(number, None)
+        return sorted(found.items())
 
     def change_tasks(
         self,
@@ -83,8 +89,8 @@ class Tasks:
             for number in numbers:
                 query = "SELECT status FROM tasks WHERE sweep = ? AND task = ?"
                 row = self._db.execute(query, (sweep, number)).fetchone()
-                usual = _usual(after_all, out=number in out)
-                before = usual if row is None else msgspec.json.decode(row[0], type=Status)
+                as_usual = usual(after_all, out=number in out)
+                before = as_usual if row is None else msgspec.json.decode(row[0], type=Status)
                 after = how(number, before)
                 if after != before:
                     changed[number] = after
@@ -99,7 +105,7 @@ class Tasks:
                             "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?",
                             (ids.task(sweep, number), time.time(), sweep),
                         )
-            after_all = self._tallied(sweep, after_all)
+            after_all = self._tallied(sweep, after_all, changed.values())
             self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after_all), sweep))
             columns = (after_all.state, after_all.state in FINAL, after_all.cancel, sweep)
             self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
@@ -111,21 +117,34 @@ class Tasks:
                 self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
         return changed, after_all
 
-    def _tallied(self, sweep: str, whole: Status) -> Status:
+    def _tallied(self, sweep: str, whole: Status, changed: Iterable[Status]) -> Status:
+        """A sweep's own status, of those of its tasks. It started with the first of them, and ended with the last."""
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
         out = tasks.count(whole.out)
-        seen = sum(tally.values())
-        if out > seen:
-            tally["queued"] = tally.get("queued", 0) + out - seen
-        if count > max(out, seen):
+        unheard, inside = out - sum(tally.values()), count - out
+        if inside:  # some may be known that have not gone out: they were cancelled, or are to be
+            gone_out = tasks.Within(whole.out)
+            kept_in = sum(row[0] not in gone_out for row in self._db.execute(f"SELECT task {KEPT_IN}", (sweep,)))
+            unheard, inside = unheard + kept_in, inside - kept_in
+        if unheard > 0:
+            tally["queued"] = tally.get("queued", 0) + unheard
+        if inside > 0:
             rest = whole.state if whole.state in FINAL else "waiting"
-            tally[rest] = tally.get(rest, 0) + count - max(out, seen)
-        return msgspec.structs.replace(whole, tally=tally, state=state_of(tally, whole))
+            tally[rest] = tally.get(rest, 0) + inside
+        state = state_of(tally, whole)
+        starts = [each.started for each in (whole, *changed) if each.started is not None]
+        ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
+        return msgspec.structs.replace(whole, tally=tally, state=state, started=min(starts, default=None), ended=ended)
+
+    def _last_end(self, sweep: str) -> float | None:
+        query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ?"
+        last: float | None = self._db.execute(query, (sweep,)).fetchone()[0]
+        return last
 
 
-def _usual(whole: Status, *, out: bool) -> Status:
+def usual(whole: Status, *, out: bool) -> Status:
     """How a task stands of which nothing else is known."""
     if not out:
         return Status(state="waiting" if whole.state not in FINAL else whole.state)

@@ -22,10 +22,11 @@ from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan, Run, Spot, Status
+from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
 from yurt.verbs import bad_nodes, turn
+from yurt.verbs.tell import tell_cancel
 
 if TYPE_CHECKING:
     from yurt.model.secrets import Shares
@@ -62,9 +63,9 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
     refused: dict[str, YurtError] = {}
     with _alone(context), _untried(store, fresh, refused):
         try:
-            for run in store.cancels(context):
+            for runs in _together(store.cancels(context)):
                 with suppress(RefusedError):  # it is told again the next time, and holds up nobody
-                    tell_cancel(store, run, backend)
+                    tell_cancel(store, runs, backend)
             for run in store.outbox(context):
                 plan = store.plan(run)
                 if plan is None or (plan := _in_turn(store, plan)) is None:
@@ -98,6 +99,14 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
         except UnreachableError as error:
             return Advanced(submitted, refused, error)
     return Advanced(submitted, refused)
+
+
+def _together(runs: Sequence[str]) -> list[list[str]]:
+    """Runs each alone, tasks of one sweep together."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        found.setdefault(run.partition(".")[0] + ("." if "." in run else ""), []).append(run)
+    return list(found.values())
 
 
 def _in_turn(store: Store, plan: Plan) -> Plan | None:
@@ -160,52 +169,6 @@ def _alone(context: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def tell_cancel(store: Store, run: str, backend: Backend) -> str:
-    """Have a site end a run, or keep it from ever starting. Returns what stands in its gate."""
-    entry = store.get(run)
-    if entry is None or entry.status.final:
-        return ""
-    winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
-    if entry.run.sets:
-        _tasks_cancelled(store, entry.run)
-        return winner
-
-    def told(_run: str, status: Status) -> Status:
-        if status.final:
-            return status
-        if winner == CANCELLED:
-            return msgspec.structs.replace(
-                status, state="cancelled", reason="cancelled before it started", ended=time.time(), cancel=False
-            )
-        state = "unknown" if status.state in ("waiting", "submitting") else status.state
-        return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel=False)
-
-    if entry.run.task is not None:
-        store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: told(run, status))
-    else:
-        store.change([run], told)
-    return winner
-
-
-def _tasks_cancelled(store: Store, sweep: Run) -> None:
-    """A site was told that a sweep is to end: what has not begun never will."""
-    now = time.time()
-
-    def each(_number: int, status: Status) -> Status:
-        if status.final:
-            return status
-        if status.started or status.state in ("running", "starting", "requeued"):
-            return msgspec.structs.replace(status, reason="cancelled; it is ending")
-        return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started", ended=now)
-
-    store.change_tasks(
-        sweep.id,
-        range(sweep.sets),
-        each,
-        lambda status: msgspec.structs.replace(status, cancel=False, reason="cancelled"),
-    )
-
-
 def _secrets(plan: Plan) -> dict[str, bytes]:
     """The values of a run's secrets, as they are now: none was kept. UserError where one is not to be found."""
     if not plan.run.secrets:
@@ -262,6 +225,8 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     known = facts.load(contexts.named(context))
     groups = numbering.groups(store.pending_tasks(run), known.max_array if known else 1000, plan.parallel)
+    if not groups:
+        return  # what there was is to be cancelled
     tree = store.code_at(context, project)
     there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)

@@ -11,7 +11,8 @@ from yurt.errors import YurtError
 from yurt.model.run import Status
 from yurt.store import Entry, Store
 from yurt.verbs import notify, places
-from yurt.verbs.advance import tell_cancel
+from yurt.verbs.picked import by_sweep
+from yurt.verbs.tell import tell_cancel
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -27,44 +28,60 @@ class Cancelled(msgspec.Struct, frozen=True):
 def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
     """End runs. One that never went out ends at once; a site that cannot be told is told by the next advance().
 
-    Returns what came of each, and the error of a site that could not be told.
+    Of tasks of one sweep a site is told in one go. Returns what came of each, and the error of a site that could not
+    be told.
     """
-    for entry in entries:
-        _want(store, entry)
-    done, unreachable = [], None
-    for entry in entries:
-        run = entry.run
-        note, told = "", True
-        before = store.get(run.id)
-        if before is not None and not before.status.final:
+    groups = list(by_sweep(entries))
+    for sweep, group in groups:
+        _want(store, sweep, group)
+    found: dict[str, Cancelled] = {}
+    unreachable = None
+    for _sweep, group in groups:
+        names = [entry.run.id for entry in group]
+        alive = [entry.run.id for entry in store.several(names) if not entry.status.final]
+        failure: YurtError | None = None
+        if alive:
             try:
-                tell_cancel(store, run.id, places.named_backend(run.context))
+                tell_cancel(store, alive, places.named_backend(group[0].run.context))
             except YurtError as error:
-                unreachable, told, note = error, False, error.message
-        elif entry.status.final:
-            note = f"it had ended already ({entry.status.state})"
-        after = store.get(run.id)
-        state = after.status.state if after is not None else "unknown"
-        done.append(Cancelled(run.id, run.context, state, told, note or (after.status.reason if after else "")))
+                failure = unreachable = error
+        after = {entry.run.id: entry.status for entry in store.several(names)}
+        for entry in group:
+            run = entry.run.id
+            found[run] = _came(entry, after.get(run), failure if run in alive else None)
     notify.fire(store)
-    return done, unreachable
+    return [found[entry.run.id] for entry in entries], unreachable
 
 
-def _want(store: Store, entry: Entry) -> None:
+def _came(entry: Entry, after: Status | None, failure: YurtError | None) -> Cancelled:
+    """What came of one run."""
+    run, state = entry.run, after.state if after is not None else "unknown"
+    if failure is not None:
+        return Cancelled(run.id, run.context, state, False, failure.message)
+    note = f"it had ended already ({entry.status.state})" if entry.status.final else after.reason if after else ""
+    return Cancelled(run.id, run.context, state, True, note)
+
+
+def _want(store: Store, sweep: str, group: Sequence[Entry]) -> None:
     """Write down that it is to end."""
-    run = entry.run
-    if run.task is not None:
-        store.change_tasks(run.sweep, [run.task], lambda _number, status: _wanted(run.id, status))
-    elif run.sets:
-        store.change_tasks(run.id, whole=lambda status: _wanted(run.id, status))
+    if sweep:
+        whole = store.get(sweep)
+        tried = whole is not None and whole.status.attempts > 0
+        numbers = [entry.run.task for entry in group if entry.run.task is not None]
+        store.change_tasks(sweep, numbers, lambda _number, status: _wanted(status, tried=tried))
+        return
+    (entry,) = group
+    if entry.run.sets:
+        store.change_tasks(entry.run.id, whole=_wanted)
     else:
-        store.change([run.id], _wanted)
+        store.change([entry.run.id], lambda _run, status: _wanted(status))
 
 
-def _wanted(_run: str, status: Status) -> Status:
+def _wanted(status: Status, *, tried: bool = False) -> Status:
+    """`tried`: though it does not say so itself, it may have gone out."""
     if status.final:
         return status
-    if status.state == "waiting" and status.attempts == 0:
+    if status.state == "waiting" and status.attempts == 0 and not tried:
         return msgspec.structs.replace(
             status, state="cancelled", reason="cancelled before it went out", ended=time.time()
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,26 @@ def failed_tasks(store: Store, entry: Entry) -> list[int]:
     return sorted(number for number, status in store.tasks(entry.run.id).items() if status.state in FAILED)
 
 
+def wanted(
+    store: Store, entries: Sequence[Entry], *, failed: bool, picks: Mapping[str, Sequence[int]] | None = None
+) -> Iterator[tuple[Entry, list[int] | None]]:
+    """What is to be run once more, and which of its tasks; None: all of it.
+
+    `failed`: only what failed. `picks`: of sweeps, only these tasks.
+    """
+    for entry in entries:
+        if not entry.run.sets:
+            if not failed or entry.status.state in FAILED:
+                yield entry, None
+            continue
+        tasks = None if picks is None else list(picks.get(entry.run.id, ()))
+        if failed:
+            wrong = failed_tasks(store, entry)
+            tasks = wrong if tasks is None else sorted({*tasks} & {*wrong})
+        if tasks is None or tasks:
+            yield entry, tasks
+
+
 def plan(
     store: Store, entry: Entry, anew: Anew, *, tasks: Sequence[int] | None = None, watch: Watch = unwatched
 ) -> Planned:
@@ -68,12 +88,7 @@ def plan(
     run = entry.run
     if run.task is not None:
         tasks = [run.task]
-    if not entry.status.final:
-        raise RefusedError(
-            f"run {run.id} has not ended: it is {entry.status.state}",
-            code="run-unfinished",
-            hint=f"yurt cancel {run.id}",
-        )
+    _check_ended(store, entry, tasks)
     old = store.plan(run.sweep or run.id)
     if old is not None and tasks is not None:
         chosen = [old.sets[number] for number in tasks]
@@ -112,6 +127,20 @@ def plan(
         yurt=__version__,
     )
     return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
+
+
+def _check_ended(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:
+    """RefusedError for a run that has not ended; of a sweep, only those of its tasks count that are wanted again."""
+    run, state, hint = entry.run.id, entry.status.state, "yurt cancel"
+    if entry.status.final:
+        return
+    if entry.run.sets and tasks is not None:
+        known = store.several([ids.task(run, number) for number in tasks])
+        going = next((task for task in known if not task.status.final), None)
+        if going is None:
+            return
+        run, state, hint = going.run.id, going.status.state, f"yurt wait {run}, or --filter state=failed; yurt cancel"
+    raise RefusedError(f"run {run} has not ended: it is {state}", code="run-unfinished", hint=f"{hint} {run}")
 
 
 def _code_here(old: Plan) -> str:

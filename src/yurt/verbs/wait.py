@@ -22,12 +22,12 @@ def wait(
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = SHORTEST
     while True:
-        entries = [entry for run in runs if (entry := store.get(run)) is not None]
+        entries = store.several(runs)
         open_ones = [entry for entry in entries if not entry.status.final]
         if not open_ones:
             return entries
         looked = look(store, sorted({entry.run.context for entry in open_ones}))
-        entries = [entry for run in runs if (entry := store.get(run)) is not None]
+        entries = store.several(runs)
         on_look(entries, looked.warnings)
         if all(entry.status.final for entry in entries):
             return entries

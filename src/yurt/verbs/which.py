@@ -27,18 +27,6 @@ def which(store: Store, words: Sequence[str]) -> list[Entry]:
     return list(found.values())
 
 
-def single(store: Store, entries: Sequence[Entry]) -> list[Entry]:
-    """Runs one by one: in the place of a sweep, its tasks that have begun."""
-    found: list[Entry] = []
-    for entry in entries:
-        if not entry.run.sets:
-            found.append(entry)
-            continue
-        begun = (number for number, status in sorted(store.tasks(entry.run.id).items()) if status.started)
-        found += [task for number in begun if (task := store.get(ids.task(entry.run.id, number))) is not None]
-    return found
-
-
 def _one(store: Store, word: str) -> Entry:
     first, dot, number = word.partition(".")
     if dot and number.isascii() and number.isdigit():

@@ -17,3 +17,11 @@ close_sweep() { # close_sweep FOLDER: none of its tasks starts any more; sets wi
   umask 077
   mkdir -p "$1" && : > "$1/cancel" && winner=cancelled || winner=
 }
+close_tasks() { # close_tasks SWEEP-FOLDER: of the tasks on standard input; says of each what stands in its gate
+  [ -d "$1" ] || return 0 # nothing of it came here: one that is made now would be taken for all of it
+  while read -r number; do
+    close_gate "$1/tasks/$number" < /dev/null
+    [ -n "$winner" ] || failed=yes
+    printf '%s %s\n' "$number" "$winner"
+  done
+}

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from yurt.backends.base import Backend
+from yurt.backends.base import Backend, read_gates
 from yurt.backends.job import script
 from yurt.backends.local import waiter
 from yurt.hosts import Host
@@ -27,6 +27,8 @@ WAITER = Path(waiter.__file__)
 BUSY = "other runs on this machine have the slots it needs"
 
 CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner"'
+
+CANCEL_TASKS = 'failed=; close_tasks "$1"; [ -z "$failed" ]'
 
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
@@ -69,6 +71,18 @@ class LocalBackend(Backend):
             if ticket["run"] == run.id or (sweep and ticket["run"].startswith(f"{run.id}.")):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return answer.text.strip()
+
+    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+        numbers = list(tasks.numbers(sweep.open))
+        lines = "".join(f"{number}\n" for number in numbers).encode()
+        answer = self.host.run(script.closer() + CANCEL_TASKS, sweep.folder, stdin=lines, timeout=600)
+        if answer.code:
+            raise refusal(self.host.name, f"tasks of {sweep.id} could not be cancelled", answer.errors)
+        ended = {ids.task(sweep.id, number) for number in numbers}
+        for ticket in self._tickets():
+            if ticket["run"] in ended:
+                _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
+        return read_gates(answer.text)
 
 
 def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Sighting]:

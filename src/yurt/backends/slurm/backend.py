@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from yurt.backends.base import Backend
+from yurt.backends.base import Backend, read_gates
 from yurt.backends.job import script
 from yurt.backends.slurm import options, queries, refusals
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts.base import Answer, refusal
+from yurt.model import tasks
 from yurt.model.digest import checksum
 from yurt.model.run import Plan, Spot
 from yurt.model.state import Sighting
@@ -57,6 +58,15 @@ class SlurmBackend(Backend):
             what = f"run {run.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
+
+    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+        lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
+        text = script.closer() + _text("cancel_tasks.sh")
+        answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)
+        if answer.code:
+            what = f"tasks of {sweep.id} could not be cancelled"
+            raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
+        return read_gates(answer.text)
 
     def release(self, job: str) -> None:
         with contextlib.suppress(YurtError):

@@ -1,14 +1,8 @@
 # Cancels one run, also one that is on its way here; may be repeated. Before it stand gate.sh and close.sh.
-# arguments: RUN-FOLDER RUN, where RUN may be a sweep or one task of it.
+# arguments: RUN-FOLDER RUN, where RUN may be a sweep.
 # The answer is one line: what stands in `winner`; of a sweep, `cancelled`.
 id=$2 me_here=$(id -un)
 case $id in
-  *.*) # a task: it is the one of an array whose number and the array's offset make its own
-    close_gate "$1"
-    jobs=$(timeout 60 squeue -r -h -u "$me_here" -o '%i %j' | awk -v sweep="yurt-${id%.*}+" -v number="${id##*.}" '
-      index($2, sweep) == 1 { split($1, parts, "_"); if (substr($2, length(sweep) + 1) + parts[2] == number) print $1 }') || exit 7
-    for job in $jobs; do timeout 60 scancel "$job" || exit 7; done
-    ;;
   s*)
     close_sweep "$1"
     jobs=$(timeout 60 squeue -h -u "$me_here" -o '%F %j') || exit 7

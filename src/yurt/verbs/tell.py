@@ -1,0 +1,82 @@
+"""Tells a site that runs are to end. May be repeated; what the site answers is written down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.backends.base import Backend
+from yurt.model import ids
+from yurt.model import tasks as numbering
+from yurt.model.run import Run, Spot, Status
+from yurt.model.state import CANCELLED
+from yurt.store import Store
+
+
+def tell_cancel(store: Store, runs: Sequence[str], backend: Backend) -> None:
+    """Have a site end runs, or keep them from ever starting; tasks of one sweep in one go.
+
+    UnreachableError: it may or may not have heard of all. RefusedError: it did not do it.
+    """
+    tasks: dict[str, list[int]] = {}
+    for run in runs:
+        if task := ids.split_task(run):
+            tasks.setdefault(task[0], []).append(task[1])
+        else:
+            _tell_run(store, run, backend)
+    for sweep, numbers in tasks.items():
+        _tell_tasks(store, sweep, numbers, backend)
+
+
+def _tell_run(store: Store, run: str, backend: Backend) -> None:
+    entry = store.get(run)
+    if entry is None or entry.status.final:
+        return
+    winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
+    if entry.run.sets:
+        _sweep_told(store, entry.run)
+    else:
+        store.change([run], lambda _run, status: _told(status, winner))
+
+
+def _tell_tasks(store: Store, sweep: str, numbers: Sequence[int], backend: Backend) -> None:
+    whole, known = store.get(sweep), store.tasks(sweep)
+    alive = [number for number in numbers if number not in known or not known[number].final]
+    if whole is None or not alive:
+        return
+    spot = Spot(sweep, whole.run.folder, whole.run.created, open=numbering.ranges(alive))
+    winners = backend.cancel_tasks(spot)
+    # Where there is no folder of the sweep's nothing of it is: the task will not go out with the rest.
+    store.change_tasks(sweep, alive, lambda number, status: _told(status, winners.get(number, CANCELLED)))
+
+
+def _told(status: Status, winner: str) -> Status:
+    if status.final:
+        return status
+    if winner == CANCELLED:
+        return msgspec.structs.replace(
+            status, state="cancelled", reason="cancelled before it started", ended=time.time(), cancel=False
+        )
+    state = "unknown" if status.state in ("waiting", "submitting") else status.state
+    return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel=False)
+
+
+def _sweep_told(store: Store, sweep: Run) -> None:
+    """A site was told that a sweep is to end: what has not begun never will."""
+    now = time.time()
+
+    def each(_number: int, status: Status) -> Status:
+        if status.final:
+            return status
+        if status.started or status.state in ("running", "starting", "requeued"):
+            return msgspec.structs.replace(status, reason="cancelled; it is ending")
+        return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started", ended=now)
+
+    store.change_tasks(
+        sweep.id,
+        range(sweep.sets),
+        each,
+        lambda status: msgspec.structs.replace(status, cancel=False, reason="cancelled"),
+    )
