@@ -61,7 +61,7 @@ class Tasks:
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         out = msgspec.json.decode(text, type=Status).out
-        found = {number: 1 for number in tasks.numbers(tasks.without(f"0-{size - 1}", out))}
+        found = dict.fromkeys(tasks.numbers(tasks.without(f"0-{size - 1}", out)), 1)
         for number, state, text in self._db.execute(f"SELECT task, state, status {KEPT_IN}", (sweep,)):
             if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel:
                 found[number] = status.start
