@@ -1,24 +1,50 @@
 """yurt: a researcher's project on any cluster, and its results back home.
 
 For scripts inside a run: `yurt.log`, `yurt.params`, `yurt.checkpointing`; see yurt.node.
+For those that start runs: `yurt.executor`, `yurt.run`, `yurt.runs`; see yurt.api.
 """
 
 TYPE_CHECKING = False  # typing's own would cost more than all the rest
 if TYPE_CHECKING:
+    from yurt.api.errors import CallError
+    from yurt.api.executor import executor
+    from yurt.api.run import run
+    from yurt.api.runs import Run, Runs, runs
     from yurt.node.checkpoints import checkpointing
     from yurt.node.metrics import log
     from yurt.node.values import params
 else:
 
     def __getattr__(name):
-        module = {"checkpointing": "checkpoints", "log": "metrics", "params": "values"}.get(name)
+        module = {
+            "checkpointing": "node.checkpoints",
+            "log": "node.metrics",
+            "params": "node.values",
+            "CallError": "api.errors",
+            "Run": "api.runs",
+            "Runs": "api.runs",
+            "executor": "api.executor",
+            "run": "api.run",
+            "runs": "api.runs",
+        }.get(name)
         if module is None:
             raise AttributeError(f"module 'yurt' has no attribute '{name}'")
         from importlib import import_module
 
-        globals()[name] = found = getattr(import_module(f"yurt.node.{module}"), name)
+        globals()[name] = found = getattr(import_module(f"yurt.{module}"), name)
         return found
 
 
-__all__ = ["__version__", "checkpointing", "log", "params"]
+__all__ = [
+    "CallError",
+    "Run",
+    "Runs",
+    "__version__",
+    "checkpointing",
+    "executor",
+    "log",
+    "params",
+    "run",
+    "runs",
+]
 __version__ = "0.1.0"

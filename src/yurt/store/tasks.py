@@ -34,6 +34,10 @@ class Tasks:
         rows = self._db.execute("SELECT task, status FROM tasks WHERE sweep = ?", (sweep,))
         return {row[0]: msgspec.json.decode(row[1], type=Status) for row in rows}
 
+    def task_states(self, sweep: str) -> dict[int, str]:
+        """The states of tasks, by number; of those that are not there nothing is known."""
+        return dict(self._db.execute("SELECT task, state FROM tasks WHERE sweep = ?", (sweep,)).fetchall())
+
     def task_status(self, sweep: str, number: int, whole: Status) -> Status:
         row = self._db.execute("SELECT status FROM tasks WHERE sweep = ? AND task = ?", (sweep, number)).fetchone()
         if row is not None:

@@ -54,7 +54,7 @@ def rows(
     if context:
         where["context"] = [context]
     found = store.newest(None if rest else limit, where=where, unfinished=unfinished)
-    passing = (entry for entry in found if all(_passes(entry, key, value) for key, value in rest))
+    passing = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
     looks: dict[str, float | None] = {}
     return [_row(store, entry, looks) for entry in itertools.islice(passing, limit)]
 
@@ -77,7 +77,8 @@ def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tup
     return where, rest
 
 
-def _passes(entry: Entry, key: str, value: str) -> bool:
+def passes(entry: Entry, key: str, value: str) -> bool:
+    """Whether a run has that tag, or that value of a parameter."""
     if key == "tag":
         return value in entry.run.tags
     return key in entry.run.params and params.as_text(entry.run.params[key]) == value

@@ -90,6 +90,7 @@ def plan(
         tasks = [run.task]
     _check_ended(store, entry, tasks)
     old = store.plan(run.sweep or run.id)
+    whole = old.run if old is not None else run
     if old is not None and tasks is not None:
         chosen = [old.sets[number] for number in tasks]
         old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, sets=len(chosen)))
@@ -126,6 +127,10 @@ def plan(
         host=os.uname().nodename,
         yurt=__version__,
     )
+    if old.calls:
+        from yurt.verbs import calls
+
+        calls.hand_on(store, whole, tasks, run_id)
     return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
 
 

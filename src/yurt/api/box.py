@@ -1,0 +1,100 @@
+"""Calls that are to go out, gathered into batches: what comes at about the same time goes out together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from yurt.api.future import Call
+
+QUIET, LONGEST = 0.1, 1.5
+"""Seconds without a new call after which those that came go out together; and those after which they do anyway."""
+
+BATCH = 64 << 20
+"""Bytes that go out together."""
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """A call that is to go out: its function and its arguments pickled, and as people are shown them."""
+
+    call: Call
+    title: str
+    function: bytes
+    arguments: bytes
+    shown: dict[str, Any]
+
+
+class Box:
+    """For any number of threads that post, and one that empties it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._there: list[Posted] = []
+        self._first = self._last = 0.0
+        self._holders = 0
+        self._closed = False
+
+    def post(self, posted: Posted) -> None:
+        """RuntimeError: it is closed."""
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._last = time.monotonic()
+            if not self._there:
+                self._first = self._last
+            self._there.append(posted)
+            self._changed.notify_all()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What is posted meanwhile goes out together, however long it takes."""
+        with self._changed:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._holders -= 1
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Nothing more is taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def empty(self) -> list[Call]:
+        """Take out all that is there."""
+        with self._changed:
+            gone, self._there = self._there, []
+        return [each.call for each in gone]
+
+    def batch(self) -> list[Posted]:
+        """The calls that go out next, when it is time; none if nothing more will come."""
+        with self._changed:
+            while not self._there or self._more_may_come():
+                if not self._there and self._over():
+                    return []
+                self._changed.wait(QUIET if self._there else 1.0)
+            size = count = 0
+            for each in self._there:
+                size += len(each.arguments) + len(each.function)
+                if count and size > BATCH:
+                    break
+                count += 1
+            batch, self._there = self._there[:count], self._there[count:]
+            return batch
+
+    def _more_may_come(self) -> bool:
+        now = time.monotonic()
+        soon = now < self._last + QUIET and now < self._first + LONGEST
+        return not self._over() and (self._holders > 0 or soon)
+
+    def _over(self) -> bool:
+        """As in the standard library, the end of the program closes it too."""
+        return self._closed or not threading.main_thread().is_alive()

@@ -1,0 +1,85 @@
+"""What a run may be asked for from Python: the options of `yurt run`, as keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from yurt.errors import UserError
+from yurt.verbs import flags as asked
+
+
+class Options(TypedDict, total=False):
+    """As `yurt run --help` has them, with `_` for `-`."""
+
+    name: str
+    tags: Sequence[str]
+    note: str
+    cpus: int | str
+    gpus: int | str
+    mem: int | str
+    time: int | str
+    nodes: int | str
+    ntasks: int | str
+    partition: str
+    account: str
+    qos: str
+    constraint: str
+    nodelist: str
+    exclude_nodes: str
+    sbatch: Mapping[str, str | int | None]
+    """Any option of sbatch; None for one without a value."""
+    modules: Sequence[str]
+    venv: str
+    conda: str
+    container: str
+    variables: Mapping[str, str]
+    secrets: Sequence[str]
+    include: Sequence[str]
+    exclude: Sequence[str]
+    snapshot: bool
+    """Whether the code travels; True."""
+    requeue: bool
+    max_requeues: int
+    signal_before: str
+    retries: int
+    retry_errors: bool
+    max_parallel: int
+
+
+LISTS = ("tags", "modules", "secrets", "include", "exclude")
+
+
+def fields(options: Options, what: str) -> dict[str, Any]:
+    """The fields of a Request these options stand for. TypeError: there is no such option of `what`."""
+    given: dict[str, Any] = dict(options)
+    for name in given:
+        if name not in Options.__annotations__:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, Options.__annotations__, n=1)
+            raise TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    for name in LISTS:
+        if isinstance(given.get(name), str):
+            raise UserError(f"{name} is a list, not a text", code="usage", hint=f"{name}=[{given[name]!r}]")
+    for name in ("cpus", "gpus", "mem", "time", "ntasks", "nodes"):
+        if isinstance(given.get(name), int):
+            given[name] = str(given[name])
+    return {
+        "flags": asked.flags(
+            {**given, "sbatch": _texts(given.get("sbatch")), "variables": _texts(given.get("variables"))}
+        ),
+        "again": asked.again(given),
+        "name": given.get("name", ""),
+        "tags": given.get("tags", ()),
+        "note": given.get("note", ""),
+        "include": given.get("include", ()),
+        "exclude": given.get("exclude", ()),
+        "snapshot": given.get("snapshot", True),
+        "secrets": given.get("secrets", ()),
+        "parallel": given.get("max_parallel"),
+    }
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: None if each is None else str(each) for key, each in (values or {}).items()}

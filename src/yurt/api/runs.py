@@ -1,0 +1,282 @@
+"""`yurt.runs`: runs as Python has them, whoever made them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import msgspec
+
+from yurt.config import contexts
+from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.hosts import host_of
+from yurt.model import ids, params
+from yurt.store import Entry, Store
+from yurt.verbs import metrics, places, ps, sweep
+from yurt.verbs.look import look
+from yurt.verbs.threads import ready
+from yurt.verbs.which import which
+
+OWN = ("id", "sweep", "task", "name", "context", "state", "started", "ended", "seconds", "exit_code")
+"""Columns of a row that are no parameters and no metrics."""
+
+
+class Run:
+    """A run, a sweep, or a task of one, as this machine last saw it: `refresh` looks again, `wait` waits."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+
+    id = property(lambda self: self._entry.run.id, doc="By which it is found again.")
+    name = property(lambda self: self._entry.run.name)
+    context = property(lambda self: self._entry.run.context)
+    project = property(lambda self: self._entry.run.project)
+    command = property(lambda self: list(self._entry.run.command))
+    params = property(lambda self: dict(self._entry.run.params))
+    tags = property(lambda self: list(self._entry.run.tags))
+    folder = property(lambda self: self._entry.run.folder, doc="Its folder on the context.")
+    state = property(lambda self: self._entry.status.state, doc="One of those `yurt ps` shows.")
+    reason = property(lambda self: self._entry.status.reason, doc="Why it is in that state, in words.")
+    exit_code = property(lambda self: self._entry.status.exit_code)
+    started = property(lambda self: self._entry.status.started, doc="Seconds since 1970.")
+    ended = property(lambda self: self._entry.status.ended, doc="Seconds since 1970.")
+    seconds = property(lambda self: self._entry.status.seconds, doc="How long it ran, over all its starts.")
+    done = property(lambda self: self._entry.status.final, doc="Whether it has ended.")
+
+    def __repr__(self) -> str:
+        return f"<yurt.Run {self.id} {self.state} on {self.context}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def tasks(self) -> Runs:
+        """The tasks of a sweep; none of a run."""
+        with _index() as index:
+            return Runs(_tasks(index, self._entry))
+
+    def refresh(self) -> Run:
+        """Ask its site how it stands."""
+        with _index() as index:
+            _warn(look(index, [self.context]).warnings)
+            self._again(index)
+        return self
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Until it has ended; returns its state. TimeoutError if it has not by then."""
+        from yurt.verbs.wait import wait
+
+        with _index() as index:
+            wait(index, [self.id], timeout=timeout)
+            self._again(index)
+        if not self.done:
+            raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
+        return str(self.state)
+
+    def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
+        """What it wrote until now: to standard output and standard error, or to one of them."""
+        from yurt.verbs.logs import copy
+
+        self._single("logs")
+        found: list[bytes] = []
+        with _index() as index:
+            copy(
+                index,
+                self._entry.run,
+                lambda which, text: found.append(text) if stream in (None, which) else None,
+                lines=lines,
+            )
+        return b"".join(found).decode(errors="replace")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All it logged with `yurt.log` until now: a row for each call."""
+        self._single("metrics")
+        with _index() as index:
+            return metrics.every(index, self._entry, host_of(contexts.named(self.context)))
+
+    def result(self) -> Any:
+        """What the function returned whose call this task is; raises what that raised."""
+        from yurt.api import pickles
+        from yurt.verbs import results
+
+        with _index() as index:
+            plan = index.plan(self._entry.run.sweep or self.id)
+        if plan is None or not plan.calls or self._entry.run.task is None:
+            raise UserError(f"{self.id} is no call of a function", code="usage", hint="yurt.Run.logs()")
+        if not self.done:
+            raise RefusedError(f"{self.id} has not ended: it is {self.state}", code="run-unfinished", hint="wait()")
+        (came,) = results.bring(host_of(contexts.named(self.context)), [self.folder])
+        return pickles.value_of(self._entry, came)
+
+    def cancel(self) -> str:
+        """End it; returns its state."""
+        from yurt.verbs.cancel import cancel
+
+        with _index() as index:
+            _done, error = cancel(index, [self._entry])
+            self._again(index)
+        if error is not None:
+            raise error
+        return str(self.state)
+
+    def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
+        """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
+        from yurt.verbs.fetch import Wanted, fetch
+        from yurt.verbs.which import single
+
+        with _index() as index:
+            entries = single(index, [self._entry])
+            folder = Path(to).expanduser() if to is not None else None
+            wanted = Wanted(only=only, everything=everything, folder=folder, several=len(entries) > 1)
+            done, errors = fetch(index, entries, wanted)
+        if errors:
+            raise errors[0]
+        return [Path(each.target) for each in done if each.target]
+
+    def _again(self, index: Store) -> None:
+        self._entry = index.get(self.id) or self._entry
+
+    def _single(self, what: str) -> None:
+        if self._entry.run.sets:
+            raise UserError(
+                f"{self.id} is a sweep: {what} are those of one task", code="usage", hint=f"run.tasks[0].{what}()"
+            )
+
+
+class Runs(Sequence[Run]):
+    """Several runs."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = list(runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    @overload
+    def __getitem__(self, at: int) -> Run: ...
+    @overload
+    def __getitem__(self, at: slice) -> Runs: ...
+    def __getitem__(self, at: int | slice) -> Run | Runs:
+        return Runs(self._runs[at]) if isinstance(at, slice) else self._runs[at]
+
+    def __repr__(self) -> str:
+        return f"<yurt.Runs: {len(self)}>"
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each run, and for each task of a sweep: how it came out, its parameters, its last metrics.
+
+        All rows have the same keys, for pandas.DataFrame(rows) or polars.DataFrame(rows). A parameter and a metric of
+        one name have `params.` and `metrics.` before it.
+        """
+        with _index() as index:
+            found = [row for run in self._runs for row in _rows(index, run._entry)]
+        return _level(found)
+
+
+def runs(
+    *,
+    sweep: str | Run | None = None,
+    context: str | None = None,
+    state: str | Sequence[str] | None = None,
+    tag: str | None = None,
+    name: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    refresh: bool = True,
+) -> Runs:
+    """Runs that this machine knows, the newest first; with `sweep`, the tasks of that one, such as "@last-sweep".
+
+    Sites with unfinished runs are asked first, unless `refresh` is False.
+    """
+    ready()
+    wanted = _filters(state, tag, name, params)
+    with _index() as index:
+        whole = None if sweep is None else which(index, [sweep.id if isinstance(sweep, Run) else sweep])[0]
+        if refresh:
+            _warn(look(index, None if whole is None else [whole.run.context]).warnings)
+        if whole is None:
+            rows = ps.rows(index, limit=limit, filters=wanted, context=context or "")
+            return Runs([Run(entry) for row in rows if (entry := index.get(row.id)) is not None])
+        if not whole.run.sets:
+            raise NotFoundError(f"{whole.run.id} is no sweep", code="not-found", hint="yurt ps")
+        where, rest = ps.read_filters(wanted)
+        tasks = [
+            run
+            for run in _tasks(index, index.get(whole.run.id) or whole)
+            if all(getattr(run, key) in values for key, values in where.items())
+            and all(ps.passes(run._entry, key, value) for key, value in rest)
+        ]
+        return Runs(tasks[:limit])
+
+
+def _filters(
+    state: str | Sequence[str] | None, tag: str | None, name: str | None, values: Mapping[str, Any] | None
+) -> list[str]:
+    states = [state] if isinstance(state, str) else list(state or ())
+    found = [f"state={each}" for each in states]
+    found += [f"{key}={value}" for key, value in (("tag", tag), ("name", name)) if value is not None]
+    return found + [f"{key}={params.as_text(value)}" for key, value in (values or {}).items()]
+
+
+def _index() -> Store:
+    return places.store()
+
+
+def _warn(texts: Sequence[str]) -> None:
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
+
+
+def _tasks(index: Store, entry: Entry) -> list[Run]:
+    numbers = range(entry.run.sets)
+    return [Run(task) for at in numbers if (task := index.get(ids.task(entry.run.id, at))) is not None]
+
+
+def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    """What is a run's own, its parameters, its metrics."""
+    run, status = entry.run, entry.status
+    shared = {"name": run.name, "context": run.context}
+    if run.sets:
+        fields = ("state", "started", "ended", "seconds", "exit_code")
+        return [
+            (
+                {
+                    "id": row.id,
+                    "sweep": run.id,
+                    "task": row.task,
+                    **shared,
+                    **{key: getattr(row, key) for key in fields},
+                },
+                row.params,
+                row.metrics,
+            )
+            for row in sweep.rows(index, entry)
+        ]
+    own: dict[str, Any] = {"id": run.id, "sweep": run.sweep or None, "task": run.task, **shared, "state": status.state}
+    own |= {"started": status.started, "ended": status.ended, "seconds": status.seconds, "exit_code": status.exit_code}
+    logged = metrics.last(index, entry) or metrics.of(msgspec.json.encode(status.metrics))
+    return [(own, run.params, {each.name: each.value for each in logged})]
+
+
+def _level(found: Sequence[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rows that all have the same keys."""
+    given = dict.fromkeys(key for _own, values, _logged in found for key in values)
+    logged = dict.fromkeys(key for _own, _values, numbers in found for key in numbers)
+    titles = {key: f"params.{key}" if key in logged or key in OWN else key for key in given}
+    names = {key: f"metrics.{key}" if key in given or key in OWN else key for key in logged}
+    return [
+        {
+            **own,
+            **{title: values.get(key) for key, title in titles.items()},
+            **{title: numbers.get(key) for key, title in names.items()},
+        }
+        for own, values, numbers in found
+    ]

@@ -1,0 +1,67 @@
+"""A user's Python on a laptop of its own, from which this machine and both clusters can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Called, call
+from tests.hosts.conftest import end_masters
+from tests.verbs.test_outbox import Laptop
+from yurt.verbs import places
+
+CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
+"""For tests that hold on every kind of context."""
+
+
+class Here:
+    """The folders of a user whose Python this process is."""
+
+    def __init__(self, home: Path, project: Path) -> None:
+        self.home, self.project = home, project
+
+    def yurt(self, *arguments: str) -> Called:
+        return call(*arguments)
+
+    def sweeps(self) -> list[str]:
+        """All sweeps there are, the newest first."""
+        with places.store() as index:
+            return [entry.run.id for entry in index.newest() if entry.run.sets]
+
+
+@pytest.fixture(scope="module")
+def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    """This machine alone."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "project").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YURT_CONFIG_HOME", str(home / "config"))
+        patch.setenv("YURT_DATA_HOME", str(home / "data"))
+        patch.chdir(home / "project")
+        yield Here(home, home / "project")
+
+
+@pytest.fixture(scope="module")
+def with_clusters(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Here]:
+    """With the lab's clusters."""
+    request.getfixturevalue("lab")
+    laptop = Laptop(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("yurt_home"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in laptop.environment.items():
+            patch.setenv(name, value)
+        patch.chdir(laptop.project)
+        for name in ("alpha", "beta"):
+            assert laptop("context", "probe", name).code == 0
+        yield Here(laptop.home, laptop.project)
+    if laptop.runtime.exists():
+        end_masters(laptop.runtime)
+
+
+@pytest.fixture
+def here(request: pytest.FixtureRequest) -> Here:
+    """Whichever of them a test's `context` needs."""
+    context = request.node.callspec.params.get("context", "local") if hasattr(request.node, "callspec") else "local"
+    found: Here = request.getfixturevalue("at_home" if context == "local" else "with_clusters")
+    return found

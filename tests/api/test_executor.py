@@ -1,0 +1,299 @@
+"""Functions on this machine and on both clusters, by the interface of concurrent.futures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import Executor, as_completed, wait
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+import yurt
+from tests.api.conftest import CONTEXTS, Here
+from tests.lab.conftest import eventually
+from yurt.api import pickles
+from yurt.api.errors import RemoteError, RemoteTraceback
+from yurt.api.executor import YurtExecutor
+from yurt.errors import NotFoundError, UserError
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as if it were a script or a notebook
+
+SECONDS = 120.0
+
+
+class Point:
+    """A class of the user's own."""
+
+    def __init__(self, x: float, y: float) -> None:
+        self.x, self.y = x, y
+
+
+def scaled(point: Point, by: float = 2) -> Point:
+    print("scaling")
+    yurt.log(step=1, x=point.x * by)
+    return Point(point.x * by, point.y * by)
+
+
+class OddError(Exception):
+    """Cannot be made again from what a pickle has of it."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def fails(how: str) -> Any:
+    if how == "raises":
+        raise KeyError("nothing there")
+    if how == "odd":
+        raise OddError(1, 2)
+    if how == "exits":
+        sys.exit(3)
+    if how == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "large":
+        return bytes(2 << 20)
+    return threading.Lock()
+
+
+def slowly(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+def until(file: str) -> str:
+    deadline = time.monotonic() + 100
+    while not Path(file).exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return file
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_functions_run_there_and_their_values_come_home(here: Here, context: str) -> None:
+    (here.project / "own_module.py").write_text("def tripled(x):\n    return 3 * x\n")
+    before = here.sweeps()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(here.project))
+        import own_module  # type: ignore[import-not-found]
+
+        with yurt.executor(context, cpus=1, time="5m", name="points", tags=["api"]) as executor:
+            assert isinstance(executor, Executor)
+            points = executor.map(scaled, [Point(1, 2), Point(3, 4)], [2, 0.5], timeout=SECONDS)
+            other = executor.submit(own_module.tripled, x=5)
+            more = 1
+            nested = executor.submit(lambda: [point.x for point in map(scaled, [Point(more, 1), Point(10, 1)])])
+            found = list(points)
+            assert [(type(each) is Point, each.x, each.y) for each in found] == [(True, 2, 4), (True, 1.5, 2.0)]
+            assert (other.result(SECONDS), nested.result(SECONDS)) == (15, [2, 20])
+    (sweep,) = set(here.sweeps()) - set(before)
+    assert [each.run for each in (other, nested)] == [f"{sweep}.2", f"{sweep}.3"]
+    assert here.yurt("ps", "--json").json["data"][0]["tasks"] == 4
+    shown = here.yurt("show", sweep, "--json").json["data"]
+    assert shown["run"]["command"] == ["python:scaled+tripled+lambda"] and shown["run"]["name"] == "points"
+    assert shown["rows"][1]["params"]["by"] == 0.5 and shown["rows"][1]["metrics"]["x"] == 1.5
+    assert "scaling" in here.yurt("logs", f"{sweep}.0").out
+    tasks = yurt.runs(sweep=sweep, params={"by": 2})
+    assert [task.id for task in tasks] == [f"{sweep}.0"] and tasks[0].result().x == 2
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_what_goes_wrong_is_said(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickles, "LARGEST", 1 << 20)
+    with yurt.executor(context) as executor:
+        kinds = ("raises", "odd", "exits", "dies", "large", "unpicklable")
+        calls = {kind: executor.submit(fails, kind) for kind in kinds}
+        calls["absent"] = executor.submit(eval, "__import__('no_such_module_anywhere')")
+        errors = {kind: call.exception(SECONDS) for kind, call in calls.items()}
+    raised = errors["raises"]
+    assert isinstance(raised, KeyError) and raised.args == ("nothing there",)
+    assert isinstance(raised.__cause__, RemoteTraceback)
+    told = "".join(traceback.format_exception(raised))
+    assert 'raise KeyError("nothing there")' in told and "in fails" in told and "returns.py" not in told
+    assert isinstance(errors["odd"], RemoteError) and "OddError: 1 and 2" in str(errors["odd"])
+    assert isinstance(errors["exits"], SystemExit) and errors["exits"].code == 3
+    assert isinstance(errors["absent"], ModuleNotFoundError)
+    dies, large, unpicklable = errors["dies"], errors["large"], errors["unpicklable"]
+    assert isinstance(dies, yurt.CallError) and isinstance(large, yurt.CallError)
+    assert isinstance(unpicklable, yurt.CallError)
+    assert dies.code == "call-died" and "killed by signal 9" in dies.message and dies.task == calls["dies"].run
+    assert dies.hint == f"yurt logs {dies.task}"
+    assert large.code == "result-unusable" and "takes 2 MB, and at most 1 MB" in large.message
+    assert unpicklable.code == "result-unusable" and "lock" in unpicklable.message
+    sweep = calls["dies"].run.partition(".")[0]
+    assert {task.state for task in yurt.runs(sweep=sweep)} == {"failed"}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_another_python_there(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickles, "HERE", "3.10")
+    with yurt.executor(context, python="python3") as executor:
+        wrong, by_name = executor.submit(lambda: 1), executor.submit(max, 3, 4)
+        error = wrong.exception(SECONDS)
+        assert by_name.result(SECONDS) == 4, "what has no code of its own in it runs with any Python"
+    assert isinstance(error, yurt.CallError) and error.code == "call-python"
+    assert "sent by Python 3.10 and is run by Python 3." in error.message and "python='python3.10'" in error.hint
+    with yurt.executor(context, python="no-such-python") as executor:
+        error = executor.submit(max, 3, 4).exception(SECONDS)
+    assert isinstance(error, yurt.CallError) and "there is no no-such-python" in error.message
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, context: str) -> None:
+    before = here.sweeps()
+    count = 500 if context == "alpha" else 24
+    with yurt.executor(context, snapshot=False, max_parallel=40) as executor:
+        futures: list[Any] = []
+
+        def submit(first: int) -> None:
+            futures.extend((number, executor.submit(pow, number, 2)) for number in range(first, count, 4))
+
+        threads = [threading.Thread(target=submit, args=(first,)) for first in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        eventually(lambda: all(future.run for _number, future in futures))
+        assert len(set(here.sweeps()) - set(before)) == 1
+        if count <= 24:
+            assert all(future.result(SECONDS) == number * number for number, future in futures)
+        else:
+            executor.shutdown(wait=False, cancel_futures=True)
+    if count > 24:
+        assert sum(future.cancelled() for _number, future in futures) > count / 2
+        states = Counter(task.state for task in yurt.runs(sweep="@last-sweep"))
+        assert states["cancelled"] > count / 2, states
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_cancelled_before_it_runs(here: Here, context: str, tmp_path: Path) -> None:
+    go = str(tmp_path / "go") if context == "local" else f"/lustre/scratch/alice/go-{time.time()}"
+    with yurt.executor(context, max_parallel=1) as executor:
+        first, second, third = (executor.submit(until, go) for _each in range(3))
+        eventually(first.running, seconds=60)
+        assert not first.cancel() and second.cancel() and second.cancelled()
+        assert wait([second], timeout=1).done == {second}
+        eventually(lambda: yurt.runs(sweep=second.run.partition(".")[0])[1].state == "cancelled", seconds=60)
+        with yurt.executor(context) as other:
+            other.submit(os.mkdir, go).result(SECONDS)
+        assert first.result(SECONDS) == third.result(SECONDS) == go
+
+
+def test_the_rest_of_the_interface(here: Here) -> None:
+    called: list[int] = []
+    with yurt.executor("local") as executor:
+        futures = [executor.submit(slowly, each / 10) for each in (3, 1)]
+        for each in futures:
+            each.add_done_callback(lambda future: called.append(int(future.result() * 10)))
+        assert {future.result() for future in as_completed(futures, timeout=SECONDS)} == {0.3, 0.1}
+        assert sorted(called) == [1, 3]
+        assert list(executor.map(pow, range(7), [2] * 7, chunksize=3, timeout=SECONDS)) == [n**2 for n in range(7)]
+        with pytest.raises(ValueError, match="chunksize"):
+            executor.map(pow, [1], [1], chunksize=0)
+        with pytest.raises(TimeoutError):
+            list(executor.map(slowly, [5], timeout=0.01))
+        assert list(executor.map(pow, [], [])) == []
+        not_sent = executor.submit(slowly, threading.Lock()).exception(0)
+        assert isinstance(not_sent, yurt.CallError) and "the arguments of slowly() cannot travel" in not_sent.message
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(slowly, 1)
+    executor.shutdown()
+
+
+def test_wrong_wishes_are_refused_at_once(here: Here) -> None:
+    with pytest.raises(TypeError, match=r"no option 'cpu'; did you mean 'cpus'\?"):
+        yurt.executor("local", cpu=2)  # type: ignore[call-arg]
+    with pytest.raises(UserError, match="--cpus"):
+        yurt.executor("local", cpus="many")
+    with pytest.raises(NotFoundError, match="no-such-context"):
+        yurt.executor("no-such-context")
+    with pytest.raises(UserError, match="tags is a list"):
+        yurt.executor("local", tags="one")
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha"])
+def test_what_the_site_will_not_have_is_raised(here: Here, context: str) -> None:
+    with yurt.executor(context, mem="900G") as executor:
+        error = executor.submit(slowly, 1).exception(SECONDS)
+    assert error is not None and "900G" in str(error)
+
+
+PROGRAM = """\
+import sys, time, yurt
+
+def work(x):
+    time.sleep(1)
+    return x * 2
+
+if __name__ == "__main__":
+    executor = yurt.executor("local")
+    futures = [executor.submit(work, x) for x in range(3)]
+    for each in futures:
+        each.add_done_callback(lambda future: print("value", future.result(), flush=True))
+    if sys.argv[1] == "killed":
+        while not all(each.run for each in futures):
+            time.sleep(0.05)
+        print("out", flush=True)
+        time.sleep(100)
+    if sys.argv[1] == "interrupted":
+        with executor:
+            while not all(each.run for each in futures):
+                time.sleep(0.05)
+            print("out", flush=True)
+            time.sleep(100)
+"""
+
+
+def program(here: Here, how: str) -> subprocess.Popen[str]:
+    (here.project / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "program.py", how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_program_that_just_ends_waits_for_its_calls(here: Here) -> None:
+    done = program(here, "ends")
+    out, err = done.communicate(timeout=SECONDS)
+    assert (done.returncode, err) == (0, "") and sorted(out.split()) == ["0", "2", "4", "value", "value", "value"]
+
+
+@pytest.mark.parametrize("how", ["killed", "interrupted"])
+def test_a_program_that_is_gone_leaves_its_calls_to_the_next(here: Here, how: str) -> None:
+    done = program(here, how)
+    assert done.stdout is not None and done.stdout.readline() == "out\n"
+    (sweep, *_others) = here.sweeps()
+    done.send_signal(signal.SIGKILL if how == "killed" else signal.SIGINT)
+    _out, err = done.communicate(timeout=20)
+    assert done.returncode == -signal.SIGKILL if how == "killed" else f"yurt cancel {sweep}" in err
+    (run,) = (each for each in yurt.runs() if each.id == sweep)
+    assert run.wait(SECONDS) == "completed"
+    assert [task.result() for task in run.tasks] == [0, 2, 4]
+
+
+def test_retried_calls_are_the_same_calls(here: Here) -> None:
+    flag = here.home / "flag"
+    with yurt.executor("local") as executor:
+        futures = [executor.submit(os.path.getsize if at == 1 else len, str(flag)) for at in range(3)]
+        assert [type(each.exception(SECONDS)) for each in futures] == [type(None), FileNotFoundError, type(None)]
+    sweep = futures[1].run.partition(".")[0]
+    flag.write_text("seven" * 3)
+    again = here.yurt("retry", "--failed", sweep, "--json").json["data"][0]["run"]["id"]
+    (run,) = (each for each in yurt.runs() if each.id == again)
+    assert run.wait(SECONDS) == "completed" and [task.result() for task in run.tasks] == [15]
+
+
+def test_dropped_it_closes(here: Here) -> None:
+    executor: YurtExecutor | None = yurt.executor("local")
+    assert executor is not None
+    future = executor.submit(max, 1, 2)
+    threads = [each for each in threading.enumerate() if each.name.startswith("yurt ")]
+    executor = None
+    assert future.result(SECONDS) == 2
+    eventually(lambda: not any(each.is_alive() for each in threads))

@@ -1,0 +1,88 @@
+"""Runs from Python and runs from the command line are the same runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import yurt
+from tests.api.conftest import CONTEXTS, Here
+from yurt.errors import NotFoundError, UserError
+
+SCRIPT = """\
+import sys, yurt
+print("lr", yurt.params()["lr"])
+print("on err", file=sys.stderr)
+for step in range(3):
+    yurt.log(step=step, loss=yurt.params()["lr"] / (1 + step))
+import os
+open(os.environ["YURT_OUTPUTS"] + "/model", "w").write("weights")
+"""
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_run_from_its_start_to_its_results(here: Here, context: str, tmp_path: Path) -> None:
+    (here.project / "train.py").write_text(SCRIPT)
+    run = yurt.run(["python3", "train.py"], context=context, params={"lr": 0.1}, time="5m", tags=["first"])
+    assert run.wait(120) == "completed" == run.state and run.done
+    assert run.logs("out") == "lr 0.1\n" and run.logs("err") == "on err\n" and run.params == {"lr": 0.1}
+    assert [row["loss"] for row in run.metrics()] == [0.1, 0.05, 0.1 / 3]
+    (folder,) = run.fetch(tmp_path / "home")
+    assert (folder / "model").read_text() == "weights"
+    (row,) = (row for row in here.yurt("ps", "--json").json["data"] if row["id"] == run.id)
+    assert row["state"] == "completed" and row["params"] == {"lr": 0.1}
+    (same,) = yurt.runs(tag="first", context=context)
+    assert same == run and same.exit_code == 0
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_sweep_as_rows(here: Here, context: str) -> None:
+    (here.project / "train.py").write_text(SCRIPT)
+    run = yurt.run(["python3", "train.py"], context=context, params={"task": 3}, grid={"lr": [0.3, 0.6]}, time="5m")
+    assert run.wait(120) == "completed"
+    rows = yurt.runs(sweep="@last-sweep").to_rows()
+    assert [(row["id"], row["task"], row["lr"], row["params.task"]) for row in rows] == [
+        (f"{run.id}.0", 0, 0.3, 3),
+        (f"{run.id}.1", 1, 0.6, 3),
+    ]
+    assert [row["loss"] for row in rows] == pytest.approx([0.1, 0.2])
+    assert yurt.Runs([run]).to_rows() == rows
+    assert [task.id for task in yurt.runs(sweep=run, params={"lr": 0.6})] == [f"{run.id}.1"]
+    assert len(yurt.runs(sweep=run, state="failed")) == 0 and len(yurt.runs(sweep=run, limit=1)) == 1
+    with pytest.raises(UserError, match="is a sweep"):
+        run.logs()
+
+
+def test_from_the_command_line_and_back(here: Here) -> None:
+    assert here.yurt("run", "--wait", "--grid", "x=1,2", "sh", "-c", "echo $YURT_PARAM_X").code == 0
+    tasks = yurt.runs(sweep="@last-sweep")
+    assert [task.logs("out") for task in tasks] == ["1\n", "2\n"]
+    with pytest.raises(UserError, match="is no call of a function"):
+        tasks[0].result()
+
+
+def test_cancel_and_a_time_that_passes(here: Here) -> None:
+    run = yurt.run(["sleep", "100"], context="local")
+    with pytest.raises(TimeoutError, match=run.id):
+        run.wait(0.3)
+    assert run.cancel() in ("cancelled", "running", "queued") and run.wait(60) == "cancelled"
+
+
+def test_wrong_wishes(here: Here) -> None:
+    before = len(yurt.runs(refresh=False))
+    with pytest.raises(UserError, match="a list of words"):
+        yurt.run("python train.py", context="local")
+    with pytest.raises(UserError, match="the parameter 'f' is of the type function"):
+        yurt.run(["true"], context="local", params={"f": lambda: 1})
+    with pytest.raises(UserError, match="the grid is empty"):
+        yurt.run(["true"], context="local", grid={"lr": []})
+    with pytest.raises(UserError, match="zipped keys go one with one"):
+        yurt.run(["true"], context="local", zip={"a": [1], "b": [1, 2]})
+    with pytest.raises(UserError, match="1,000,000 combinations"):
+        yurt.run(["true"], context="local", grid={"a": range(1000), "b": range(1000)})
+    with pytest.raises(NotFoundError):
+        yurt.runs(sweep="nothing")
+    with pytest.raises(TypeError, match="no option 'partitoin'"):
+        yurt.run(["true"], context="local", partitoin="gpu")  # type: ignore[call-arg]
+    assert len(yurt.runs(refresh=False)) == before
