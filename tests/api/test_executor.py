@@ -149,7 +149,7 @@ def test_another_python_there(here: Here, context: str, monkeypatch: pytest.Monk
 def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, context: str) -> None:
     before = here.sweeps()
     count = 500 if context == "alpha" else 24
-    with yurt.executor(context, snapshot=False, max_parallel=40) as executor:
+    with yurt.executor(context, snapshot=False, max_parallel=4) as executor:
         futures: list[Any] = []
 
         def submit(first: int) -> None:
