@@ -1,7 +1,5 @@
 """contexts.yaml: read into context values, and changed without touching anything else the user wrote."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Probed facts of each context, kept beside contexts.yaml with the date they were seen."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

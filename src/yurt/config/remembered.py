@@ -3,8 +3,6 @@
 Known by the file's own text, so nothing old is ever believed. Whatever goes wrong here costs only time.
 """
 
-from __future__ import annotations
-
 import contextlib
 from _thread import allocate_lock
 from collections.abc import Callable

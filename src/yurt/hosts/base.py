@@ -10,18 +10,20 @@ import itertools
 import os
 import select
 import signal
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from yurt import ahead
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMEOUT = 60.0
 CHUNK = 1 << 16
@@ -200,6 +202,8 @@ class Host(ABC):
     def _communicate(
         self, parcel: wire.Parcel, stdin: bytes, deadline: float, timeout: float
     ) -> tuple[int, bytes, bytes]:
+        import subprocess  # not at the top: an answer that was asked for ahead needs none
+
         process = self._start(parcel, subprocess.PIPE)
         try:
             out, err = process.communicate(parcel.stdin + stdin, timeout=max(0.1, deadline - time.monotonic()))
@@ -216,6 +220,8 @@ class Host(ABC):
         return process.returncode, out, err
 
     def _start(self, parcel: wire.Parcel, err: int | IO[bytes]) -> subprocess.Popen[bytes]:
+        import subprocess
+
         argv = self.argv(parcel.command)
         try:
             # In a session of its own: a stream's script ends its whole process group.

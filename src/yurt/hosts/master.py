@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -56,6 +55,8 @@ class Master:
 
     def settings(self) -> dict[str, str]:
         """What the user's ssh would do, by `ssh -G`; {} if it cannot say."""
+        import subprocess
+
         argv = [*self.ssh, "-G", self.destination]
         try:
             done = subprocess.run(
@@ -94,6 +95,8 @@ class Master:
         if self.is_users_own(self.settings()):
             if self._quietly([*self.ssh, "-O", "check", self.destination]) == 0:
                 return False
+            import subprocess
+
             code, words = subprocess.call([*self.ssh, self.destination, "true"]), ""
         else:
             with self._locked(time.monotonic() + PATIENCE):
@@ -113,6 +116,8 @@ class Master:
         return error
 
     def _identities(self) -> list[Path]:
+        import subprocess
+
         argv = [*self.ssh, "-G", self.destination]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10)
         rows = (line.partition(" ") for line in done.stdout.splitlines())
@@ -130,6 +135,8 @@ class Master:
         return str(self.socket).replace("%", "%%")
 
     def _quietly(self, argv: list[str]) -> int:
+        import subprocess
+
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10).returncode
 
     def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
@@ -140,6 +147,7 @@ class Master:
         if settings.get("connecttimeout", "none") == "none":
             options += ["-o", "ConnectTimeout=15"]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
+        import subprocess
         import tempfile
 
         # Into a file: a master in the background keeps a pipe open, and its reader waiting, for ever.
@@ -239,5 +247,7 @@ def _wants_passphrase(key: Path) -> bool:
     if not key.is_file():
         return False
     argv = ["ssh-keygen", "-y", "-P", "", "-f", str(key)]
+    import subprocess
+
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     return done.returncode != 0 and "passphrase" in done.stderr

@@ -1,7 +1,5 @@
 """A context: a named place to run, as it stands in contexts.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

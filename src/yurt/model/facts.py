@@ -1,7 +1,5 @@
 """What is known of a site, from asking it: partitions, accounts, storage, tools. Pure values."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

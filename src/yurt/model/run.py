@@ -1,7 +1,5 @@
 """A run: what was asked for (never changes) and how it stands (changes). Pure values."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import msgspec

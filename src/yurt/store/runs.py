@@ -220,7 +220,8 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
     def spots(self, context: str, also: Iterable[str] = ()) -> list[Spot]:
         """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
         query = f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
-        found = [self._with_tasks(Spot(*row)) for row in self._db.execute(query, (context,))]
+        rows = self._db.execute(query, (context,)).fetchall()
+        found = [self._with_tasks(Spot(*row)) if row[0][0] == ids.SWEEP else Spot(*row) for row in rows]
         known = {spot.id for spot in found}
         for run in also:
             row = self._db.execute("SELECT id, folder, created FROM runs WHERE id = ?", (run,)).fetchone()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 
 from yurt.store import Entry, Store
@@ -35,6 +33,8 @@ def _tell(entry: Entry, how: str) -> None:
     if command is None:
         sys.stderr.write(f"\ayurt: {what}\n")
         return
+    import subprocess
+
     try:
         subprocess.Popen(
             command,
@@ -50,6 +50,8 @@ def _tell(entry: Entry, how: str) -> None:
 
 def _on_the_desktop(title: str, text: str) -> list[str] | None:
     """The program that shows a notice here; None if there is none."""
+    import shutil
+
     if shutil.which("notify-send"):
         return ["notify-send", "--app-name=yurt", "--", title, text]
     if sys.platform == "darwin":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from yurt.backends.base import Backend, read_gates
 from yurt.backends.job import script
-from yurt.backends.slurm import options, queries, refusals
+from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts.base import Answer, refusal
 from yurt.model import tasks
@@ -76,11 +76,15 @@ class SlurmBackend(Backend):
         return self._unfinished(answer) or super().failure(answer)
 
     def not_taken(self, words: str) -> YurtError:
+        from yurt.backends.slurm import refusals
+
         return refusals.classify(self.host.name, words)
 
     def _unfinished(self, answer: Answer) -> UnreachableError | None:
         """The error for a script that did not come to its end; None if it did, and its failure is an answer."""
         if answer.code == queries.SILENT:
+            from yurt.backends.slurm import refusals
+
             return refusals.silent(self.host.name, answer.errors)
         if answer.code > 128 or KILLED.search(answer.errors):  # how far it had come, nobody knows
             return UnreachableError(
