@@ -31,7 +31,8 @@ place_shares() { # place_shares NAME SHARE…: the job's are exported to what is
 }
 started() { # somebody won already: a job, or the user who cancelled it
   case $start in *:*) if [ -e "$run/cancel" ]; then echo "started cancelled" && exit 0; fi ;; esac
-  [ -d "$run" ] && winner=$(cd "$run" && stands winner) || return
+  [ -e "$run/winner" ] || [ -e "$run/winner.d" ] || return 1 # no process for a run that nobody has won
+  winner=$(cd "$run" && stands winner) || return
   if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
     nonce=${winner%%.*} # all starts of a run have that of the first
   else
@@ -57,19 +58,24 @@ unpack() ( # unpack FOLDER SIZE: files of which each has its size and its path i
   done < all
   rm parcel all
 )
+not_whole() {
+  rm -rf "$aside"
+  exit 45
+}
 make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "${run%/*}" "$aside" || exit 1
+  names='' total=0
   shift
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # the last: it may stay unread
-    head -c "$1" > "$aside/$2"
-    if [ $? -ne 0 ] || [ "$(wc -c < "$aside/$2")" -ne "$1" ]; then # cut off, or the disk is full and head said so
-      rm -rf "$aside"
-      exit 45
-    fi
+    head -c "$1" > "$aside/$2" || not_whole # the disk is full
+    names="$names $2" total=$((total + $1))
     shift 2
   done
+  set -- $(cd "$aside" && wc -c $names) # once for all of them: their sum is last
+  while [ $# -gt 2 ]; do shift; done
+  [ "$1" -eq "$total" ] || not_whole # cut off
   printf '%s\n' "$tree" > "$aside/code"
   ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
   mv -T "$aside" "$run" 2> /dev/null || {
