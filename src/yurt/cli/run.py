@@ -155,8 +155,6 @@ def _request(options: dict[str, Any]) -> Request:
     )
     largest = options["largest_file"]
     sets = _sets(options)
-    if sets is not None and options["follow"]:
-        raise UserError("-f shows what one run writes, and a sweep is many", code="usage", hint="--wait")
     if sets is not None and sets.variables:
         flags["variables"] = {**sets.variables, **flags["variables"]}
     given = {key: value for key, _, value in _pairs("param", options["params"], needs_value=True)}

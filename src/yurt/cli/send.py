@@ -39,9 +39,8 @@ def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> 
 
     now = frame.current()
     now.warnings.clear()
-    single = [entry.run for entry in entries if not entry.run.sets]  # what all tasks of a sweep write is too much
-    if follow and single and not now.json:
-        follow_all(index, single)
+    if follow and not now.json:
+        follow_all(index, [entry.run for entry in entries])
     return wait_for(index, [entry.run.id for entry in entries], kind=kind)
 
 

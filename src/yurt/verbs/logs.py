@@ -95,7 +95,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
         if offsets != Offsets() or not store.is_kept(run.id):
             raise
         why = error.message
-    said = _from_here(store, run, sink, lines)
+    said = from_here(store, run, sink, lines)
     if not said:
         state = entry.status.state if entry is not None else "gone"
         raise NotFoundError(
@@ -104,7 +104,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     return f"{why}; {said}"
 
 
-def _from_here(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
+def from_here(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
     """Hand out what is kept of an ended run's logs, and say how much that is; empty if nothing is kept."""
     kept = store.kept(run.id)
     if kept is None:
@@ -138,7 +138,7 @@ def follow(
         try:
             there = _stream(host, run, sink, offsets, follow=not ended, lines=lines)
             if ended:
-                if not there and (said := _from_here(store, run, sink, lines)):
+                if not there and (said := from_here(store, run, sink, lines)):
                     on_word(f"its folder on {run.context} is gone; {said}")
                 return
             ended = _over(store, run)
