@@ -126,13 +126,14 @@ class Run:
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
         """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
-        from yurt.verbs.fetch import Wanted, fetch
-        from yurt.verbs.which import single
+        from yurt.verbs.fetch import fetch
+        from yurt.verbs.picked import begun
+        from yurt.verbs.transfer import Wanted
 
         with _index() as index:
-            entries = single(index, [self._entry])
+            entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
-            wanted = Wanted(only=only, everything=everything, folder=folder, several=len(entries) > 1)
+            wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.sets))
             done, errors = fetch(index, entries, wanted)
         if errors:
             raise errors[0]
