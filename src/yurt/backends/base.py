@@ -101,11 +101,14 @@ class Backend(ABC):
 
     @abstractmethod
     def cancel(self, run: Spot) -> str:
-        """End a run, or see to it that it never starts. Returns what stands in its gate."""
+        """End a run, or see to it that it never starts. Returns what stands in its gate.
+
+        Of a sweep that is `cancelled`, and after it the numbers of the tasks that had begun.
+        """
 
     @abstractmethod
     def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
-        """The same for those tasks of a sweep that are `open`, in one go; none where nothing of the sweep is there."""
+        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of the sweep has arrived."""
 
     def submit(
         self,

@@ -193,6 +193,12 @@ def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
 def _sets(options: dict[str, Any]) -> SweepPlan | None:
     """The sets of parameters of a sweep; None if it is one run."""
     if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
+        for each in ("shuffle", "seed", "limit", "max_parallel"):
+            if options[each] not in (None, False):
+                name = each.replace("_", "-")
+                raise UserError(
+                    f"--{name} says something of a sweep; give both", code="usage", hint="--grid lr=0.1,0.01"
+                )
         return None
     from pathlib import Path
 

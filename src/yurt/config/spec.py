@@ -92,7 +92,7 @@ def _executed(file: Path, seconds: float) -> tuple[bytes, int]:
     ours, its = os.pipe()
     try:
         child = subprocess.Popen(
-            [sys.executable, "-P", str(PROGRAM), str(file), str(its), str(SHIM), str(LIMIT)],
+            [sys.executable, "-P", str(PROGRAM), str(file), str(its), str(SHIM), str(LIMIT), str(int(seconds) + 5)],
             stdin=subprocess.DEVNULL,
             stdout=2,
             pass_fds=[its],

@@ -1,6 +1,6 @@
 """Executes a spec file of the user's, in a process of its own, and writes the experiments it makes to a pipe, as JSON.
 
-Not imported by yurt. usage: spec_program.py FILE DESCRIPTOR SHIM LIMIT. What the file prints is for people.
+Not imported by yurt. usage: spec_program.py FILE DESCRIPTOR SHIM LIMIT SECONDS. What the file prints is for people.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import base64
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 import types
@@ -31,6 +32,7 @@ class Unfit(Exception):
 
 def main() -> None:
     file, pipe, shim, limit = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    signal.alarm(int(sys.argv[5]))  # where yurt was killed, nobody else ends a file that hangs
     os.set_inheritable(pipe, False)
     sys.argv = [file]
     sys.path[:0] = [shim, os.path.dirname(os.path.abspath(file)), os.getcwd()]

@@ -91,7 +91,7 @@ def _of_file(name: str, read: Read) -> Sequence[Any]:
         raise GridError(f"cannot read its values from {name}: {reason}", "@values.txt") from None
     values = [_typed(line) for line in lines if line and not line.startswith("#")]
     if not values:
-        raise GridError(f"has no values: there are only blank lines and comments in {name}")
+        raise GridError(f"has no values: there are only blank lines and comments in {name}", f"@{name}")
     return _not_too_many(values)
 
 

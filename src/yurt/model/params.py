@@ -18,6 +18,9 @@ ARGUMENT_LIMIT = 131_071
 TOTAL_LIMIT = 1_900_000
 """Bytes in all arguments and variables together, a little below what Linux lets through."""
 
+SETS_LIMIT = 32 << 20
+"""Bytes in the parameter sets of a sweep, all of them together: they travel whenever some of its tasks do."""
+
 VARIABLE_LIMIT = 32_768
 """A parameter longer than this is in the arguments and in $YURT_PARAMS, and in no variable of its own."""
 

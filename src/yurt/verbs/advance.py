@@ -84,13 +84,16 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     if _partly_out(store, run):  # what has gone out of a sweep goes on; the rest waits
                         store.change_tasks(run, whole=partial(_because, error.message))
                     elif stops:
-                        _set(store, run, state="waiting", reason=error.message)
+                        _stays(store, run, error.message)
                     if stops:
                         return Advanced(submitted, refused, error)
                     if _partly_out(store, run):
                         continue
                     if _tried_before(store, run):  # and may have gone out then: only a look can tell
-                        _set(store, run, state="unknown", reason=error.message)
+                        if plan.run.sets:
+                            _stays(store, run, error.message)
+                        else:
+                            _set(store, run, state="unknown", reason=error.message)
                         continue
                     refused[run] = error
                     facts.forget(context)
@@ -111,6 +114,8 @@ def _together(runs: Sequence[str]) -> list[list[str]]:
 
 def _in_turn(store: Store, plan: Plan) -> Plan | None:
     """The plan of a run that may go out now; None if it has to wait for others, or never will."""
+    if _partly_out(store, plan.run.id):  # its turn has come
+        return plan
     found = turn.turn(store, plan.run)
     if found.never:
         _set(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
@@ -124,6 +129,20 @@ def _in_turn(store: Store, plan: Plan) -> Plan | None:
 def _partly_out(store: Store, run: str) -> bool:
     entry = store.get(run)
     return entry is not None and bool(entry.status.out)
+
+
+def _stays(store: Store, run: str, why: str) -> None:
+    """What was refused for now waits. That of a sweep was no try at all."""
+    if not ids.is_sweep(run):
+        _set(store, run, state="waiting", reason=why)
+        return
+
+    def whole(status: Status) -> Status:
+        if status.final:
+            return status
+        return msgspec.structs.replace(status, state="waiting", reason=why, attempts=max(status.attempts - 1, 0))
+
+    store.change_tasks(run, whole=whole)
 
 
 def _because(why: str, status: Status) -> Status:
@@ -198,7 +217,7 @@ def _submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, byt
     """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if plan.run.sets:
-        _submit_tasks(store, plan, backend, values)
+        _submit_tasks(store, plan, backend, values, noted=noted)
         return
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return  # cancelled meanwhile
@@ -220,11 +239,13 @@ def _submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, byt
     store.change([run], lambda _run, status: _placed(status, placed))
 
 
-def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes]) -> None:
+def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
     """Submit the tasks of a sweep that wait, in as few arrays as the site allows; what finds no room goes out later."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
-    known = facts.load(contexts.named(context))
-    groups = numbering.groups(store.pending_tasks(run), known.max_array if known else 1000, plan.parallel)
+    largest = _largest_array(context)
+    if not _note_try(store, run, noted=noted):
+        return  # cancelled meanwhile
+    groups = numbering.groups(store.pending_tasks(run), largest, plan.parallel)
     if not groups:
         return  # what there was is to be cancelled
     tree = store.code_at(context, project)
@@ -235,8 +256,8 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
             plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
         )
     except UnreachableError as error:
-        said = error.message
-        store.change_tasks(run, whole=lambda status: msgspec.structs.replace(status, state="waiting", reason=said))
+        never, said = error.code in NO_CONNECTION, error.message
+        store.change_tasks(run, whole=lambda status: _not_out(status, said, never=never and not status.out))
         raise
     if plan.run.code.tree and plan.run.code.tree != tree:
         store.note_code(context, project, plan.run.code.tree)
@@ -271,6 +292,29 @@ def _calls(store: Store, plan: Plan) -> bytes:
     if found is None:
         raise RefusedError(f"the calls of {plan.run.id} are not on this machine any more", code="calls-missing")
     return found
+
+
+def _largest_array(context: str) -> int:
+    """How many tasks one array may have."""
+    found = contexts.named(context)
+    if found.type != "slurm":
+        return 1000
+    from yurt.verbs import site
+
+    return site.facts_of(found).max_array
+
+
+def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
+    """Write down that tasks of a sweep may go out now; False if it is to end, or has."""
+    goes = False
+
+    def whole(status: Status) -> Status:
+        nonlocal goes
+        goes = not (status.final or status.cancel)
+        return msgspec.structs.replace(status, attempts=status.attempts + 1) if goes and not noted else status
+
+    store.change_tasks(sweep, whole=whole)
+    return goes
 
 
 def _elsewhere(store: Store, plan: Plan) -> Plan:

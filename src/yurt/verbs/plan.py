@@ -173,6 +173,7 @@ def plan(
         calls=bool(request.calls),
     )
     values.check_size(words, variables_of(made))
+    values.check_sets(made.sets, words, variables_of(made), passed=made.arguments)
     if wanted.type == "local":
         warnings += _meaningless(request)
     if wanted.env or wanted.requirements_file:

@@ -36,7 +36,7 @@ def _tell_run(store: Store, run: str, backend: Backend) -> None:
         return
     winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
     if entry.run.sets:
-        _sweep_told(store, entry.run)
+        _sweep_told(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
     else:
         store.change([run], lambda _run, status: _told(status, winner))
 
@@ -48,35 +48,29 @@ def _tell_tasks(store: Store, sweep: str, numbers: Sequence[int], backend: Backe
         return
     spot = Spot(sweep, whole.run.folder, whole.run.created, open=numbering.ranges(alive))
     winners = backend.cancel_tasks(spot)
-    # Where there is no folder of the sweep's nothing of it is: the task will not go out with the rest.
-    store.change_tasks(sweep, alive, lambda number, status: _told(status, winners.get(number, CANCELLED)))
+    store.change_tasks(sweep, alive, lambda number, status: _told(status, winners.get(number, "")))
 
 
-def _told(status: Status, winner: str) -> Status:
+def _told(status: Status, winner: str, now: float = 0) -> Status:
     if status.final:
         return status
     if winner == CANCELLED:
         return msgspec.structs.replace(
-            status, state="cancelled", reason="cancelled before it started", ended=time.time(), cancel=False
+            status, state="cancelled", reason="cancelled before it started", ended=now or time.time(), cancel=False
         )
     state = "unknown" if status.state in ("waiting", "submitting") else status.state
     return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel=False)
 
 
-def _sweep_told(store: Store, sweep: Run) -> None:
-    """A site was told that a sweep is to end: what has not begun never will."""
+def _sweep_told(store: Store, sweep: Run, begun: set[int]) -> None:
+    """A site was told that a sweep is to end: what has not begun never will. How the others ended, a look will tell."""
     now = time.time()
 
-    def each(_number: int, status: Status) -> Status:
-        if status.final:
-            return status
-        if status.started or status.state in ("running", "starting", "requeued"):
-            return msgspec.structs.replace(status, reason="cancelled; it is ending")
-        return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started", ended=now)
+    def each(number: int, status: Status) -> Status:
+        return _told(status, "" if number in begun else CANCELLED, now)
 
-    store.change_tasks(
-        sweep.id,
-        range(sweep.sets),
-        each,
-        lambda status: msgspec.structs.replace(status, cancel=False, reason="cancelled"),
-    )
+    def whole(status: Status) -> Status:
+        out = numbering.ranges({*numbering.numbers(status.out), *begun})
+        return msgspec.structs.replace(status, cancel=False, reason="cancelled", out=out)
+
+    store.change_tasks(sweep.id, range(sweep.sets), each, whole)

@@ -73,6 +73,33 @@ def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
         )
 
 
+def check_sets(
+    sets: Sequence[Mapping[str, Any]], words: Sequence[str], own: Mapping[str, bytes], *, passed: bool
+) -> None:
+    """UserError where a task of a sweep would get more than Linux lets through, or all of them are too much."""
+    import msgspec
+
+    usual = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in own.values())
+    total = 0
+    for number, each in enumerate(sets):
+        text = msgspec.json.encode(each)
+        total += len(text)
+        # What is small cannot be too large in any part; only the others are looked at one by one.
+        if len(text) > 30_000 or usual + 3 * len(text) > params.TOTAL_LIMIT or b"\\u0000" in text:
+            variables = {name: os.fsencode(value) for name, value in params.variables(each).items()}
+            try:
+                check_size([*words, *(params.words(each) if passed else ())], {**own, **variables})
+            except UserError as error:
+                raise UserError(f"task {number}: {error.message}", code=error.code, hint=error.hint) from None
+    if total > params.SETS_LIMIT:
+        raise UserError(
+            f"the parameters of these {len(sets)} tasks have {total >> 20} MB together, and a sweep carries at most "
+            f"{params.SETS_LIMIT >> 20} MB",
+            code="usage",
+            hint="put what is large into files of the project, and give their names",
+        )
+
+
 def jsonable(value: Any) -> Any:
     if isinstance(value, str):
         return params.shown(value)

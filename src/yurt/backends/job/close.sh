@@ -4,6 +4,7 @@ close_gate() { # close_gate RUN-FOLDER: nobody passes the gate any more; sets wi
   winner=
   for _try in 1 2 3; do # a submission may put its folder in the place of one that is still empty
     mkdir -p "$1" && cd "$1" || exit 1
+    case $1 in */tasks/*) [ ! -e ../../no-links ] || : > no-links ;; esac
     winner=$(patience=2 put winner cancelled) && break
   done
   if [ -z "$winner" ]; then
@@ -18,10 +19,13 @@ close_sweep() { # close_sweep FOLDER: none of its tasks starts any more; sets wi
   mkdir -p "$1" && : > "$1/cancel" && winner=cancelled || winner=
 }
 close_tasks() { # close_tasks SWEEP-FOLDER: of the tasks on standard input; says of each what stands in its gate
-  [ -d "$1" ] || return 0 # nothing of it came here: one that is made now would be taken for all of it
   while read -r number; do
     close_gate "$1/tasks/$number" < /dev/null
     [ -n "$winner" ] || failed=yes
     printf '%s %s\n' "$number" "$winner"
   done
+}
+begun_tasks() { # begun_tasks FOLDER: the numbers of tasks that had passed the gate, with commas between
+  cd "$1/tasks" 2> /dev/null || return
+  for each in */gen.1 */gen.1.d; do [ ! -e "$each" ] || printf '%s,' "${each%%/*}"; done
 }

@@ -79,9 +79,15 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
   printf '%s\n' "$tree" > "$aside/code"
   ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
   mv -T "$aside" "$run" 2> /dev/null || {
+    fill_folder
     rm -rf "$aside"
     [ -d "$run" ] || { echo "$run could not be made" >&2 && exit 1; }
   }
+}
+fill_folder() { # a sweep of which a task was cancelled before anything of it arrived: job.sh comes last
+  case $start in *:*) [ -d "$run/tasks" ] && [ ! -e "$run/job.sh" ] || return ;; *) return ;; esac
+  for each in "$aside"/*; do [ "${each##*/}" = job.sh ] || mv -f "$each" "$run/" || return; done
+  mv -f "$aside/job.sh" "$run/"
 }
 
 [ -z "$shares" ] || receive_shares $shares
@@ -95,7 +101,7 @@ if [ -n "$tree" ]; then
     exit 0
   fi
 fi
-if [ -d "$run" ]; then
+if [ -e "$run/job.sh" ]; then
   look
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2

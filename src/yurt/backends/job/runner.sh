@@ -338,15 +338,16 @@ completed() { # completed FOLDER...: whether runs completed, as far as they are 
   done
 }
 
-make_task() { # the folder of one task of a sweep, made when it starts
+make_task() { # the folder of one task of a sweep, made when it starts; nodes may have processes of the same number
+  own=$(uname -n).$$
   [ -e "$run/set" ] && [ -e "$run/params.json" ] && return
   mkdir -p "$run" && cd "$run" || exit 75
   [ ! -e "$sweep/no-links" ] || : > no-links
   read -r at size << end
 $(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/offsets" | head -c 21 | sed 's/\(^\| \)0*\([0-9]\)/\1\2/g')
 end
-  tail -c "+$((at + 1))" "$sweep/sets" | head -c "$size" > "set.$$" && [ "$(wc -c < "set.$$")" -eq "$size" ] || exit 75
-  head -n 1 "set.$$" | cut -c 2- > "params.$$" && mv "params.$$" params.json && mv "set.$$" set || exit 75
+  tail -c "+$((at + 1))" "$sweep/sets" | head -c "$size" > "set.$own" && [ "$(wc -c < "set.$own")" -eq "$size" ] || exit 75
+  head -n 1 "set.$own" | cut -c 2- > "params.$own" && mv "params.$own" params.json && mv "set.$own" set || exit 75
 }
 is_cancelled() { # whether you wanted this ended, alone or with the sweep it belongs to
   [ -e cancel ] || { [ -n "$sweep" ] && [ -e "$sweep/cancel" ]; }
@@ -416,7 +417,7 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   [ "$kind" = slurm ] || due=$((came + ${limit:-0}))
   if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
-    (apart sh "$run/job.sh" beats "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
+    (apart sh "${sweep:-$run}/job.sh" beats "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
     beats=$!
   fi
 

@@ -26,7 +26,7 @@ WAITER = Path(waiter.__file__)
 
 BUSY = "other runs on this machine have the slots it needs"
 
-CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner"'
+CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner $(begun_tasks "$1")"'
 
 CANCEL_TASKS = 'failed=; close_tasks "$1"; [ -z "$failed" ]'
 

@@ -1,6 +1,6 @@
 # Cancels one run, also one that is on its way here; may be repeated. Before it stand gate.sh and close.sh.
 # arguments: RUN-FOLDER RUN, where RUN may be a sweep.
-# The answer is one line: what stands in `winner`; of a sweep, `cancelled`.
+# The answer is one line: what stands in `winner`; of a sweep, `cancelled` and the tasks that had begun.
 id=$2 me_here=$(id -un)
 case $id in
   s*)
@@ -9,6 +9,7 @@ case $id in
     for job in $(printf '%s\n' "$jobs" | awk -v sweep="yurt-$id+" 'index($2, sweep) == 1 { print $1 }' | sort -u); do
       timeout 60 scancel "$job" || exit 7
     done
+    [ -z "$winner" ] || winner="$winner $(begun_tasks "$1")"
     ;;
   *)
     close_gate "$1"

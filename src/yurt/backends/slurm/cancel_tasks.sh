@@ -1,6 +1,6 @@
 # Cancels tasks of one sweep; may be repeated. Before it stand gate.sh and close.sh.
 # arguments: SWEEP-FOLDER SWEEP. Standard input: the numbers of the tasks, one a line.
-# The answer is a line for each: its number, and what stands in its gate; nothing if nothing of the sweep is here.
+# The answer is a line for each: its number, and what stands in its gate, also if nothing else of the sweep is here yet.
 numbers=$(cat) failed=
 closed=$(printf '%s\n' "$numbers" | { close_tasks "$1" && [ -z "$failed" ]; }) || failed=yes
 queue=$(timeout 60 squeue -r -h -u "$(id -un)" -o '%i %j') || exit 7

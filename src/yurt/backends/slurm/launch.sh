@@ -23,16 +23,21 @@ submit() { # submit WORD OF SBATCH...: sets job
 }
 launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that are not known to have gone out
   some=
+  # Of a sweep with a limit %N, which each array has for itself, only one array runs at a time.
+  behind=$(printf '%s\n' "$known" | while read -r number comment; do
+    case $comment in "yurt:$id:"*) printf ':%s' "$number" ;; esac
+  done)
   for group in $start; do
+    comment_of "$group"
     job=$(printf '%s\n' "$known" | while read -r number comment; do
-      [ "$comment" != "yurt:$id:$group" ] || { echo "$number" && break; }
+      [ "$comment" != "$mine" ] || { echo "$number" && break; }
     done)
     until [ -n "$job" ] || submit_group "$@"; do
       # Where only so many may be queued, as many as there is room for go out, and the rest later.
       case $words in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) say_no && return ;; esac
       half "$group" || { say_no && return; }
     done
-    some=yes
+    some=yes behind=$behind:$job
     echo "submitted $job $group"
     [ -z "$narrowed" ] || return 0
   done
@@ -40,10 +45,16 @@ launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that
 say_no() { # nothing more goes out now; a failure only if nothing did
   [ -n "$some" ] || { printf '%s\n' "$words" >&2 && return 1; }
 }
+comment_of() { # comment_of GROUP: sets mine; Slurm takes no more than a thousand letters
+  mine=yurt:$id:$1
+  [ ${#mine} -le 200 ] || mine="yurt:$id:$(printf %s "$1" | cksum | tr ' ' -)"
+}
 submit_group() { # submit_group [OPTION OF SBATCH]...
   rest=${group#*:} first=${group%%:*}
   [ "$first" != 1 ] || first=
-  words=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="yurt:$id:$group" --array="${rest#*:}" \
+  comment_of "$group"
+  case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="afterany$behind" ;; esac
+  words=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
     job.sh "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return
   job=${words##*[!0-9]}
 }

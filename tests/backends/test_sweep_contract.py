@@ -1,0 +1,324 @@
+"""What a sweep promises, the same on this machine and on both clusters: each task once, with what is its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh, eventually
+from tests.verbs.test_outbox import Laptop
+from yurt.lab import Lab
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(170)]
+
+OPEN = {"queued", "running", "starting", "waiting", "requeued", "unknown", "held", "submitting"}
+
+SMALL = ["--cpus", "1", "--mem", "50"]
+
+slow = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="takes about a minute: YURT_SLOW=1")
+
+VALUES: list[Any] = [
+    0,
+    -7,
+    2**63 - 1,
+    0.1,
+    1.0,
+    1e-30,
+    True,
+    False,
+    None,
+    "",
+    "1",
+    "true",
+    "0.10",
+    'it\'s "both" `id` $(id) $HOME ${HOME} ; rm & | > x \\ \\n %s',
+    "line\nline\n\n",
+    "\ttab and\rreturn ",
+    "grüße, 世界 🎉",
+    "--like-an-option",
+    "-n",
+    "*",
+    "!!",
+    "x" * 40_000,
+    [],
+    [1, 2.5, "a b", None, True, ["deep"]],
+    {},
+    {"a": {"b": [1, "it's"]}, "ü": None},
+]
+
+SPEC = """\
+import json
+def spec():
+    for number, value in enumerate(json.load(open("values.json"))):
+        yield {"value": value, "number": number}
+"""
+
+TELL = """\
+import json, os, sys
+mine = {name: value for name, value in os.environ.items() if name.startswith("YURT_PARAM_")}
+params = json.load(open(os.environ["YURT_PARAMS"]))
+with open(os.environ["YURT_OUTPUTS"] + "/seen.json", "w") as file:
+    json.dump({"argv": sys.argv[1:], "params": params, "variables": mine}, file)
+with open(os.environ["LEDGER"], "a") as file:
+    file.write(os.environ["YURT_RUN_ID"] + "\\n")
+"""
+
+
+class Site:
+    """One context, as a person uses it."""
+
+    def __init__(self, name: str, laptop: Laptop, lab: Lab, folder: Path) -> None:
+        self.name, self.laptop, self.ssh, self.folder = name, laptop, Ssh(lab), folder
+
+    def file(self, name: str) -> str:
+        """A file that tasks can write to."""
+        return str(self.folder / name) if self.name == "local" else f"/lustre/scratch/alice/{name}-{time.time_ns()}"
+
+    def read(self, file: str) -> str:
+        if self.name == "local":
+            return Path(file).read_text() if Path(file).exists() else ""
+        told = self.ssh.ask(self.name, f"sed 's/^/@/' '{file}' 2> /dev/null").out  # a site may say more
+        return "".join(f"{line[1:]}\n" for line in told.splitlines() if line.startswith("@"))
+
+    def there(self, file: str) -> bool:
+        return Path(file).exists() if self.name == "local" else self.ssh.ask(self.name, f"[ -e '{file}' ]").code == 0
+
+    def touch(self, file: str) -> None:
+        Path(file).touch() if self.name == "local" else self.ssh(self.name, f"touch '{file}'")
+
+    def run(self, *words: str) -> str:
+        return str(self.laptop.run(self.name, *SMALL, *words)["run"]["id"])
+
+    def show(self, sweep: str) -> dict[str, Any]:
+        self.laptop("ps", "-q")
+        found: dict[str, Any] = self.laptop("show", sweep, "--json").json["data"]
+        return found
+
+    def states(self, sweep: str) -> list[str]:
+        return [row["state"] for row in self.show(sweep)["rows"]]
+
+    def ended(self, sweep: str, seconds: float = 90) -> list[dict[str, Any]]:
+        eventually(lambda: not OPEN & set(self.states(sweep)), seconds=seconds, pause=0.5)
+        rows: list[dict[str, Any]] = self.show(sweep)["rows"]
+        return rows
+
+
+@pytest.fixture(scope="module")
+def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
+    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
+    made.environment["YURT_LOCAL_CPUS"] = "6"
+    (made.project / "tell.py").write_text(TELL)
+    (made.project / "values.json").write_text(json.dumps(VALUES))
+    (made.project / "values.py").write_text(SPEC)
+    for name in ("alpha", "beta"):
+        assert made("context", "probe", name).code == 0
+    yield made
+    if made.runtime.exists():
+        end_masters(made.runtime)
+
+
+@pytest.fixture(params=["local", "alpha", "beta"])
+def site(request: pytest.FixtureRequest, laptop: Laptop, lab: Lab, tmp_path: Path) -> Site:
+    return Site(request.param, laptop, lab, tmp_path)
+
+
+@pytest.fixture
+def alpha(laptop: Laptop, lab: Lab, tmp_path: Path) -> Site:
+    return Site("alpha", laptop, lab, tmp_path)
+
+
+@pytest.fixture
+def beta(laptop: Laptop, lab: Lab, tmp_path: Path) -> Site:
+    return Site("beta", laptop, lab, tmp_path)
+
+
+def as_word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_values_arrive_as_they_are(site: Site, tmp_path: Path) -> None:
+    ledger = site.file("ledger")
+    sweep = site.run("--var", f"LEDGER={ledger}", "--spec", "values.py", "tell.py")
+    assert [row["state"] for row in site.ended(sweep)] == ["completed"] * len(VALUES)
+    assert sorted(site.read(ledger).split()) == sorted(f"{sweep}.{number}" for number in range(len(VALUES)))
+    done = site.laptop("fetch", sweep, "--to", str(tmp_path / "home"))
+    assert done.code == 0, done
+    files = {path: json.loads(path.read_text()) for path in (tmp_path / "home").rglob("seen.json")}
+    seen = {each["params"]["number"]: each for each in files.values()}
+    assert sorted(seen) == list(range(len(VALUES)))
+    for number, value in enumerate(VALUES):
+        each = seen[number]
+        assert repr(each["params"]) == repr({"value": value, "number": number})
+        words = [] if value is None else ["--value", as_word(value)]
+        assert each["argv"] == [*words, "--number", str(number)]
+        texts = {} if value is None or len(as_word(value)) > 32_768 else {"YURT_PARAM_VALUE": as_word(value)}
+        assert each["variables"] == {**texts, "YURT_PARAM_NUMBER": str(number)}
+
+
+def test_exit_codes_and_what_is_retried(site: Site) -> None:
+    ledger, flag = site.file("ledger"), site.file("flag")
+    command = f'echo $YURT_PARAM_CODE >> {ledger}; [ -e {flag} ] || exit "$YURT_PARAM_CODE"'
+    sweep = site.run("--grid", "code=0,1,42,255", "sh", "-c", command)
+    rows = site.ended(sweep)
+    assert [(row["state"], row["exit_code"]) for row in rows] == [
+        ("completed", 0),
+        ("failed", 1),
+        ("failed", 42),
+        ("failed", 255),
+    ]
+    site.touch(flag)
+    done = site.laptop("retry", "--failed", sweep, "--json")
+    assert done.code == 0, done
+    again = done.json["data"][0]["run"]["id"]
+    assert [(row["state"], row["params"]["code"]) for row in site.ended(again)] == [
+        ("completed", 1),
+        ("completed", 42),
+        ("completed", 255),
+    ]
+    assert Counter(site.read(ledger).split()) == {"0": 1, "1": 2, "42": 2, "255": 2}
+
+
+def test_one_task_cancelled(site: Site) -> None:
+    ledger, go = site.file("ledger"), site.file("go")
+    command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
+    sweep = site.run("--max-parallel", "2", "--grid", "n=1..5", "sh", "-c", command)
+    eventually(lambda: sorted(site.read(ledger).split()) == ["0", "1"], pause=0.5)
+    for task in (1, 3):  # one that runs, and one that waits
+        done = site.laptop("cancel", f"{sweep}.{task}")
+        assert done.code == 0, done
+    site.touch(go)
+    assert [row["state"] for row in site.ended(sweep)] == [
+        "completed",
+        "cancelled",
+        "completed",
+        "cancelled",
+        "completed",
+    ]
+    assert sorted(site.read(ledger).split()) == ["0", "1", "2", "4"]
+
+
+def test_all_cancelled_says_of_each_what_is_true(site: Site) -> None:
+    """Without a look in between: tasks that ended before are not called cancelled, and the others never start."""
+    ledger = site.file("ledger")
+    command = f'echo "$YURT_TASK_INDEX" >> {ledger}; [ "$YURT_TASK_INDEX" = 0 ] || sleep 300'
+    sweep = site.run("--max-parallel", "2", "--grid", "n=1..6", "sh", "-c", command)
+    eventually(lambda: sorted(site.read(ledger).split()) == ["0", "1", "2"], pause=0.5)
+    assert site.laptop("cancel", sweep).code == 0
+    rows = site.ended(sweep)
+    assert [row["state"] for row in rows] == ["completed", *["cancelled"] * 5]
+    assert rows[0]["exit_code"] == 0
+    assert sorted(site.read(ledger).split()) == ["0", "1", "2"]
+
+
+def most_at_once(text: str) -> int:
+    """Of lines "+" and "-" with times: how many were open at a time."""
+    events = sorted((float(line.split()[1]), line.startswith("+")) for line in text.splitlines())
+    now = most = 0
+    for _at, begins in events:
+        now += 1 if begins else -1
+        most = max(most, now)
+    return most
+
+
+def test_no_more_at_a_time_than_asked_for(site: Site) -> None:
+    """On beta, whose arrays hold 101, over two arrays."""
+    number = 106 if site.name == "beta" else 8
+    ledger = site.file("ledger")
+    sleep = "0.2" if site.name == "beta" else "0.5"
+    command = f'echo "+ $(date +%s.%N)" >> {ledger}; sleep {sleep}; echo "- $(date +%s.%N)" >> {ledger}'
+    limit = 6 if site.name == "beta" else 2
+    sweep = site.run("--max-parallel", str(limit), "--grid", f"n=1..{number}", "sh", "-c", command)
+    assert [row["state"] for row in site.ended(sweep, 150)] == ["completed"] * number
+    text = site.read(ledger)
+    assert text.count("+") == number and 0 < most_at_once(text) <= limit
+
+
+def test_a_task_that_asks_for_another_start(site: Site) -> None:
+    if site.name == "alpha" and not os.environ.get("YURT_SLOW"):
+        pytest.skip("Slurm takes its time to requeue: YURT_SLOW=1")
+    ledger = site.file("ledger")
+    command = (
+        f'echo "$YURT_TASK_INDEX $YURT_RESTARTS" >> {ledger}; touch "$YURT_CHECKPOINTS/$YURT_RESTARTS";'
+        ' [ "$YURT_TASK_INDEX" != 1 ] || [ "$YURT_RESTARTS" = 2 ] || exit 85'
+    )
+    sweep = site.run("--requeue", "--time", "10", "--grid", "n=1..3", "sh", "-c", command)
+    assert [row["state"] for row in site.ended(sweep, 400)] == ["completed"] * 3
+    assert sorted(site.read(ledger).splitlines()) == ["0 0", "1 0", "1 1", "1 2", "2 0"]
+
+
+def test_a_task_with_restarts_beats(site: Site) -> None:
+    """Where a second start may follow, the first shows that it lives, and notices when it is fenced off."""
+    go, ledger = site.file("go"), site.file("ledger")
+    command = f"echo $YURT_RUN_DIR >> {ledger}; until [ -e {go} ]; do sleep 0.2; done"
+    sweep = site.run("--retries", "1", "--grid", "n=1..2", "sh", "-c", command)
+    eventually(lambda: len(site.read(ledger).split()) == 2, pause=0.5)
+    token = f"{site.read(ledger).split()[0]}/beat.1.b"
+    eventually(lambda: site.there(token), seconds=25)
+    site.touch(go)
+    assert [row["state"] for row in site.ended(sweep)] == ["completed"] * 2
+
+
+def test_waiting_for_room_a_task_is_cancelled(alpha: Site) -> None:
+    """It has not gone out, and never does."""
+    ledger, go = alpha.file("ledger"), alpha.file("go")
+    command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
+    sweep = alpha.run("--qos", "few", "--grid", "n=1..9", "sh", "-c", command)
+    assert "waiting" in alpha.show(sweep)["tally"]
+    assert alpha.laptop("cancel", f"{sweep}.8").code == 0
+    tally = alpha.show(sweep)["tally"]
+    assert sum(tally.values()) == 9 and tally["cancelled"] == 1
+    alpha.touch(go)
+    assert [row["state"] for row in alpha.ended(sweep)] == [*["completed"] * 8, "cancelled"]
+    assert sorted(alpha.read(ledger).split()) == [str(number) for number in range(8)]
+
+
+def test_arrays_fit_though_nothing_is_known_of_the_site(beta: Site, lab: Lab) -> None:
+    """Facts are forgotten after a refusal, and after a week: they are asked for anew, not guessed."""
+    lab.faults.stop_ctld("beta")
+    try:
+        made = beta.laptop.run("beta", *SMALL, "--hold", "--grid", "n=1..150", "true")
+        assert made["status"]["state"] == "waiting"
+        for file in (beta.laptop.home / "data").rglob("facts/beta*"):
+            file.unlink()
+    finally:
+        lab.faults.start_ctld("beta")
+    eventually(lambda: beta.laptop("agent", "once").code == 0, seconds=30)
+    sweep = made["run"]["id"]
+    assert beta.show(sweep)["tally"] == {"queued": 150} or set(beta.states(sweep)) == {"held"}
+    assert beta.laptop("cancel", sweep).code == 0
+
+
+def test_more_memory_than_asked_for(alpha: Site) -> None:
+    command = ["python3", "-c", "import sys; b'x' * (1 << int(sys.argv[2]))"]
+    sweep = alpha.run("--grid", "n=10,29", *command)
+    assert [row["state"] for row in alpha.ended(sweep)] == ["completed", "out_of_memory"]
+
+
+@slow
+def test_over_the_time_limit(site: Site) -> None:
+    sweep = site.run("--time", "1", "--grid", "n=0,300", "sh", "-c", 'sleep "$YURT_PARAM_N"')
+    assert [row["state"] for row in site.ended(sweep, 200)] == ["completed", "timeout"]
+
+
+@slow
+def test_preempted_tasks_go_on(alpha: Site) -> None:
+    ledger, go = alpha.file("ledger"), alpha.file("go")
+    command = f'echo "$YURT_TASK_INDEX" >> {ledger}; touch "$YURT_CHECKPOINTS/x"; until [ -e {go} ]; do sleep 0.2; done'
+    sweep = alpha.run("--partition", "scavenge", "--requeue", "--grid", "n=1..3", "sh", "-c", command)
+    eventually(lambda: len(alpha.read(ledger).split()) == 3, pause=0.5)
+    nodes = alpha.ssh("alpha", "sinfo -h -o %D").splitlines()[-1].strip()
+    greedy = alpha.laptop.run("alpha", "--partition", "main", "--sbatch-option", f"nodes={nodes}",
+                              "--sbatch-option", "exclusive", "sleep", "5")["run"]["id"]  # fmt: skip
+    eventually(lambda: alpha.laptop.row(greedy)["state"] in ("running", "completed"), seconds=60, pause=1)
+    alpha.touch(go)
+    assert [row["state"] for row in alpha.ended(sweep, 400)] == ["completed"] * 3
+    starts = Counter(alpha.read(ledger).split())
+    assert set(starts) == {"0", "1", "2"} and sum(starts.values()) > 3

@@ -1,0 +1,341 @@
+"""`python -m tests.campaign.sweeps`: sweeps under drawn faults, each task counted by what it wrote; 1 on any violation.
+
+Every task appends a line to one ledger when its code starts. A task that started twice, or is called completed and
+never started, or was never cancelled and did not complete, is a violation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+
+from tests.campaign.campaign import writer
+from tests.campaign.site import SHARED, Site
+from yurt.lab import Lab
+from yurt.lab.relay import Rules
+from yurt.store import Store
+
+Draw = dict[str, Any]
+
+WORK = 'echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; sleep "$1"'
+
+
+class Episode(msgspec.Struct, frozen=True):
+    """One sweep on one cluster, and what happens to it."""
+
+    cluster: str
+    fault: str
+    label: str
+    draw: Draw
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One task as the index has it, and how often its code started."""
+
+    id: str
+    fault: str
+    state: str
+    reason: str
+    restarts: list[str]
+    """What each start knew of how many were before it."""
+    cancelled: bool
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a campaign."""
+
+    tasks: list[Task]
+    wrong: list[str]
+
+
+def draw(seed: int, sweeps: int, only: Sequence[str] = ()) -> list[Episode]:
+    names = [name for name in FAULTS if not only or name in only]
+    episodes = []
+    for number in range(max(sweeps, len(names))):
+        fault = names[number % len(names)]
+        dice = Random(f"{seed}/{fault}/{number}")
+        drawn: Draw = {"tasks": dice.randint(2, 9), "rest": round(dice.uniform(0.1, 1.5), 2)}
+        drawn |= {"parallel": dice.choice([None, None, 2, 4]), "fraction": round(dice.random(), 3)}
+        drawn |= {"seconds": round(dice.uniform(0.1, 1.5), 2), "when": dice.choice(["before", "after"])}
+        drawn |= {
+            "overtaken": dice.random() < 0.5,
+            "one": dice.random() < 0.5,
+            "direction": dice.choice(["up", "down"]),
+        }
+        drawn |= {"step": dice.choice([None, 1]), "retry": dice.random() < 0.5, "killed": dice.random() < 0.5}
+        cluster = "alpha" if fault == "room" else dice.choice(["alpha", "beta"])
+        episodes.append(Episode(cluster, fault, f"{fault}-{number}", drawn))
+    return episodes
+
+
+def submit(site: Site, label: str, draw: Draw, *more: str) -> subprocess.Popen[bytes]:
+    words = ["run", "--context", site.name, "--name", label, "--no-snapshot", "--cpus", "1", "--mem", "50", *more]
+    if draw["parallel"]:
+        words += ["--max-parallel", str(draw["parallel"])]
+    grid = ["--grid", f"n=1..{draw['tasks']}"]
+    return site.client.start(*words, *grid, "sh", "-c", WORK, f"/{SHARED}/{site.ledger}", str(draw["rest"]))
+
+
+# The client killed, before, in and after the trip; by steps of the script on the login host, or after some time
+
+
+def client(site: Site, label: str, draw: Draw) -> None:
+    if draw["step"]:
+        site.steps.arm(1, draw["when"], "pause", program="sbatch")
+    process = submit(site, label, draw)
+    if draw["step"]:
+        site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
+        if not site.steps.fired():
+            site.missed.append(label)
+    else:
+        time.sleep(draw["seconds"])
+    process.kill()
+    if draw["overtaken"]:
+        site.client.once()
+    site.steps.release()
+    site.client.end(process)
+
+
+def cut(site: Site, label: str, draw: Draw) -> None:
+    """The link is cut while the sweep goes out."""
+    site.client.hang_up()
+    whole = site.up if draw["direction"] == "up" else site.down
+    site.weather(Rules(cut_at=int(whole * (0.3 + 0.7 * draw["fraction"])), direction=draw["direction"], connections=1))
+    site.client.end(submit(site, label, draw), seconds=60)
+    site.client.hang_up()
+
+
+def poll(site: Site, label: str, draw: Draw) -> None:
+    """The link is cut while one looks at it."""
+    site.client.end(submit(site, label, draw))
+    site.client.hang_up()
+    site.weather(Rules(cut_at=int(site.down * draw["fraction"]), direction="down", connections=1))
+    site.client.call("ps", seconds=60)
+    site.client.hang_up()
+
+
+def controller(site: Site, label: str, draw: Draw) -> None:
+    """slurmctld is stopped, or killed, with tasks in the queue."""
+    site.client.end(submit(site, label, draw))
+    time.sleep(draw["seconds"])
+    site.cluster.service("ctl", "ctld", "kill" if draw["killed"] else "stop")
+    if draw["killed"]:
+        site.crashes.append(time.time())
+    try:
+        site.client.call("ps")
+    finally:
+        site.start_ctld()
+
+
+def full(site: Site, label: str, draw: Draw) -> None:
+    """The disk is full while the sweep arrives: it is refused, and nothing is left of it; or it is full later."""
+    if draw["one"]:
+        site.client.end(submit(site, label, draw))
+    site.lab.faults.full(f"{site.name}:scratch")
+    try:
+        if draw["one"]:
+            time.sleep(draw["seconds"])
+        else:
+            said = site.client.end(submit(site, label, draw))
+            if "disk is full" in said:
+                site.client.wrong = [each for each in site.client.wrong if "disk is full" not in each]
+    finally:
+        site.lab.faults.free(f"{site.name}:scratch")
+
+
+def twins(site: Site, label: str, draw: Draw) -> None:
+    """Two yurts send what waits for one index at the same time, and one on another machine with a copy of it."""
+    site.steps.arm(1, draw["when"], "pause", program="sbatch")
+    process = submit(site, label, draw)
+    site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
+    other = site.client.copy(f"{site.client.name}-{label}")
+    site.copies.append(other)
+    both = [site.client.start("agent", "once"), other.start("agent", "once")]
+    time.sleep(draw["seconds"])
+    site.steps.release()
+    site.client.end(process)
+    site.client.end(both[0])
+    other.end(both[1])
+
+
+def cancel(site: Site, label: str, draw: Draw) -> None:
+    """Cancelled, alone or all of them, at any moment, and retried."""
+    process = submit(site, label, draw)
+    if draw["when"] == "before":
+        time.sleep(draw["seconds"])
+        process.kill()
+    site.client.end(process)
+    time.sleep(draw["fraction"])
+    sweep = site.newest(label)
+    if not sweep:
+        return
+    which = [f"{sweep}.{draw['tasks'] - 1}"] if draw["one"] else [f"{sweep}.{n}" for n in range(draw["tasks"])]
+    site.cancelled.update(which)
+    site.client.call("cancel", which[0] if draw["one"] else sweep)
+    if draw["retry"]:
+        site.client.once()
+
+
+def room(site: Site, label: str, draw: Draw) -> None:
+    """Only so many may be queued: the rest goes out as room appears, and the client is killed in between."""
+    process = submit(site, label, {**draw, "tasks": draw["tasks"] + 4}, "--qos", "few")
+    if draw["killed"]:
+        time.sleep(draw["seconds"])
+        process.kill()
+    site.client.end(process)
+
+
+FAULTS: dict[str, Callable[[Site, str, Draw], None]] = {
+    "client": client,
+    "cut": cut,
+    "poll": poll,
+    "controller": controller,
+    "full": full,
+    "twins": twins,
+    "cancel": cancel,
+    "room": room,
+}
+
+
+def judge(task: Task) -> list[str]:
+    """What is wrong with one task."""
+    text = f"{task.id} ({task.fault}, {task.state}: {task.reason})"
+    wrong = []
+    if len(task.restarts) > 1:
+        wrong.append(f"{text} started {len(task.restarts)} times: {task.restarts}")
+    if task.state == "completed" and not task.restarts:
+        wrong.append(f"{text} never started")
+    if task.state == "cancelled" and "before it" in task.reason and task.restarts:
+        wrong.append(f"{text} had started")
+    if task.state != "completed" and not (task.cancelled and task.state == "cancelled"):
+        wrong.append(f"{text} did not complete")
+    return wrong
+
+
+def campaign(lab: Lab, work: Path, runtime: Path, episodes: Sequence[Episode], patience: float) -> Outcome:
+    log = (work / "log").open("w")
+
+    def on(name: str) -> Outcome:
+        site = Site(lab, name, work, runtime, writer(log))
+        try:
+            return on_one(site, [each for each in episodes if each.cluster == name], patience)
+        finally:
+            site.restore()
+
+    names = sorted({episode.cluster for episode in episodes})
+    with log, ThreadPoolExecutor(len(names)) as pool:
+        found = list(pool.map(on, names))
+    return Outcome([task for each in found for task in each.tasks], [text for each in found for text in each.wrong])
+
+
+def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
+    site.prepare()
+    (site.shared / site.ledger).write_text("")
+    wrong = []
+    for episode in episodes:
+        site.log(f"{episode.label}: {episode.draw}")
+        try:
+            FAULTS[episode.fault](site, episode.label, episode.draw)
+        except Exception:
+            site.log(traceback.format_exc())
+            wrong.append(f"{site.name} {episode.label}: the campaign itself failed here, see the log")
+        site.settle()
+    deadline = time.monotonic() + patience
+    for each in site.clients:
+        while any(not entry.status.final for entry in each.entries()) and time.monotonic() < deadline:
+            site.resume_nodes()
+            each.once()
+            time.sleep(1)
+    lines = (site.shared / site.ledger).read_text().splitlines()
+    starts: dict[str, list[str]] = {}
+    for line in lines:
+        run, restarts = line.split()
+        starts.setdefault(run, []).append(restarts)
+    tasks = tasks_of(site, starts)
+    wrong += [f"{site.name} {text}" for task in tasks for text in judge(task)]
+    strays = set(starts) - {task.id for task in tasks}
+    wrong += [f"{site.name} {run}: its code ran, and no index knows it" for run in sorted(strays)]
+    wrong += dict.fromkeys(text for each in site.clients for text in each.wrong)
+    return Outcome(tasks, wrong)
+
+
+def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
+    """Every task that any index of a site knows, as each of them has it."""
+    found = []
+    for each in site.clients:
+        with Store(str(each.data / "yurt.db")) as index:
+            for entry in list(index.newest()):
+                for number in range(entry.run.sets):
+                    task = index.get(f"{entry.run.id}.{number}")
+                    assert task is not None
+                    fault, status = entry.run.name.partition("-")[0], task.status
+                    own = starts.get(task.run.id, [])
+                    cancelled = task.run.id in site.cancelled
+                    found.append(Task(task.run.id, fault, status.state, status.reason, own, cancelled))
+    return found
+
+
+def show(outcome: Outcome) -> None:
+    print(f"{'fault':<12}{'tasks':>8}{'once':>8}{'never':>8}{'twice':>8}{'cancelled':>11}")
+    rows = {task.id: task for task in outcome.tasks}
+    for fault in FAULTS:
+        mine = [task for task in rows.values() if task.fault == fault]
+        count = Counter(min(len(task.restarts), 2) for task in mine)
+        ended = sum(task.state == "cancelled" for task in mine)
+        print(f"{fault:<12}{len(mine):>8}{count[1]:>8}{count[0]:>8}{count[2]:>8}{ended:>11}")
+    print("\n".join([*outcome.wrong, f"{len(outcome.wrong)} violations"]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign.sweeps", description=__doc__)
+    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
+    parser.add_argument("--sweeps", type=int, default=40, help="how many sweeps (40)")
+    parser.add_argument("--only", action="append", choices=list(FAULTS), default=[], help="may be repeated")
+    parser.add_argument("--home", help="keep the lab here, and leave it up")
+    parser.add_argument("--patience", type=float, default=200, help="seconds for the last tasks to end (200)")
+    asked = parser.parse_args()
+    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
+    home.mkdir(exist_ok=True)
+    work = home / f"sweeps-{time.strftime('%m%d-%H%M%S')}"
+    work.mkdir()
+    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
+    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
+    episodes = draw(seed, asked.sweeps, asked.only)
+    print(f"seed {seed}: {len(episodes)} sweeps; the log is {work / 'log'}", flush=True)
+    began = time.monotonic()
+    lab = Lab()
+    lab.up()
+    try:
+        outcome = campaign(lab, work, runtime, episodes, asked.patience)
+    finally:
+        if not asked.home:
+            lab.down(wipe=True)
+        shutil.rmtree(runtime, ignore_errors=True)
+    show(outcome)
+    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.sweeps --seed {seed}", end="")
+    print(f" --sweeps {asked.sweeps}" + "".join(f" --only {name}" for name in asked.only))
+    if outcome.wrong:
+        return 1
+    if not asked.home:
+        shutil.rmtree(home, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
