@@ -108,7 +108,7 @@ class Backend(ABC):
 
     @abstractmethod
     def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
-        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of the sweep has arrived."""
+        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of it has arrived."""
 
     def submit(
         self,

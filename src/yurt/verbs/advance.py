@@ -22,7 +22,7 @@ from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan, Spot, Status
+from yurt.model.run import Plan, Spot, State, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
 from yurt.verbs import bad_nodes, turn
@@ -90,10 +90,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     if _partly_out(store, run):
                         continue
                     if _tried_before(store, run):  # and may have gone out then: only a look can tell
-                        if plan.run.sets:
-                            _stays(store, run, error.message)
-                        else:
-                            _set(store, run, state="unknown", reason=error.message)
+                        _stays(store, run, error.message, "unknown")
                         continue
                     refused[run] = error
                     facts.forget(context)
@@ -131,10 +128,10 @@ def _partly_out(store: Store, run: str) -> bool:
     return entry is not None and bool(entry.status.out)
 
 
-def _stays(store: Store, run: str, why: str) -> None:
-    """What was refused for now waits. That of a sweep was no try at all."""
+def _stays(store: Store, run: str, why: str, state: State = "waiting") -> None:
+    """It is kept though it was refused. A sweep waits, and that was no try of it: what it tried before counts."""
     if not ids.is_sweep(run):
-        _set(store, run, state="waiting", reason=why)
+        _set(store, run, state=state, reason=why)
         return
 
     def whole(status: Status) -> Status:

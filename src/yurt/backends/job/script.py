@@ -103,7 +103,8 @@ def _place_of(run: Run) -> list[str]:
         return ["sweep=", f"run={quote(run.folder)}"]
     return [
         f"sweep={quote(run.folder)}",
-        "case ${1-},${3-} in *, | inside,* | beats,*) ;; *) YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;; esac",
+        'case ${1-} in inside | beats) ;; *) [ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;;',
+        "esac",
         "export YURT_TASK_INDEX=${YURT_TASK_INDEX:-0} # by hand: YURT_TASK_INDEX=3 sh job.sh",
         "run=$sweep/tasks/$YURT_TASK_INDEX",
     ]

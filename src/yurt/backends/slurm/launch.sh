@@ -34,8 +34,8 @@ launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that
     done)
     until [ -n "$job" ] || submit_group "$@"; do
       # Where only so many may be queued, as many as there is room for go out, and the rest later.
-      case $words in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) say_no && return ;; esac
-      half "$group" || { say_no && return; }
+      case $words in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) say_no; return ;; esac
+      half "$group" || { say_no; return; }
     done
     some=yes behind=$behind:$job
     echo "submitted $job $group"
