@@ -322,3 +322,16 @@ def test_preempted_tasks_go_on(alpha: Site) -> None:
     assert [row["state"] for row in alpha.ended(sweep, 400)] == ["completed"] * 3
     starts = Counter(alpha.read(ledger).split())
     assert set(starts) == {"0", "1", "2"} and sum(starts.values()) > 3
+
+
+def test_no_room_for_any_of_it_and_refused(alpha: Site) -> None:
+    """It waits, or is refused; the login host is not asked again and again."""
+    held = [alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--hold", "--grid", "n=1..9", "true")["run"]["id"]]
+    waits = alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--grid", "n=1..3", "true")
+    assert waits["status"]["state"] == "waiting" and "as many jobs" in waits["warnings"][0]
+    for sweep in (*held, waits["run"]["id"]):
+        assert alpha.laptop("cancel", sweep).code == 0
+    refused = alpha.laptop(
+        "--context", "alpha", "run", *SMALL, "--sbatch-option", "licenses=nosuch", "--grid", "n=1..3", "true"
+    )
+    assert (refused.code, "Slurm refused" in refused.err) == (5, True), refused

@@ -89,7 +89,7 @@ def test_values_as_typed(text: str, values: list[Any]) -> None:
         ("@", "has an @ and no file after it", "@values.txt"),
         ("@gone.txt", "cannot read its values from gone.txt: No such file or directory", "@values.txt"),
         ("@latin.txt", "cannot read its values from latin.txt: it is no UTF-8 text", "@values.txt"),
-        ("@blank.txt", "has no values: there are only blank lines and comments in blank.txt", ""),
+        ("@blank.txt", "has no values: there are only blank lines and comments in blank.txt", "@blank.txt"),
     ],
 )
 def test_no_values(text: str, problem: str, hint: str) -> None:
