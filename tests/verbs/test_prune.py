@@ -372,15 +372,3 @@ def test_what_is_kept_of_a_run_comes_home_before_its_folder_goes(
     assert call("prune", "--yes", run).code == 0
     shown = call("logs", run)
     assert "out\n" in shown.out + shown.err and "err\n" in shown.out + shown.err
-
-
-def test_what_sweeps_left_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in ("config", "data"):
-        monkeypatch.setenv(f"YURT_{kind.upper()}_HOME", str(tmp_path / kind))
-    (tmp_path / "proj").mkdir()
-    monkeypatch.chdir(tmp_path / "proj")
-    assert call("run", "--grid", "n=1,2", "--wait", "sh", "-c", "echo 1 > $YURT_OUTPUTS/x").code == 0
-    for words in (["prune", "--yes", "--unfetched"], ["prune", "--all", "local", "--yes", "--unfetched"]):
-        call(*words)
-        assert len(list((tmp_path / "data" / "projects").glob("*/sweeps/*/tasks/*/outputs/x"))) == 2
-    assert list((tmp_path / "data" / "projects").glob("*/snapshots/*")), "nor its code"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = [
     "yurt prune --older-than 30d",
+    "yurt prune --dry-run @last-sweep",
     "yurt prune x7q4z 8m2kd --yes",
     "yurt prune --context big --state failed --unfetched",
     "yurt prune --all big",
@@ -41,24 +42,33 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 )
 @click.option("--unfetched", is_flag=True, help="Also the only copy of results that were not fetched.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def prune(runs: tuple[str, ...], everything: str | None, unfetched: bool, yes: bool, **filters: Any) -> int:
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+def prune(
+    runs: tuple[str, ...], everything: str | None, unfetched: bool, yes: bool, dry_run: bool, **filters: Any
+) -> int:
     """Remove the folders of runs that have ended from their sites, after showing what would go.
 
     Without RUN, of all runs that have ended. A run that has not ended is never removed, nor is the only copy of
     results, unless --unfetched says so. What is known of a run stays here; `yurt show` says that its folder is gone.
+    A sweep goes with all its tasks.
     """
     from yurt.errors import UserError
 
+    if dry_run and yes:
+        raise UserError("--dry-run and --yes: it can only be one", code="usage", hint="yurt prune --dry-run")
+    agreed = None if dry_run else yes
     if everything is not None:
         if runs or filters["older_than"] or filters["states"] or frame.current().context not in ("", everything):
             raise UserError(
                 "--all takes a context and nothing else", code="usage", hint=f"yurt prune --all {everything}"
             )
-        return _all(everything, unfetched=unfetched, yes=yes)
-    return _some(runs, unfetched=unfetched, yes=yes, **filters)
+        return _all(everything, unfetched=unfetched, yes=agreed)
+    return _some(runs, unfetched=unfetched, yes=agreed, **filters)
 
 
-def _some(words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool) -> int:
+def _some(
+    words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
+) -> int:
     from yurt.cli.progress import watching
     from yurt.verbs import prune as verbs
     from yurt.verbs.places import store
@@ -75,6 +85,9 @@ def _some(words: Sequence[str], *, older_than: str | None, states: Sequence[str]
     going = [each for each in found if not each.kept]
     plan = verbs.Pruned(done=False, going=going, staying=[each for each in found if each.kept])
     question = f"remove {_runs(len(going))}, {render.amount(sum(each.size for each in going))}, for good?"
+    if yes is None:
+        render.show("runs-pruned", plan, lambda: _print(plan), asked=True)
+        return 0
     if going and not _agreed(yes, lambda: _print(plan), question):
         return _not_asked(lambda: render.show("runs-pruned", plan, lambda: _print(plan), asked=True))
     errors = []
@@ -90,7 +103,7 @@ def _some(words: Sequence[str], *, older_than: str | None, states: Sequence[str]
     return max((error.exit_code for error in errors), default=0)
 
 
-def _all(context: str, *, unfetched: bool, yes: bool) -> int:
+def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
     from yurt.cli.progress import watching
     from yurt.verbs import prune_all as verbs
     from yurt.verbs.places import store
@@ -103,6 +116,9 @@ def _all(context: str, *, unfetched: bool, yes: bool) -> int:
         render.show("context-cleared", found, lambda: print(f"yurt has nothing on {context}"))
         return 0
     question = f"remove all of it from {context}, for good?"
+    if yes is None:
+        render.show("context-cleared", found, lambda: _print_all(found), asked=True)
+        return 0
     if not _agreed(yes, lambda: _print_all(found), question):
         return _not_asked(lambda: render.show("context-cleared", found, lambda: _print_all(found), asked=True))
     with watching() as watch:

@@ -44,6 +44,11 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def names_folder(text: str) -> bool:
+    """Whether it is the id of what has a folder among runs, or among sweeps."""
+    return is_id(text) or is_sweep(text)
+
+
 def made_at(run: str) -> float:
     """When a run of that id was made (seconds since 1970)."""
     seconds = 0

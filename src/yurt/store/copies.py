@@ -65,5 +65,6 @@ class Copies:
         return -at if at is not None and at < 0 else None
 
     def _gone(self, run: str) -> float | None:
-        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (run,)).fetchone()
+        whole = run.partition(".")[0]  # a task goes with its sweep
+        row = self._db.execute("SELECT at FROM gone WHERE run = ?", (whole,)).fetchone()
         return row[0] if row else None

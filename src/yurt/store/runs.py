@@ -129,7 +129,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
             for table in ("runs", "records", "plans", "sweeps"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
             for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
-                self._db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+                self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 
     def get(self, run: str) -> Entry | None:
         if task := ids.split_task(run):

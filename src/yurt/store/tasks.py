@@ -44,6 +44,12 @@ class Tasks:
             return msgspec.json.decode(row[0], type=Status)
         return usual(whole, out=number in tasks.Within(whole.out))
 
+    def last_ended(self, sweep: str) -> float | None:
+        """When the last task of a sweep ended that has."""
+        query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ? AND final"
+        found: float | None = self._db.execute(query, (sweep,)).fetchone()[0]
+        return found
+
     def _with_tasks(self, spot: Spot) -> Spot:
         """What a look has to know of a sweep: which tasks are open."""
         row = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (spot.id,)).fetchone()

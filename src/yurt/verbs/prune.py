@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +27,10 @@ from yurt.store import Entry, Store
 from yurt.verbs import mirror
 from yurt.verbs.fetch import NOTHING, measure
 from yurt.verbs.look import look
+from yurt.verbs.which import single
+
+PARTS = ("outputs", "checkpoints")
+"""What counts as results."""
 
 LONG = 3600.0
 """Seconds that a removal may take; cut off, it goes on there."""
@@ -39,6 +43,14 @@ class Found(msgspec.Struct, frozen=True):
     size: int = 0
     outputs: str = NOTHING
     checkpoints: str = NOTHING
+    tasks: dict[int, tuple[str, str]] = {}
+    """Of a sweep: outputs and checkpoints of each task that has some."""
+
+    def results(self, run: str) -> Iterator[tuple[str, str, str]]:
+        """Outputs and checkpoints, each with the run or the task they are of."""
+        yield run, self.outputs, self.checkpoints
+        for number, (outputs, checkpoints) in self.tasks.items():
+            yield ids.task(run, number), outputs, checkpoints
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,10 +98,15 @@ def select(
         for entry in found
         if (not context or entry.run.context == context)
         and (not states or entry.status.state in states)
-        and (since is None or (entry.status.ended or entry.run.created) < since)
+        and (since is None or (_ended(store, entry) or entry.run.created) < since)
         and (named or store.gone_at(entry.run.id) is None)
     ]
     return sorted(kept, key=lambda entry: entry.run.created)
+
+
+def _ended(store: Store, entry: Entry) -> float | None:
+    """When a run ended; a sweep, when its last task did."""
+    return store.last_ended(entry.run.id) if entry.run.sets else entry.status.ended
 
 
 def survey(
@@ -98,7 +115,7 @@ def survey(
     """Look at the sites of runs, and judge each. Raises where a site could not be looked at: then nothing may go."""
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"looking at {', '.join(places)}"))
-    looked = look(store, places, also=[entry.run.id for entry in entries], watch=watch)
+    looked = look(store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch)
     for error in looked.failed.values():
         raise _blind(error)
     found: list[Candidate] = []
@@ -131,42 +148,56 @@ def _measure(host: Host, runs: Sequence[Run]) -> dict[str, Found]:
 
 def read_survey(text: str, folders: Sequence[str]) -> list[Found]:
     """What `survey` said of each folder."""
-    head, _, tail = text.partition("= runs\n")
-    sizes = {}
-    for line in head.splitlines()[1:]:
-        size, _, path = line.partition("\t")
-        sizes[path] = int(size) * 1024
+    sizes, blocks = read_sizes(text)
     found = []
-    for folder, line in zip(folders, tail.splitlines(), strict=True):
-        what, *measures = line.split()
-        found.append(Found(what, sizes.get(folder, 0), *measures))
+    for folder, (line, *tasks) in zip(folders, blocks, strict=True):
+        what, outputs, checkpoints = (*line.split(), NOTHING, NOTHING)[:3]
+        found.append(Found(what, sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks)))
     return found
 
 
-SWEEP = "it is a sweep, and prune does not know those yet"
+def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
+    """Bytes by folder; then the lines said of each run, those of tasks with that of their sweep."""
+    head, _, tail = text.partition("= runs\n")
+    sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
+    blocks: list[list[str]] = []
+    for line in tail.splitlines():
+        if line.startswith("+"):
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return sizes, blocks
+
+
+def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
+    """What `measure_tasks` said."""
+    words = (line[1:].split() for line in lines)
+    return {int(number): (outputs, checkpoints) for number, outputs, checkpoints in words if number.isdigit()}
 
 
 def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfetched: bool) -> Candidate:
     """Whether a run's folder may go, and if not, why."""
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
-    kept = SWEEP if run.sets else _kept(status, has, seen)
-    kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run.id, missing))
+    kept = _kept(run, status, has, seen)
+    kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run, missing))
     return Candidate(
         id=run.id,
         context=run.context,
         project=run.project,
         state=status.state,
-        ended=status.ended,
+        ended=_ended(store, entry),
         created=run.created,
         size=has.size,
-        files=sum(_count(each) for each in (has.outputs, has.checkpoints)),
+        files=sum(_count(each) for _run, *both in has.results(run.id) for each in both),
         fetched=not missing,
         kept=kept,
     )
 
 
-def _kept(status: Status, has: Found, seen: Sighting | None) -> str:
+def _kept(run: Run, status: Status, has: Found, seen: Sighting | None) -> str:
+    if run.task is not None:  # its gate is in its folder: a job of the sweep that is late must find it closed
+        return f"a task goes with its sweep; yurt prune {run.sweep}"
     if not status.final:
         return f"it has not ended ({status.state})"
     if has.what == "gone":
@@ -178,16 +209,23 @@ def _kept(status: Status, has: Found, seen: Sighting | None) -> str:
     return ""
 
 
-def _only_copy(run: str, missing: Sequence[str]) -> str:
+def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     if not missing:
         return ""
-    whole = " --all" if "checkpoints" in missing else ""
-    return f"the only copy of its {' and '.join(missing)}; yurt fetch {run}{whole}"
+    parts = [part for part in PARTS if any(part in each for each in missing.values())]
+    whole = " --all" if "checkpoints" in parts else ""
+    whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.sets else f"its {' and '.join(parts)}"
+    return f"the only copy of {whose}; yurt fetch {run.id}{whole}"
 
 
-def without_copy(store: Store, run: str, has: Found) -> list[str]:
-    """Which results of a run are on its site only, as they are there now."""
-    wanted = {"outputs": has.outputs, "checkpoints": has.checkpoints}
+def without_copy(store: Store, run: str, has: Found) -> dict[str, list[str]]:
+    """Which results of a run, or of tasks of a sweep, are on their site only, as they are there now."""
+    missing = {name: _without_copy(store, name, both) for name, *both in has.results(run)}
+    return {name: parts for name, parts in missing.items() if parts}
+
+
+def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
+    wanted = dict(zip(PARTS, measures, strict=True))
     missing = {name for name, each in wanted.items() if each != NOTHING}
     for copy in store.copies(run) if missing else ():
         brought = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
@@ -233,12 +271,12 @@ def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwa
 def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> None:
     """The one place where run folders are removed. What is to be kept of them comes home before."""
     entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
-    mirror.bring_all(store, host, entries)
+    mirror.bring_all(store, host, with_tasks(store, entries))
     runs = [entry.run for entry in entries]
     store.note_going([run.id for run in runs], time.time())
     answer = host.run(tools() + 'remove "$@"', *(run.folder for run in runs), timeout=LONG)
     words = [line.split() for line in answer.text.splitlines()]
-    gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.is_id(word[1])]
+    gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.names_folder(word[1])]
     store.note_gone(gone, time.time())
     left = sorted({run.id for run in runs} - set(gone))
     if not left:
@@ -248,6 +286,11 @@ def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> N
     store.note_gone(set(left) - set(still), time.time())
     if still:
         raise failure(host.name, f"run {', '.join(still)} could not be removed", answer)
+
+
+def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
+    """Runs, and with sweeps those of their tasks that have begun."""
+    return [*entries, *single(store, [entry for entry in entries if entry.run.sets])]
 
 
 def failure(name: str, what: str, answer: Answer) -> YurtError:

@@ -1,13 +1,53 @@
 # What is looked at and removed by `yurt prune`. Before it stand gate.sh, measure.sh and receive.sh.
 # A run folder is renamed to runs/.going.ID and then removed: it is there or not there, and whoever comes next goes on.
+# That of a sweep, with all its tasks, is sweeps/ID, and goes in the same way.
 
 yurts() { # yurts RUN-FOLDER: whether it is the folder of the run it is named after, and no link to somewhere else
-  case $1 in */projects/*/runs/*) [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] || return 1 ;; *) return 1 ;; esac
+  case $1 in */projects/*/runs/* | */projects/*/sweeps/*) ;; *) return 1 ;; esac
+  [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] || return 1
   if [ -e "$1/run.json" ]; then
     grep -q -F "\"id\":\"${1##*/}\"" "$1/run.json"
   else # cancelled before it arrived
-    [ "$(cd "$1" && stands winner)" = cancelled ]
+    case $1 in */sweeps/*) [ -e "$1/cancel" ] ;; *) [ "$(cd "$1" && stands winner)" = cancelled ] ;; esac
   fi
+}
+
+measure_tasks() ( # measure_tasks SWEEP: a line "+TASK OUTPUTS CHECKPOINTS" for each that has results, as `measure` says it
+  cd "$1" 2> /dev/null && [ -d tasks ] || exit 0
+  # One find for all. What it cannot see is told by what comes after it, which fails on a folder that is not there.
+  said=$({ { find tasks -mindepth 2 -maxdepth 2 ! -type f \( -name outputs -o -name checkpoints \) -print0 ||
+    printf 'tasks/unseen\0'; } | xargs -0 -r sh -c 'exec find "$@" ! -type d -printf "%s %T@ %p\\0"' yurt ||
+    printf '? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
+      $1 == "?" { hidden = 1; exit }
+      { split($3, path, "/"); task = path[2]; part = task " " path[3]
+        tasks[task]; files[part]++; bytes[part] += $1; if ($2 + 0 > newest[part] + 0) newest[part] = $2 }
+      function all(part) { return sprintf("%.0f:%.0f:%s", files[part], bytes[part], files[part] ? newest[part] : 0) }
+      END { if (hidden) print "hidden"; else for (task in tasks) print "+" task, all(task " outputs"), all(task " checkpoints") }')
+  case $said in
+    hidden*)
+      for task in tasks/*; do
+        [ ! -d "$task" ] || [ -x "$task" ] || { echo "+${task##*/} ? ?" && continue; }
+        echo "+${task##*/} $(measure "$task/outputs") $(measure "$task/checkpoints")"
+      done ;;
+    ?*) printf '%s\n' "$said" ;;
+  esac
+)
+results() { # results RUN-FOLDER: what it measures, then a line for each task
+  case $1 in
+    */sweeps/*) echo 0:0:0 0:0:0 && measure_tasks "$1" ;;
+    *) echo "$(measure "$1/outputs") $(measure "$1/checkpoints")" ;;
+  esac
+}
+ended() { # ended RUN-FOLDER: whether that can be told from the folder alone; of a sweep, whether all its tasks have
+  cd "$1" || exit 1
+  case $1 in
+    */sweeps/*)
+      if stands status.json > /dev/null; then exit 0; fi
+      over=$(find tasks -mindepth 2 -maxdepth 2 \( -name exit.json -o -name exit.json.d \) 2> /dev/null | wc -l)
+      if [ -e cancel ]; then begun=$(find tasks -mindepth 1 -maxdepth 1 2> /dev/null | wc -l); else begun=$(wc -l < offsets); fi
+      [ "$over" -ge "$begun" ] ;;
+    *) [ -e exit.json ] || [ -e exit.json.d ] || [ "$(stands winner)" = cancelled ] ;;
+  esac
 }
 
 survey() { # survey RUN-FOLDER…: sizes, then a line for each
@@ -16,7 +56,7 @@ survey() { # survey RUN-FOLDER…: sizes, then a line for each
   echo "= runs"
   for folder; do
     if yurts "$folder"; then
-      echo "there $(measure "$folder/outputs") $(measure "$folder/checkpoints")"
+      echo "there $(results "$folder")"
     elif [ -e "$folder" ] || [ -h "$folder" ]; then
       echo foreign
     elif [ -d "${folder%/*}/.going.${folder##*/}" ]; then
@@ -32,10 +72,15 @@ vanish() { # vanish FOLDER: links in it are removed, not followed
   rm -rf -- "$1" 2> /dev/null || { find "$1" -type d -exec chmod u+rwx {} + && rm -rf -- "$1"; }
 }
 
+finish_going() { # finish_going PROJECT: what is on its way goes
+  for aside in "$1"/runs/.going.* "$1"/sweeps/.going.*; do
+    vanish "$aside" && echo "gone ${aside##*/.going.}"
+  done
+}
 remove() { # remove RUN-FOLDER…: says which are gone; what an earlier one left half-done goes too
   last=
   for folder; do
-    project=${folder%/runs/*} aside=${folder%/*}/.going.${folder##*/}
+    project=${folder%/*/*} aside=${folder%/*}/.going.${folder##*/}
     if yurts "$folder"; then
       [ ! -e "$aside" ] || vanish "$aside"
       mv -T "$folder" "$aside"
@@ -45,9 +90,7 @@ remove() { # remove RUN-FOLDER…: says which are gone; what an earlier one left
   done
   [ -n "$projects" ] || return 0
   printf '%s\n' "$projects" | sort -u | while IFS= read -r project; do
-    for aside in "$project"/runs/.going.*; do
-      vanish "$aside" && echo "gone ${aside##*/.going.}"
-    done
+    finish_going "$project"
     (collect_code "$project") < /dev/null > /dev/null 2>&1
   done
 }
@@ -60,12 +103,11 @@ holdings() { # holdings BASE: sizes, then every run there is of any project
   echo "= sizes"
   du -k -d 3 "$1/projects" 2> /dev/null
   echo "= runs"
-  for folder in "$1"/projects/*/runs/*; do
+  for folder in "$1"/projects/*/runs/* "$1"/projects/*/sweeps/*; do
     yurts "$folder" || continue
-    ended=going
-    if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then ended=ended; fi
-    if [ "$(cd "$folder" && stands winner)" = cancelled ]; then ended=ended; fi
-    echo "$ended $(measure "$folder/outputs") $(measure "$folder/checkpoints") $folder"
+    if (ended "$folder"); then ended=ended; else ended=going; fi
+    echo "$ended $folder"
+    results "$folder"
   done
 }
 
@@ -75,13 +117,12 @@ clear_out() { # clear_out BASE RUN-FOLDER…: those, then whatever yurt has besi
   remove "$@"
   for project in "$base"/projects/*; do
     [ -d "$project" ] && [ ! -h "$project" ] || continue
-    for aside in "$project"/runs/.going.*; do
-      vanish "$aside" && echo "gone ${aside##*/.going.}"
+    finish_going "$project"
+    left=
+    for name in runs sweeps; do # while there is a run its code is needed
+      [ ! -d "$project/$name" ] || rmdir "$project/$name" 2> /dev/null || { echo "left $project/$name" && left=yes; }
     done
-    # While there is a run its code is needed.
-    [ ! -d "$project/runs" ] || rmdir "$project/runs" 2> /dev/null || { echo "left $project/runs" && continue; }
-    # What sweeps left is not looked into yet: it stays, with the code it needs.
-    [ ! -d "$project/sweeps" ] || rmdir "$project/sweeps" 2> /dev/null || { echo "left $project/sweeps" && continue; }
+    [ -z "$left" ] || continue
     for name in snapshots incoming code.git; do
       [ ! -e "$project/$name" ] || vanish "$project/$name"
     done

@@ -17,7 +17,7 @@ from yurt.model.run import Spot
 from yurt.store import Store
 from yurt.verbs import mirror, places, site
 from yurt.verbs.look import look
-from yurt.verbs.prune import LONG, Found, failure, tools, without_copy
+from yurt.verbs.prune import LONG, Found, failure, read_sizes, read_tasks, tools, with_tasks, without_copy
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,18 +72,19 @@ def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
     answer = host_of(context).run(tools() + 'holdings "$1"', base, timeout=600)
     if answer.code:
         raise refusal(context.name, "what yurt has there could not be listed", answer.errors)
-    head, _, tail = answer.text.partition("= runs\n")
-    sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
+    sizes, blocks = read_sizes(answer.text)
     runs = []
-    for line in tail.splitlines():
-        ended, outputs, checkpoints, folder = line.split(" ", 3)
-        if ids.is_id(folder.rpartition("/")[2]):
-            runs.append(_Run(folder, ended == "ended", Found("there", sizes.get(folder, 0), outputs, checkpoints)))
+    for (line,), (measures, *tasks) in zip(blocks[::2], blocks[1::2], strict=True):
+        ended, _, folder = line.partition(" ")
+        if ids.names_folder(folder.rpartition("/")[2]):
+            outputs, checkpoints = measures.split()
+            has = Found("there", sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks))
+            runs.append(_Run(folder, ended == "ended", has))
     above = f"{base}/projects/"
     projects = [
         Holding(
             project=path.removeprefix(above),
-            runs=sum(run.folder.startswith(f"{path}/runs/") for run in runs),
+            runs=sum(run.folder.startswith(f"{path}/") for run in runs),
             size=size,
         )
         for path, size in sorted(sizes.items())
@@ -129,7 +130,7 @@ def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
     """Remove what was found. Safe to repeat, and to kill at any point."""
     host = host_of(contexts.named(found.context))
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
-    mirror.bring_all(store, host, entries)
+    mirror.bring_all(store, host, with_tasks(store, entries))
     known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
     watch(Event(f"removing {len(found.runs)} runs from {found.context}"))

@@ -52,7 +52,12 @@ class LocalBackend(Backend):
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         there = {ticket["run"]: ticket for ticket in self._tickets()}
-        found = {run.id: _sighting(Path(run.folder), there.get(run.id)) for run in runs if not run.open}
+        of_sweeps = {ticket["run"].partition(".")[0]: ticket for ticket in there.values() if "." in ticket["run"]}
+        found = {
+            run.id: _sighting(Path(run.folder), there.get(run.id) or of_sweeps.get(run.id))
+            for run in runs
+            if not run.open
+        }
         for sweep in (run for run in runs if run.open):
             found |= _sightings(sweep, there)
         return found
