@@ -497,3 +497,14 @@ def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
     assert (found[f"{sweep}.104"].live, found[f"{sweep}.104"].job) == ("held", "12_4")
     assert (found[f"{sweep}.5"].live, found[f"{sweep}.5"].node) == ("running", "n1")
     assert found[f"{sweep}.7"].record == "timeout"
+
+
+def test_a_task_that_could_not_be_launched_is_told() -> None:
+    """Of tasks that just wait nothing is; of one that is held because its node failed it is."""
+    name = "yurt-s1nfj000-00005+0"
+    queue = f"7_[2-4%2]|PENDING|Resources|||{name}\n7_1|PENDING|launch failed requeued held|||{name}"
+    spot = Spot("s1nfj000-00005", "/sweeps/s1nfj000-00005", 0, open="0-4")
+    found = queries.read_poll(f"= queue\n{queue}\n", [spot])
+    assert list(found) == ["s1nfj000-00005.1"]
+    seen = found["s1nfj000-00005.1"]
+    assert (seen.live, seen.job) == ("held", "7_1") and states.UNLAUNCHED in seen.native

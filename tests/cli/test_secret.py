@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pexpect
 import pytest
 
 from tests.conftest import YURT, Called, call
+from yurt.model.state import ATTEMPTS
+from yurt.store import Store
 from yurt.testing.runs import eventually
 
 VALUE = "tok-4f9a; $(id) it's\n\twith a line and a half żółw\n"
@@ -70,8 +74,8 @@ def ring(home: Path) -> Iterator[Ring]:
             assert time.monotonic() < deadline and session.poll() is None
             time.sleep(0.05)
         made = Ring((home / "address").read_text().strip())
-        while made("secret", "list").code:
-            assert time.monotonic() < deadline, made("secret", "list")
+        while (listed := made("secret", "list", "--json")).code or listed.json["warnings"]:
+            assert time.monotonic() < deadline, listed
             time.sleep(0.1)
         yield made
         assert session.stdin is not None
@@ -105,6 +109,39 @@ def test_a_share_waits_with_a_run_and_goes_when_it_is_cancelled(home: Path, monk
     assert call("cancel", waits["id"]).code == 0
     assert not share.exists()
     assert call("cancel", hog).code == 0
+
+
+@pytest.mark.parametrize(("options", "stays"), [([], False), (["--requeue"], True)])
+def test_a_share_goes_with_a_run_that_is_lost_for_good(
+    home: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], stays: bool
+) -> None:
+    """But one that may be started again may be going on unseen, and need it for its next start."""
+    monkeypatch.setenv("TOKEN", VALUE)
+    monkeypatch.setenv("YURT_LOCAL_CPUS", "1")
+    hog = call("run", "--no-snapshot", "--json", "sleep", "60").json["data"]["run"]["id"]
+    words = ["run", "--no-snapshot", *options, "--secret", "TOKEN", "--json", "true"]
+    lost = call(*words).json["data"]
+    (share,) = Path(lost["run"]["folder"]).glob("secret.*")
+    with Store(str(home / "data" / "yurt.db")) as index:
+        then = time.time() - 1000
+        index.change(
+            [lost["run"]["id"]],
+            lambda _run, status: msgspec.structs.replace(status, attempts=ATTEMPTS, missing_since=then),
+        )
+    os.kill(int(lost["status"]["job"]), signal.SIGKILL)
+    eventually(lambda: call("show", lost["run"]["id"], "--json").json["data"]["status"]["state"] == "lost", seconds=10)
+    assert share.exists() == stays
+    assert call("cancel", hog).code == 0
+
+
+def test_the_share_of_a_sweep_goes_when_it_is_cancelled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", VALUE)
+    monkeypatch.setenv("YURT_LOCAL_CPUS", "1")
+    words = ["run", "--no-snapshot", "--secret", "TOKEN", "--json", "--grid", "n=60,61,62", "sleep"]
+    run = call(*words).json["data"]["run"]
+    assert [*Path(run["folder"]).glob("secret.*")]
+    assert call("cancel", run["id"]).code == 0
+    assert not [*Path(run["folder"]).glob("secret.*")]
 
 
 def test_a_retry_reads_the_value_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +207,11 @@ def test_a_run_whose_share_is_lost_starts_nothing(home: Path, monkeypatch: pytes
 
 
 def test_without_a_keyring_it_is_said_once(home: Path) -> None:
-    for words in (["set", "TOKEN"], ["list"], ["remove", "TOKEN"]):
+    listed = call("secret", "list", "--json")
+    assert (listed.code, listed.json["data"]) == (0, []) and "there is no keyring" in listed.json["warnings"][0]
+    people = call("secret", "list")
+    assert (people.code, people.out) == (0, "") and "gnome-keyring" in people.err and "export" in people.err
+    for words in (["set", "TOKEN"], ["remove", "TOKEN"]):
         done = call("secret", *words)
         assert done.code == 5 and done.err.count("\n") == 1, done
         assert "there is no keyring on this machine; export" in done.err and "instead" in done.err

@@ -5,13 +5,18 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.store.test_runs import run as run_number
+from yurt.backends.base import Backend
+from yurt.backends.slurm.states import UNLAUNCHED
+from yurt.model import ids
 from yurt.model.facts import Facts, NodeKind, Partition
-from yurt.model.run import Asked, Status
+from yurt.model.run import Again, Asked, Plan, Status
 from yurt.model.state import Sighting
 from yurt.store import BadNode, Store
-from yurt.verbs import bad_nodes
+from yurt.verbs import bad_nodes, look
 
 FACTS = Facts(
     probed_at=0,
@@ -61,3 +66,50 @@ def test_what_a_look_saw(store: Store) -> None:
     changed = {"a": failed, "b": failed, "c": failed, "d": Status(state="waiting", node="n5")}
     bad_nodes.note(store, "big", seen, changed)
     assert {each.node for each in bad_nodes.known(store, "big")} == {"n1", "n5"}
+
+
+def sweep(store: Store) -> str:
+    """A sweep of three tasks that are out, and may be retried."""
+    made = ids.make_sweep(time.time(), 1)
+    run = msgspec.structs.replace(run_number(1), id=made, sets=3, again=Again(retries=2))
+    plan = Plan(run=run, project_folder="/p", store="/s", words=[b"true"], sets=[{"n": n} for n in range(3)])
+    store.add(run, Status(state="queued"), plan)
+    store.change_tasks(made, whole=lambda status: msgspec.structs.replace(status, out="0-2", attempts=1))
+    return made
+
+
+def test_what_a_look_saw_of_tasks(store: Store) -> None:
+    made = sweep(store)
+    seen = {
+        f"{made}.0": Sighting(record="node_failed", node="n1", reason="its node failed"),
+        f"{made}.1": Sighting(live="running", node="n2", generation=1),
+    }
+    sweeps, tasks = look._settle_tasks(store, seen, time.time())
+    assert list(sweeps) == [made] and tasks[f"{made}.0"].state == "waiting"
+    bad_nodes.note(store, "big", seen, tasks)
+    assert [(each.node, each.run) for each in bad_nodes.known(store, "big")] == [("n1", f"{made}.0")]
+
+
+class Releasing(Backend):
+    """Only notes what it was asked to let go."""
+
+    def __init__(self) -> None:
+        self.released: list[str] = []
+
+    def release(self, job: str) -> None:
+        self.released.append(job)
+
+    def launcher(self) -> str:
+        raise NotImplementedError
+
+    options = as_typed = look = cancel = cancel_tasks = launcher  # type: ignore[assignment]
+
+
+def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:
+    made, backend = sweep(store), Releasing()
+    seen = {f"{made}.1": Sighting(live="held", native=f"PENDING ({UNLAUNCHED})", job="7_1")}
+    for _look in range(bad_nodes.LAUNCHES + 2):
+        look._settle_tasks(store, seen, time.time())
+        bad_nodes.let_go(store, backend, seen)
+    assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
+    assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES

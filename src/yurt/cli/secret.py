@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from yurt.cli import render
+from yurt.cli import frame, render
 from yurt.cli.frame import Group, verb
 
 
@@ -38,7 +38,8 @@ def list_() -> None:
     """The names of the secrets in the keyring; never their values."""
     from yurt.verbs import secret as verbs
 
-    found = verbs.kept()
+    found, warnings = verbs.kept()
+    frame.current().warnings += warnings
 
     def for_people() -> None:
         for each in found:

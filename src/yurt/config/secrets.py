@@ -75,6 +75,14 @@ def keep(name: str, value: bytes) -> None:
         )
 
 
+def has_keyring() -> bool:
+    """Whether this machine has a keyring, usable or not."""
+    import keyring
+    from keyring.backends.fail import Keyring
+
+    return not isinstance(keyring.get_keyring(), Keyring)
+
+
 def kept() -> list[str]:
     """The names of the secrets in the keyring."""
     names: list[str] = _call("", _names)

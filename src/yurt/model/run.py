@@ -190,6 +190,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Of a sweep: which tasks have gone out, as ranges."""
     offsets: list[str] = []
     """Of a sweep: what was added to the numbers of its arrays."""
+    elsewhere: bool = False
+    """Of a sweep: whether another machine sends it; from here nothing of it goes out that has not been out."""
 
     @property
     def final(self) -> bool:

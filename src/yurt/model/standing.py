@@ -5,8 +5,11 @@ The first yurt that sees a run ended puts its Standing into the run folder, as s
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import msgspec
 
+from yurt.model import tasks as numbering
 from yurt.model.run import FINAL, State, Status
 from yurt.model.state import Ending, Sighting, settle
 
@@ -30,12 +33,45 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """How long it ran, over all its starts; known when it has ended."""
 
 
+class SweepStanding(Standing, frozen=True, kw_only=True, omit_defaults=True):
+    """How a sweep stands; the content of its status.json when it has ended."""
+
+    tasks: dict[str, Standing] = {}
+    """Tasks that never started, by their numbers as ranges: they have no folder to say it in."""
+
+    def each(self) -> Iterator[tuple[int, Standing]]:
+        return ((number, each) for numbers, each in self.tasks.items() for number in numbering.numbers(numbers))
+
+
 def standing(status: Status) -> Standing:
     """What of a status is no bookkeeping of one machine's."""
     fields = {name: getattr(status, name) for name in Standing.__struct_fields__}
     if status.state in ("queued", "held", "requeued"):  # of its next start nobody knows; of its last one, not everybody
         fields |= {"node": "", "started": None}
     return Standing(**fields)
+
+
+def standing_of_sweep(status: Status, tasks: Mapping[int, Status]) -> SweepStanding:
+    """The same of a sweep that has ended."""
+    never: dict[Standing, list[int]] = {}
+    for number, each in tasks.items():
+        if each.final and not each.started:
+            never.setdefault(standing(each), []).append(number)
+    by_numbers = {numbering.ranges(numbers): each for each, numbers in never.items()}
+    return SweepStanding(**msgspec.structs.asdict(standing(status)), tasks=by_numbers)
+
+
+def adopt_sweep(status: Status, verdict: SweepStanding) -> Status:
+    """The status of a sweep after what stands in its folder is known; its state is that of its tasks."""
+    return msgspec.structs.replace(status, reason=verdict.reason, job=verdict.job or status.job)
+
+
+def read_sweep(text: bytes) -> SweepStanding | None:
+    """As `read`, of a sweep."""
+    try:
+        return msgspec.json.decode(text, type=SweepStanding) if text else None
+    except msgspec.MsgspecError:
+        return None
 
 
 def adopt(status: Status, verdict: Standing | None, ending: Ending | None, now: float) -> Status:

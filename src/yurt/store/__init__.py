@@ -3,6 +3,7 @@
 from yurt.store.bad_nodes import BadNode
 from yurt.store.copies import Copy
 from yurt.store.mirror import Mirrored
-from yurt.store.runs import Entry, Store
+from yurt.store.runs import Found, Store
+from yurt.store.tasks import Entry
 
-__all__ = ["BadNode", "Copy", "Entry", "Mirrored", "Store"]
+__all__ = ["BadNode", "Copy", "Entry", "Found", "Mirrored", "Store"]

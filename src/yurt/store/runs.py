@@ -23,17 +23,19 @@ from yurt.store.looks import Looks
 from yurt.store.mirror import Mirror
 from yurt.store.notices import Notices
 from yurt.store.schema import LATER, SCHEMA, VERSION
-from yurt.store.tasks import OPEN, Tasks, task_of, usual
+from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
 INSIDE = "('waiting', 'submitting')"
 """States of runs that have not surely left this machine."""
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """A run and how it stands."""
+class Found(msgspec.Struct, frozen=True):
+    """A run that was found on a site; of a sweep, also what is known of tasks, by number."""
 
     run: Run
     status: Status
+    plan: Plan | None
+    tasks: dict[int, Status] = {}
 
 
 class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
@@ -99,14 +101,18 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         with self._transaction(durable=True):
             self._add(run, status, plan)
 
-    def add_found(self, found: Iterable[tuple[Run, Status, Plan | None]]) -> list[str]:
+    def add_found(self, found: Iterable[Found]) -> list[str]:
         """Runs that were found on a site; those that are known are left as they are. Returns the new ones."""
         new: list[str] = []
         with self._transaction(durable=True):
-            for run, status, plan in found:
+            for each in found:
+                run, status = each.run, each.status
                 if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
-                    self._add(run, status, plan)
-                    self._to_mirror(run.id, status)
+                    self._add(run, status, each.plan)
+                    if run.sets:
+                        self._add_tasks(run.id, each.tasks, status)
+                    else:
+                        self._to_mirror(run.id, status)
                     new.append(run.id)
         return new
 
@@ -135,7 +141,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         if task := ids.split_task(run):
             return self._task(*task)
         row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (run,)).fetchone()
-        return None if row is None else _entry(row)
+        return None if row is None else entry_of(row)
 
     def _task(self, sweep: str, number: int) -> Entry | None:
         whole = self.get(sweep)
@@ -212,7 +218,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         rows = self._db.execute(
             f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
         )
-        return (_entry(row) for row in rows)
+        return (entry_of(row) for row in rows)
 
     def contexts_of_unfinished(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]
@@ -230,10 +236,10 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         return found
 
     def outbox(self, context: str) -> list[str]:
-        """Runs that have not surely gone out, in the order they were asked for."""
-        pending = "id IN (SELECT id FROM sweeps WHERE pending > 0)"
+        """Runs that have not surely gone out, and sweeps with tasks to send, in the order they were asked for."""
+        pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = (
-            f"SELECT id FROM runs WHERE context = ? AND NOT final AND (state IN {INSIDE} OR {pending})"
+            f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {INSIDE})"
             " ORDER BY created, id"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
@@ -285,7 +291,3 @@ def _unusable(file: str, why: str) -> RefusedError:
 
 def _json(value: Any) -> bytes:
     return msgspec.json.encode(value)
-
-
-def _entry(row: tuple[bytes, bytes]) -> Entry:
-    return Entry(msgspec.json.decode(row[0], type=Run), msgspec.json.decode(row[1], type=Status))

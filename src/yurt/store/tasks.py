@@ -11,6 +11,7 @@ import msgspec
 
 from yurt.model import ids, layout, tasks
 from yurt.model.run import FINAL, Plan, Run, Spot, State, Status
+from yurt.model.state import ATTEMPTS
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
 BEGUN = tuple(state for state in OPEN if state != "waiting")
@@ -21,12 +22,26 @@ KEPT_IN = "FROM tasks WHERE sweep = ? AND state IN ('cancelled', 'waiting')"
 """Tasks that are known though they may not have gone out: cancelled before, or to be started."""
 
 
+class Entry(msgspec.Struct, frozen=True):
+    """A run and how it stands."""
+
+    run: Run
+    status: Status
+
+
+def entry_of(row: tuple[bytes, bytes]) -> Entry:
+    return Entry(msgspec.json.decode(row[0], type=Run), msgspec.json.decode(row[1], type=Status))
+
+
 class Tasks:
     """The part of the index that holds them."""
 
     _db: sqlite3.Connection
 
     def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    def _to_mirror(self, run: str, status: Status) -> None:
         raise NotImplementedError
 
     def tasks(self, sweep: str) -> dict[int, Status]:
@@ -43,12 +58,6 @@ class Tasks:
         if row is not None:
             return msgspec.json.decode(row[0], type=Status)
         return usual(whole, out=number in tasks.Within(whole.out))
-
-    def last_ended(self, sweep: str) -> float | None:
-        """When the last task of a sweep ended that has."""
-        query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ? AND final"
-        found: float | None = self._db.execute(query, (sweep,)).fetchone()[0]
-        return found
 
     def _with_tasks(self, spot: Spot) -> Spot:
         """What a look has to know of a sweep: which tasks are open."""
@@ -70,8 +79,9 @@ class Tasks:
         """Tasks of a sweep that are to be submitted, each with the number of the start it is to make."""
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
-        out = msgspec.json.decode(text, type=Status).out
-        found = dict.fromkeys(tasks.numbers(tasks.without(f"0-{size - 1}", out)), 1)
+        whole = msgspec.json.decode(text, type=Status)
+        unsent = "" if whole.elsewhere else tasks.without(f"0-{size - 1}", whole.out)
+        found = dict.fromkeys(tasks.numbers(unsent), 1)
         for number, state, text in self._db.execute(f"SELECT task, state, status {KEPT_IN}", (sweep,)):
             if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel:
                 found[number] = status.start
@@ -93,7 +103,8 @@ class Tasks:
         changed: dict[int, Status] = {}
         with self._transaction():
             (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
-            after_all = whole(msgspec.json.decode(text, type=Status))
+            before_all = msgspec.json.decode(text, type=Status)
+            after_all = whole(before_all)
             out = tasks.Within(after_all.out)
             ended, reopened = [], []
             for number in numbers:
@@ -108,24 +119,55 @@ class Tasks:
                         ended.append(number)
                     elif before.final:
                         reopened.append(number)
-                    values = (sweep, number, after.state, after.state in FINAL, msgspec.json.encode(after))
-                    self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", values)
-                    if after.final and after.started:
-                        self._db.execute(
-                            "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?",
-                            (ids.task(sweep, number), time.time(), sweep),
-                        )
-            after_all = self._tallied(sweep, after_all, changed.values())
-            self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after_all), sweep))
-            columns = (after_all.state, after_all.state in FINAL, after_all.cancel, sweep)
-            self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
-            pending = 0 if after_all.state in FINAL else after_all.tally.get("waiting", 0)
-            self._db.execute("UPDATE sweeps SET pending = ? WHERE id = ?", (pending, sweep))
-            if ended or reopened:
-                (over,) = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (sweep,)).fetchone()
-                over = tasks.without(tasks.with_more(over, ended), tasks.ranges(reopened))
-                self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
+                    self._set_task(sweep, number, after)
+            after_all = self._set_whole(sweep, before_all, after_all, changed.values())
+            self._set_over(sweep, ended, reopened)
         return changed, after_all
+
+    def sent_elsewhere(self, context: str) -> list[Entry]:
+        """Sweeps of which another machine has yet to send some tasks."""
+        joined = "runs JOIN sweeps USING (id) JOIN records USING (id)"
+        query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final"
+        found = [(entry_of(row[:2]), row[2]) for row in self._db.execute(query, (context,))]
+        return [entry for entry, ours in found if entry.status.tally.get("waiting", 0) > ours]
+
+    def _add_tasks(self, sweep: str, statuses: Mapping[int, Status], whole: Status) -> None:
+        """Tasks of a sweep that was found on its site."""
+        for number, status in statuses.items():
+            self._set_task(sweep, number, status)
+        self._set_whole(sweep, Status(), whole, statuses.values())
+        self._set_over(sweep, [number for number, status in statuses.items() if status.final], [])
+
+    def _set_task(self, sweep: str, number: int, status: Status) -> None:
+        values = (sweep, number, status.state, status.state in FINAL, msgspec.json.encode(status))
+        self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", values)
+        if status.final and status.started:
+            self._db.execute(
+                "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?",
+                (ids.task(sweep, number), time.time(), sweep),
+            )
+
+    def _set_whole(self, sweep: str, before: Status, after: Status, changed: Iterable[Status]) -> Status:
+        """Set the status of a sweep, its state made of those of its tasks."""
+        after = self._tallied(sweep, after, changed)
+        self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after), sweep))
+        columns = (after.state, after.final, after.cancel, sweep)
+        self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
+        waiting = after.tally.get("waiting", 0)
+        if waiting and after.elsewhere:
+            query = "SELECT count(*) FROM tasks WHERE sweep = ? AND state = 'waiting'"
+            (waiting,) = self._db.execute(query, (sweep,)).fetchone()
+        self._db.execute("UPDATE sweeps SET pending = ? WHERE id = ?", (0 if after.final else waiting, sweep))
+        if after.state != before.state:
+            self._to_mirror(sweep, after)
+        return after
+
+    def _set_over(self, sweep: str, ended: Sequence[int], reopened: Sequence[int]) -> None:
+        """Note which tasks have ended, and which have not after all: a look passes by those that have."""
+        if ended or reopened:
+            (over,) = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (sweep,)).fetchone()
+            over = tasks.without(tasks.with_more(over, ended), tasks.ranges(reopened))
+            self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
 
     def _tallied(self, sweep: str, whole: Status, changed: Iterable[Status]) -> Status:
         """A sweep's own status, of those of its tasks. It started with the first of them, and ended with the last."""
@@ -158,7 +200,7 @@ def usual(whole: Status, *, out: bool) -> Status:
     """How a task stands of which nothing else is known."""
     if not out:
         return Status(state="waiting" if whole.state not in FINAL else whole.state)
-    return Status(state="queued", submitted=whole.submitted, attempts=1)
+    return Status(state="queued", submitted=whole.submitted, attempts=ATTEMPTS if whole.elsewhere else 1)
 
 
 def state_of(tally: Mapping[str, int], whole: Status) -> State:

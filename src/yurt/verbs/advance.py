@@ -19,14 +19,14 @@ import msgspec
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.config import contexts, facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
-from yurt.model import ids
+from yurt.model import ids, sent
 from yurt.model import tasks as numbering
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Spot, State, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
 from yurt.verbs import bad_nodes, turn
-from yurt.verbs.tell import tell_cancel
+from yurt.verbs.tell import sweep_told, tell_cancel
 
 if TYPE_CHECKING:
     from yurt.model.secrets import Shares
@@ -242,6 +242,8 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
     largest = _largest_array(context)
     if not _note_try(store, run, noted=noted):
         return  # cancelled meanwhile
+    if store.tasks_in(run, ("waiting",)):  # some were out before, and failed
+        plan = _elsewhere(store, plan)
     groups = numbering.groups(store.pending_tasks(run), largest, plan.parallel)
     if not groups:
         return  # what there was is to be cancelled
@@ -258,17 +260,15 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
         raise
     if plan.run.code.tree and plan.run.code.tree != tree:
         store.note_code(context, project, plan.run.code.tree)
+    if placed.winner == CANCELLED:
+        entry = store.get(run)
+        sweep_told(store, plan.run, set(numbering.numbers(entry.status.out)) if entry is not None else set())
+        return
     out = [number for group in placed.groups for number in numbering.of_group(group)]
 
     def whole(status: Status) -> Status:
-        if placed.winner == CANCELLED:
-            return msgspec.structs.replace(status, state="cancelled", reason="cancelled before it started")
-        gone_out = numbering.ranges({*numbering.numbers(status.out), *out})
-        offsets = sorted({*status.offsets, *(group.split(":")[1] for group in placed.groups)}, key=int)
-        jobs = ",".join(dict.fromkeys([*filter(None, status.job.split(",")), *placed.groups.values()]))
-        return msgspec.structs.replace(
-            status, out=gone_out, offsets=offsets, job=jobs, submitted=time.time(), reason="", attempts=1
-        )
+        noted = sent.noted(status, ((job, group) for group, job in placed.groups.items()))
+        return msgspec.structs.replace(noted, submitted=time.time(), reason="", attempts=1)
 
     def each(_number: int, status: Status) -> Status:
         if status.state != "waiting":

@@ -19,7 +19,7 @@ LAUNCHES = 3
 
 
 def note(store: Store, context: str, seen: Mapping[str, Sighting], changed: Mapping[str, Status]) -> None:
-    """Remember the nodes that failed under runs which have just changed for that reason."""
+    """Remember the nodes that failed under runs, and tasks, which have just changed for that reason."""
     for run, status in changed.items():
         node = seen[run].node or status.node
         failed = seen[run].record == "node_failed" or (status.state == "waiting" and unlaunched(seen[run]))
@@ -36,10 +36,13 @@ def let_go(store: Store, backend: Backend, seen: Mapping[str, Sighting]) -> None
         if entry is None or not entry.run.again or entry.status.retries >= max(entry.run.again.retries, LAUNCHES):
             continue
         backend.release(sighting.job)
-        store.change([run], _tried)
+        if entry.run.task is None:
+            store.change([run], lambda _run, status: _tried(status))
+        else:
+            store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: _tried(status))
 
 
-def _tried(_run: str, status: Status) -> Status:
+def _tried(status: Status) -> Status:
     import msgspec
 
     return msgspec.structs.replace(status, retries=status.retries + 1, reason="it could not be launched; once more")

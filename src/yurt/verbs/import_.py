@@ -5,6 +5,7 @@ What the index knows already is neither overwritten nor removed. Nothing on the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -20,14 +21,16 @@ from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Run, Status
 from yurt.model.state import ATTEMPTS, CANCELLED
-from yurt.store import Store
-from yurt.verbs import places, site
+from yurt.store import Found, Store
+from yurt.verbs import import_sweeps, places, site
 from yurt.verbs.look import look
 
 LIST = """\
 cd "$1/projects" 2> /dev/null || exit 44
-for each in */runs/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
+for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
 """
+
+OTHERS = "it has not ended, and a yurt with another data folder looks after it"
 
 TRIP = 16 << 20
 """Bytes that one trip brings."""
@@ -61,14 +64,15 @@ def import_(
     unreadable: dict[str, str] = {}
     reader = _Reader(context)
     for batch in _gathered(host, unknown, context.name, watch):
-        runs = []
-        for folder, said in batch.items():
-            found = reader.read(folder, said)
-            if isinstance(found, str):
-                unreadable[folder] = found
-            elif found is not None:
-                runs.append(found)
-        new += store.add_found(runs)
+        read = {folder: reader.read(folder, said) for folder, said in batch.items()}
+        sweeps = {folder: each for folder, each in read.items() if isinstance(each, Found) and each.run.sets}
+        tasks = import_sweeps.tasks_of(host, {folder: each.run.sets for folder, each in sweeps.items()})
+        for folder, each in sweeps.items():
+            read[folder] = reader.with_tasks(each, batch[folder] or Gathered(), tasks[folder])
+        unreadable |= {folder: why for folder, why in read.items() if isinstance(why, str)}
+        found = [each for each in read.values() if isinstance(each, Found)]
+        reader.contexts.update(each.run.context for each in found)
+        new += store.add_found(found)
     warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
     if new:
         warnings += look(store, sorted(reader.contexts), watch=watch).warnings
@@ -89,9 +93,10 @@ def _listed(host: Host, name: str, base: str, project: str) -> list[str]:
     found = []
     labels = set[str]()
     for line in answer.text.splitlines():
-        label, _, run = line.partition("/runs/")
+        label, _, below = line.partition("/")
+        kind, _, run = below.partition("/")
         labels.add(label)
-        if ids.is_id(run) and project in ("", label, label.rpartition("-")[0]):
+        if (ids.is_sweep if kind == "sweeps" else ids.is_id)(run) and project in ("", label, label.rpartition("-")[0]):
             found.append(f"{base}/projects/{line}")
     if project and not found:
         raise NotFoundError(
@@ -133,15 +138,20 @@ class _Reader:
         self._known = contexts.load(contexts.default_file()).contexts
         # A run of this machine's that a yurt with another data folder looks after is in no slot of ours.
         self._elsewhere = context.type == "local" and bool(context.storage_dir)
-        self._slots = places.slots()
+        self._slots = {run.partition(".")[0] for run in places.slots()}
+        # Whoever made a run may be about to send it: from another machine it is not sent a second time.
+        self._attempts = 1 if context.type == "local" and not self._elsewhere else ATTEMPTS
 
-    def read(self, folder: str, said: Gathered | None) -> tuple[Run, Status, Plan | None] | str | None:
-        """A run as it is to stand in the index; or why it cannot; None for what is no run, or no longer."""
+    def read(self, folder: str, said: Gathered | None) -> Found | str | None:
+        """A run as it is to stand in the index; or why it cannot; None for what is no run, or no longer.
+
+        Of a sweep, how it stands is not known yet.
+        """
         if said is None:
             return "it is too large to be read"
         winner = said.text("winner")
         if "run.json" not in said.files:
-            return None if winner == CANCELLED else "it has no run.json"
+            return None if winner == CANCELLED or "cancel" in said.files else "it has no run.json"
         try:
             run = msgspec.json.decode(said.files["run.json"], type=Run)
             plan = msgspec.json.decode(said.files.get("plan.json") or b"null", type=Plan | None)
@@ -150,12 +160,24 @@ class _Reader:
         if run.id != folder.rpartition("/")[2] or run.kind != self.context.type:
             return f"it says that it is run {run.id} on a context of type {run.kind}"
         run = msgspec.structs.replace(run, context=self._context_of(run))
+        plan = None if plan is None else msgspec.structs.replace(plan, run=run)
+        if run.sets:
+            whole = plan is not None and len(plan.sets) == run.sets
+            return Found(run, Status(), plan) if whole else "its plan.json is not whole"
         status = self._status(run, said)
         ended = status.final or winner == CANCELLED or "exit.json" in said.files
-        if self._elsewhere and not ended and run.id not in self._slots:
-            return "it has not ended, and a yurt with another data folder looks after it"
-        self.contexts.add(run.context)
-        return run, status, None if plan is None else msgspec.structs.replace(plan, run=run)
+        return OTHERS if not ended and self._is_others(run) else Found(run, status, plan)
+
+    def with_tasks(self, found: Found, said: Gathered, begun: dict[int, Gathered]) -> Found | str:
+        """A sweep, and how it and its tasks stand; or why it cannot be imported."""
+        whole, rows = import_sweeps.statuses(found.run, said, begun, self._attempts, time.time())
+        ended = len(rows) == found.run.sets and all(each.final for each in rows.values())
+        if not ended and "cancel" not in said.files and self._is_others(found.run):
+            return OTHERS
+        return Found(found.run, whole, found.plan, rows)
+
+    def _is_others(self, run: Run) -> bool:
+        return self._elsewhere and run.id not in self._slots
 
     def _context_of(self, run: Run) -> str:
         """The context it was made on, if that is the same place by another name; else the one that is imported."""
@@ -167,13 +189,11 @@ class _Reader:
         """How it stood when its folder was read; a look tells the rest."""
         starts = said.starts
         started = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
-        # Whoever made it may be about to send it: from another machine it is not sent a second time.
-        own = self.context.type == "local" and not self._elsewhere
         status = Status(
             state="running" if starts else "queued",
             submitted=said.made or run.created,
             restarts=max(starts - 1, 0),
             job=started[1] if len(started) > 1 else "",
-            attempts=1 if own else ATTEMPTS,
+            attempts=self._attempts,
         )
         return standing.adopt(status, standing.read(said.files.get("status.json", b"")), None, run.created)

@@ -15,7 +15,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import NEVER, Sighting, mark_of, settle
 from yurt.store import Store
-from yurt.verbs import bad_nodes, mirror, notify, places
+from yurt.verbs import bad_nodes, mirror, notify, places, sent_elsewhere
 from yurt.verbs.advance import Advanced, advance
 
 
@@ -86,6 +86,7 @@ def _look_at(
         raise moved.stopped
     if moved.submitted:
         ahead.forget()
+    sent_elsewhere.refresh(store, context, backend.host)
     spots = store.spots(context, also)
     if not spots:
         if keep:
@@ -95,16 +96,16 @@ def _look_at(
     backend.answered = store.answer(context)
     seen = backend.look(spots)
     sights.update(seen)
-    sweeps = _settle_tasks(store, seen, now)
-    seen = {run: sighting for run, sighting in seen.items() if "." not in run}
+    sweeps, tasks = _settle_tasks(store, seen, now)
+    runs = {run: sighting for run, sighting in seen.items() if "." not in run}
     changed = (
-        {} if not seen else store.change(seen, _settler(store, seen, now), lambda run, after: mark_of(after, seen[run]))
+        {} if not runs else store.change(runs, _settler(store, runs, now), lambda run, after: mark_of(after, runs[run]))
     )
-    bad_nodes.note(store, context, seen, changed)
+    bad_nodes.note(store, context, seen, changed | tasks)
     changed |= sweeps
     bad_nodes.let_go(store, backend, seen)
     store.note_look(context, now, backend.answered)
-    _drop_shares(store, backend, [run for run, status in changed.items() if status.final and status.state != "lost"])
+    _drop_shares(store, backend, changed)
     if keep:
         mirror.catch_up(store, context, backend.host, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
@@ -116,13 +117,14 @@ def _look_at(
     return moved
 
 
-def _settle_tasks(store: Store, seen: dict[str, Sighting], now: float) -> dict[str, Status]:
-    """How tasks of sweeps stand after a look; returns the sweeps that changed."""
+def _settle_tasks(store: Store, seen: dict[str, Sighting], now: float) -> tuple[dict[str, Status], dict[str, Status]]:
+    """How tasks of sweeps stand after a look; returns the sweeps that changed, and the tasks."""
     found: dict[str, dict[int, Sighting]] = {}
     for run, sighting in seen.items():
         if task := ids.split_task(run):
             found.setdefault(task[0], {})[task[1]] = sighting
-    changed = {}
+    changed: dict[str, Status] = {}
+    tasks: dict[str, Status] = {}
     for sweep, sightings in found.items():
         entry = store.get(sweep)
         if entry is None:
@@ -131,16 +133,21 @@ def _settle_tasks(store: Store, seen: dict[str, Sighting], now: float) -> dict[s
         def how(number: int, status: Status, seen: dict[int, Sighting] = sightings, run: Run = entry.run) -> Status:
             return status if status.state == "waiting" else settle(status, seen[number], now, run.again)
 
-        _tasks, after = store.change_tasks(sweep, sightings, how)
+        each, after = store.change_tasks(sweep, sightings, how)
+        tasks |= {ids.task(sweep, number): status for number, status in each.items()}
         if after != entry.status:
             changed[sweep] = after
-    return changed
+    return changed, tasks
 
 
-def _drop_shares(store: Store, backend: Backend, ended: Sequence[str]) -> None:
-    """What is left of the secrets of runs that came to an end not their own: nothing starts any more."""
-    entries = (store.get(run) for run in ended)
-    folders = [entry.run.folder for entry in entries if entry is not None and entry.run.secrets]
+def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> None:
+    """What is left of the secrets of runs that came to an end not their own: nothing starts any more.
+
+    But one that is lost may go on where nobody sees it; if it may be started again it sends its own next start.
+    """
+    entries = [store.get(run) for run, status in changed.items() if status.final]
+    ended = [entry for entry in entries if entry is not None and entry.run.secrets]
+    folders = [each.run.folder for each in ended if each.status.state != "lost" or not each.run.again]
     if folders:
         backend.drop_shares(folders)
 

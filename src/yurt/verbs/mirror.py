@@ -32,6 +32,9 @@ METRICS, METRICS_HEAD = 1 << 20, 256 << 10
 TRIP, SECONDS = 16 << 20, 5
 """What one trip brings, and how long it may take on the site."""
 
+LONG = 120
+"""How long it may take where all of it has to come."""
+
 
 class Amount(msgspec.Struct, frozen=True):
     """What a part of a run folder holds; None where it could not be counted in time."""
@@ -69,7 +72,7 @@ def bring_all(store: Store, host: Host, entries: Sequence[Entry]) -> None:
     """Bring home what ended runs left and is not here, in as many trips as it takes. UnreachableError: not all came."""
     left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
     while left:
-        _came, asked = take(store, host, left)
+        _came, asked = take(store, host, left, seconds=LONG)
         left = left[asked:]
 
 
@@ -83,9 +86,9 @@ def catch_up_elsewhere(store: Store, looked_at: Collection[str]) -> None:
                 store.mirror_later(store.to_mirror(name, time.time()), time.time())
 
 
-def take(store: Store, host: Host, entries: Sequence[Entry]) -> tuple[set[str], int]:
+def take(store: Store, host: Host, entries: Sequence[Entry], *, seconds: int = SECONDS) -> tuple[set[str], int]:
     """One trip. Returns the runs that came home, and how many of these, from the first, were asked about."""
-    found = _ask(host, entries, content=True)
+    found = _ask(store, host, entries, content=True, seconds=seconds)
     _adopt(store, entries, found)
     now = time.time()
     kept = {entries[at].run.id: _mirrored(pieces, now) for at, pieces in found.items() if "there" in pieces}
@@ -101,7 +104,8 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     """
     run = entry.run.id
     content = not store.is_kept(run)
-    found = _ask(host_of(contexts.named(entry.run.context)), [entry], content=content, measure=True, timeout=timeout)
+    host = host_of(contexts.named(entry.run.context))
+    found = _ask(store, host, [entry], content=content, measure=True, timeout=timeout)
     _adopt(store, [entry], found)
     pieces = found.get(0, {})
     parts = Parts(there="there" in pieces, parts=_amounts(pieces.get("parts")))
@@ -119,36 +123,75 @@ def known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
 
 
 def _ask(
-    host: Host, entries: Sequence[Entry], *, content: bool, measure: bool = False, timeout: float = 60
+    store: Store,
+    host: Host,
+    entries: Sequence[Entry],
+    *,
+    content: bool,
+    measure: bool = False,
+    timeout: float = 0,
+    seconds: int = SECONDS,
 ) -> dict[int, dict[str, Piece]]:
     """What came of each run, by its place among them."""
-    lines = [
-        f"{entry.run.folder}\n{msgspec.json.encode(standing.standing(entry.status)).decode()}\n"
-        if entry.status.final
-        else f"{entry.run.folder}\n\n"
-        for entry in entries
-    ]
+    lines = [f"{entry.run.folder}\n{_verdict(store, entry)}\n" for entry in entries]
     wishes = ["yes" if content else "", "yes" if measure else ""]
-    limits = [str(each) for each in (TRIP, SECONDS, LOG, METRICS, METRICS_HEAD)]
+    limits = [str(each) for each in (TRIP, seconds, LOG, METRICS, METRICS_HEAD)]
     nonce = f"yurt.{os.urandom(4).hex()}"
-    answer = host.run(frames.keeper(), nonce, *wishes, *limits, stdin="".join(lines).encode(), timeout=timeout)
+    patience = timeout or 55 + seconds
+    answer = host.run(frames.keeper(), nonce, *wishes, *limits, stdin="".join(lines).encode(), timeout=patience)
     if answer.code:
         raise refusal(host.name, "run folders could not be read", answer.errors)
     return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
 
 
+def _verdict(store: Store, entry: Entry) -> str:
+    """How a run ended as far as is known here; empty if it has not."""
+    if not entry.status.final:
+        return ""
+    if entry.run.sets:
+        found: standing.Standing = standing.standing_of_sweep(entry.status, store.tasks(entry.run.id))
+    else:
+        found = standing.standing(entry.status)
+    return msgspec.json.encode(found).decode()
+
+
 def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Piece]]) -> None:
     """Take over the endings that stand in the folders."""
     now = time.time()
-    said = {entries[at].run.id: pieces for at, pieces in found.items() if "there" in pieces}
+    said: dict[str, dict[str, Piece]] = {}
+    tasks: dict[str, dict[int, dict[str, Piece]]] = {}
+    for at, pieces in found.items():
+        run = entries[at].run
+        if "there" not in pieces:
+            continue
+        if run.sets:
+            _adopt_sweep(store, run.id, standing.read_sweep(_content(pieces, "status.json")))
+        elif run.task is not None:
+            tasks.setdefault(run.sweep, {})[run.task] = pieces
+        else:
+            said[run.id] = pieces
 
-    def how(run: str, status: Status) -> Status:
+    def how(pieces: dict[str, Piece], status: Status) -> Status:
         if not status.final:
             return status
-        verdict = standing.read(_content(said[run], "status.json"))
-        return standing.adopt(status, verdict, _ending(said[run]), now)
+        verdict = standing.read(_content(pieces, "status.json"))
+        return standing.adopt(status, verdict, _ending(pieces), now)
 
-    store.change(said, how)
+    store.change(said, lambda run, status: how(said[run], status))
+    for sweep, each in tasks.items():
+        store.change_tasks(sweep, each, lambda number, status, each=each: how(each[number], status))  # type: ignore[misc]
+
+
+def _adopt_sweep(store: Store, sweep: str, verdict: standing.SweepStanding | None) -> None:
+    if verdict is None:
+        return
+    never = dict(verdict.each())
+
+    def how(number: int, status: Status) -> Status:
+        seen = not status.final or status.started or status.exit_code is not None
+        return status if seen else standing.adopt(status, never[number], None, 0)
+
+    store.change_tasks(sweep, never, how, lambda status: standing.adopt_sweep(status, verdict))
 
 
 def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:

@@ -27,7 +27,7 @@ from yurt.store import Entry, Store
 from yurt.verbs import mirror
 from yurt.verbs.fetch import NOTHING, measure
 from yurt.verbs.look import look
-from yurt.verbs.which import single
+from yurt.verbs.picked import tasks as tasks_of
 
 PARTS = ("outputs", "checkpoints")
 """What counts as results."""
@@ -98,15 +98,10 @@ def select(
         for entry in found
         if (not context or entry.run.context == context)
         and (not states or entry.status.state in states)
-        and (since is None or (_ended(store, entry) or entry.run.created) < since)
+        and (since is None or (entry.status.ended or entry.run.created) < since)
         and (named or store.gone_at(entry.run.id) is None)
     ]
     return sorted(kept, key=lambda entry: entry.run.created)
-
-
-def _ended(store: Store, entry: Entry) -> float | None:
-    """When a run ended; a sweep, when its last task did."""
-    return store.last_ended(entry.run.id) if entry.run.sets else entry.status.ended
 
 
 def survey(
@@ -186,7 +181,7 @@ def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfe
         context=run.context,
         project=run.project,
         state=status.state,
-        ended=_ended(store, entry),
+        ended=status.ended,
         created=run.created,
         size=has.size,
         files=sum(_count(each) for _run, *both in has.results(run.id) for each in both),
@@ -290,7 +285,9 @@ def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> N
 
 def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
     """Runs, and with sweeps those of their tasks that have begun."""
-    return [*entries, *single(store, [entry for entry in entries if entry.run.sets])]
+    sweeps = [entry for entry in entries if entry.run.sets]
+    begun = [[n for n, status in store.tasks(entry.run.id).items() if status.started] for entry in sweeps]
+    return [*entries, *tasks_of(store, list(zip(sweeps, begun, strict=True)))]
 
 
 def failure(name: str, what: str, answer: Answer) -> YurtError:

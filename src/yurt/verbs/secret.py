@@ -47,8 +47,17 @@ def keep(name: str, value: bytes) -> Secret:
     return _seen(name)
 
 
-def kept() -> list[Secret]:
-    return [_seen(name) for name in config.kept()]
+NO_KEYRING = (
+    "there is no keyring on this machine: install one (gnome-keyring or kwalletmanager) and log in on its desktop,"
+    " or export the variables instead"
+)
+
+
+def kept() -> tuple[list[Secret], list[str]]:
+    """The secrets in the keyring; also returns what to warn of. RefusedError where it cannot be used."""
+    if not config.has_keyring():
+        return [], [NO_KEYRING]
+    return [_seen(name) for name in config.kept()], []
 
 
 def forget(name: str) -> Secret:

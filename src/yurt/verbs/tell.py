@@ -36,7 +36,7 @@ def _tell_run(store: Store, run: str, backend: Backend) -> None:
         return
     winner = backend.cancel(Spot(run, entry.run.folder, entry.run.created))
     if entry.run.sets:
-        _sweep_told(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
+        sweep_told(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
     else:
         store.change([run], lambda _run, status: _told(status, winner))
 
@@ -62,8 +62,8 @@ def _told(status: Status, winner: str, now: float = 0) -> Status:
     return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel=False)
 
 
-def _sweep_told(store: Store, sweep: Run, begun: set[int]) -> None:
-    """A site was told that a sweep is to end: what has not begun never will. How the others ended, a look will tell."""
+def sweep_told(store: Store, sweep: Run, begun: set[int]) -> None:
+    """A site was told that a sweep is to end: what has not `begun` never will. Of the others, a look tells."""
     now = time.time()
 
     def each(number: int, status: Status) -> Status:

@@ -17,6 +17,7 @@ close_gate() { # close_gate RUN-FOLDER: nobody passes the gate any more; sets wi
 close_sweep() { # close_sweep FOLDER: none of its tasks starts any more; sets winner to cancelled
   umask 077
   mkdir -p "$1" && : > "$1/cancel" && winner=cancelled || winner=
+  [ -z "$winner" ] || rm -f -- "$1"/secret.* # no start follows
 }
 close_tasks() { # close_tasks SWEEP-FOLDER: of the tasks on standard input; says of each what stands in its gate
   while read -r number; do

@@ -1,7 +1,8 @@
 # An answer made of records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes
 # of the file, whose SIZE may be more.
 piece() { # piece NAME FILE MOST: the last bytes of a file
-  size=$(wc -c < "$2" 2> /dev/null) || size=0
+  size=0
+  [ ! -s "$2" ] || size=$(wc -c < "$2" 2> /dev/null) || size=0
   size=$((size))
   count=$((size <= $3 ? size : $3))
   printf '%s %s %s\n' "$1" "$size" "$count"

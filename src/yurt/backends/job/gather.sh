@@ -3,7 +3,7 @@
 while IFS= read -r folder; do
   k=0
   while [ -e "$folder/gen.$((k + 1))" ] || [ -e "$folder/gen.$((k + 1)).d" ]; do k=$((k + 1)); done
-  for name in run.json plan.json status.json exit.json winner "gen.$k"; do
+  for name in run.json plan.json status.json exit.json winner "gen.$k" sent cancel; do
     for file in "$folder/$name" "$folder/$name.d/text"; do # on a disk without hard links
       [ ! -f "$file" ] || printf '%s\0' "$file"
     done

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from yurt.model.state import Ending
+
 
 class Gathered(msgspec.Struct):
     """What one run folder says."""
 
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes] = msgspec.field(default_factory=dict)
     """By name, without the `.d/text` of a disk without hard links."""
     made: float = 0
     """When it was made."""
@@ -29,6 +32,41 @@ class Gathered(msgspec.Struct):
 @cache
 def gatherer() -> str:
     return Path(__file__).with_name("gather.sh").read_text()
+
+
+@cache
+def tasks_gatherer() -> str:
+    return Path(__file__).with_name("gather_tasks.sh").read_text()
+
+
+LINE = re.compile(r"(\d+)/([^/:]+?)(?:\.d/text)?:(.*)")
+LOGGED = re.compile(r"==> (\d+)/(metrics\.jsonl) <==")
+
+
+def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
+    """What the folders of tasks say, by sweep's folder and number."""
+    found: dict[str, dict[int, Gathered]] = {}
+    tasks: dict[int, Gathered] = {}
+    logged: re.Match[str] | None = None
+    for line in text.split("\n"):
+        if logged is not None:
+            tasks.setdefault(int(logged[1]), Gathered()).files[logged[2]] = line.encode()
+            logged = None
+        elif line.startswith("= "):
+            tasks = found.setdefault(line[2:], {})
+        elif (said := LINE.fullmatch(line)) is not None:
+            tasks.setdefault(int(said[1]), Gathered()).files[said[2]] = said[3].encode()
+        else:
+            logged = LOGGED.fullmatch(line)
+    return found
+
+
+def ending(said: Gathered) -> Ending | None:
+    """What the job wrote of its end; None if nothing, or it is not whole."""
+    try:
+        return msgspec.json.decode(said.files.get("exit.json") or b"null", type=Ending | None)
+    except msgspec.MsgspecError:
+        return None
 
 
 def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:

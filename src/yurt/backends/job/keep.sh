@@ -11,7 +11,8 @@ settle() { # settle TEXT
   stands status.json > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 put status.json "$1" > /dev/null || full=yes
 }
 metrics() { # the whole, or its beginning and its end
-  size=$(wc -c < metrics.jsonl 2> /dev/null) || size=0
+  size=0
+  [ ! -s metrics.jsonl ] || size=$(wc -c < metrics.jsonl 2> /dev/null) || size=0
   size=$((size))
   if [ "$size" -le "$most" ]; then
     piece metrics metrics.jsonl "$most"

@@ -94,6 +94,7 @@ def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Si
     """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
     whole = there.get(sweep.id)
     left = set(whole["left"]) if whole is not None else set()
+    cancelled = Path(sweep.folder, "cancel").exists()
     found = {}
     for number in tasks.numbers(sweep.open):
         run = ids.task(sweep.id, number)
@@ -102,6 +103,8 @@ def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Si
         seen = _sighting(Path(layout.task(sweep.folder, number)), there.get(run))
         if seen.gone and Path(sweep.folder).is_dir():  # a task makes its folder when it starts
             seen = msgspec.structs.replace(seen, gone=False)
+        if cancelled and seen.live is None and seen.ending is None:
+            seen = msgspec.structs.replace(seen, winner=seen.winner or CANCELLED, stopped=CANCELLED)
         if seen.ending is not None:
             seen = msgspec.structs.replace(seen, metrics=_last_logged(Path(layout.task(sweep.folder, number))))
         found[run] = seen

@@ -6,7 +6,7 @@ launch() { # launch PYTHON WAITER SLOTS CPUS GPUS
   shift 2
   job=$({ umask "$mask" && "$python" -I -S "$waiter" "$@" "$id" "$nonce" "$start" < /dev/null; } 2>> err.log) || exit 8
   case $start in
-    *:*) for group in $start; do echo "submitted $job $group"; done ;;
+    *:*) for group in $start; do echo "$job $group" >> sent && echo "submitted $job $group"; done ;;
     *) echo "submitted $job" ;;
   esac
 }

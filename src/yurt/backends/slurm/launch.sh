@@ -38,6 +38,7 @@ launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that
       half "$group" || { say_no; return; }
     done
     some=yes behind=$behind:$job
+    grep -s -q -x -F -e "$job $group" sent || echo "$job $group" >> sent # for yurts on other machines
     echo "submitted $job $group"
     [ -z "$narrowed" ] || return 0
   done

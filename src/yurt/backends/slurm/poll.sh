@@ -119,7 +119,10 @@ while read -r id called folder; do
   esac
   if ! cd "$folder" 2> /dev/null; then # a task makes its own folder, when it starts
     said=gone
-    case $id in *.*) [ ! -d "${folder%/tasks/*}" ] || said= ;; esac
+    case $id in *.*)
+      [ ! -d "${folder%/tasks/*}" ] || said=
+      [ ! -e "${folder%/tasks/*}/cancel" ] || said=cancelled ;; # no task of it starts any more
+    esac
     printf '%s|%s|0||||\n' "$id" "$said"
     name "$called"
     continue
@@ -129,7 +132,11 @@ while read -r id called folder; do
   # No process is started here: a thousand may have ended since the last look.
   { stands exit.json && ending=$text || name "$called"; } > /dev/null
   { stands winner && winner=$text; stands "gen.$k" && begun=$text; stands "end.$k" && over=$text; } > /dev/null
-  if [ -e cancel ]; then stopped=cancelled; elif stands "stopped.$k" > /dev/null; then stopped=$text; fi
+  if [ -e cancel ] || case $id in *.*) [ -e ../../cancel ] ;; *) false ;; esac; then
+    stopped=cancelled
+  elif stands "stopped.$k" > /dev/null; then
+    stopped=$text
+  fi
   printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$winner" "$k" "$begun" "$stopped" "$over" "$ending"
   case $id in *.*) [ ! -s metrics.jsonl ] || logged=yes ;; esac
 done << end

@@ -117,7 +117,7 @@ def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> tuple[dict[str,
             continue
         job, _, array = parts[0].partition("_")
         array, rest, offset = array.strip("[]"), rest[len(parts[0]) :], layout.offset_of(parts[5])
-        if parts[1] == "PENDING":
+        if parts[1] == "PENDING" and parts[2] != states.UNLAUNCHED:
             waiting.setdefault(run, []).append(_Waiting(tasks.Within(array, offset), job, offset, rest))
             continue
         for number in tasks.numbers(array):

@@ -1,0 +1,287 @@
+"""Sweeps come over whole: a second laptop says the same of a sweep and of each of its tasks, and sends none of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.test_run import User
+from tests.hosts.conftest import end_masters
+from tests.lab.conftest import Ssh, eventually
+from tests.verbs.test_outbox import Laptop
+from tests.verbs.test_sweeps import ended, tally
+from yurt.backends.job import gathered
+from yurt.hosts.local import LocalHost
+from yurt.lab import Lab
+from yurt.model import sent, standing
+from yurt.model.run import Plan, Status
+from yurt.store import Found, Store
+from yurt.verbs import import_sweeps
+
+TASK = """\
+echo "this is $2"; echo '{"step":1,"loss":0.'$2'}' > "$YURT_RUN_DIR/metrics.jsonl"; echo $2 > "$YURT_OUTPUTS/n"
+case $2 in 2) exit 3 ;; 3) kill -KILL $$ ;; 4*) until [ -e "$YURT_RUN_DIR/go" ]; do sleep 0.1; done ;; esac
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+    found = User(tmp_path)
+    found.environment["YURT_LOCAL_CPUS"] = "2"
+    monkeypatch.chdir(found.project)
+    yield found
+    for folder in tmp_path.glob("*/**/tasks/*"):
+        (folder / "go").touch()
+
+
+def lose_index(user: User) -> None:
+    for file in (user.home / "data").glob("yurt.db*"):
+        file.unlink()
+
+
+def sweep(user: User, sets: str, command: str = TASK, *options: str) -> dict[str, Any]:
+    done = user("--json", "run", *options, "--param", "fixed=0.5", "--grid", sets, "sh", "-c", command, "sh")
+    found: dict[str, Any] = done.json["data"]["run"]
+    return found
+
+
+def shown(user: User | Laptop, run: str) -> Any:
+    done = user("show", run, "--json")
+    assert done.code == 0, done
+    return done.json["data"]
+
+
+def test_an_index_that_was_lost(user: User) -> None:
+    over = sweep(user, "n=1..3", TASK, "--wait", "--name", "ü", "--tag", "t")
+    running = sweep(user, "n=4,1,5,40")
+    folder = Path(running["folder"])
+    eventually((folder / "tasks" / "1" / "exit.json").exists)
+    eventually((folder / "tasks" / "3" / "gen.1").exists)
+    before = {run: user("show", run, "--json").out for run in (over["id"], running["id"], f"{over['id']}.1")}
+    assert json.loads(before[over["id"]])["data"]["tally"] == {"completed": 1, "failed": 2}
+    assert json.loads(before[running["id"]])["data"]["tally"] == {"completed": 2, "running": 2}
+    lose_index(user)
+    done = user("import", "local", "--json")
+    assert (done.code, done.json["warnings"]) == (0, [])
+    assert sorted(done.json["data"]["new"]) == sorted((over["id"], running["id"]))
+    assert {run: user("show", run, "--json").out for run in before} == before
+    assert user("import", "local").out == "local: 0 new, 2 known\n"
+    assert user("logs", f"{over['id']}.0").out == "this is 1\n"
+    assert user("fetch", over["id"]).code == 0 and (user.project / "results" / f"{over['id']}.1" / "n").exists()
+    again = user("--json", "retry", "--failed", over["id"]).json["data"][0]["run"]
+    assert (again["sets"], again["retry_of"]) == (2, over["id"])
+    assert user("cancel", running["id"]).code == 0
+    user("wait", running["id"])
+    assert shown(user, running["id"])["tally"] == {"completed": 2, "cancelled": 2}
+
+
+def test_what_never_started_is_said_by_all_alike(user: User) -> None:
+    """Tasks that were cancelled before they began have no folder: their sweep's says when, and why."""
+    made = sweep(user, "n=4,40,5..8")
+    eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
+    assert user("cancel", made["id"]).code == 0
+    user("wait", made["id"])
+    before = user("show", made["id"], "--json").out
+    assert json.loads(before)["data"]["tally"] == {"cancelled": 6}
+    user("ps")
+    lose_index(user)
+    time.sleep(1.1)
+    assert user("import", "local").code == 0
+    assert user("show", made["id"], "--json").out == before
+
+
+def test_one_that_was_cancelled_elsewhere(user: User) -> None:
+    """The second machine cancels: the first has it from the site, and starts nothing."""
+    made = sweep(user, "n=4,40,5..8")
+    eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
+    user("ps")
+    aside = user.home / "first"
+    aside.mkdir()
+    for file in (user.home / "data").glob("yurt.db*"):
+        file.rename(aside / file.name)
+    assert user("import", "local").code == 0
+    assert user("cancel", made["id"]).code == 0
+    user("wait", made["id"])
+    second = shown(user, made["id"])
+    lose_index(user)
+    for file in aside.iterdir():
+        file.rename(user.home / "data" / file.name)
+    user("ps")
+    first = shown(user, made["id"])
+    assert first["tally"] == second["tally"] == {"cancelled": 6} and first["rows"] == second["rows"]
+
+
+def test_what_is_not_whole_is_named(user: User) -> None:
+    made = sweep(user, "n=1,2", "true", "--wait")
+    folder = Path(made["folder"])
+    plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
+    (folder / "plan.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(plan, sets=plan.sets[:0])))
+    never = folder.parent / "s1nfj000-00005"
+    never.mkdir()
+    (never / "cancel").touch()
+    (folder.parent / "notes").mkdir()
+    lose_index(user)
+    found = user("import", "local", "--json").json["data"]
+    assert found["new"] == [] and found["unreadable"] == {str(folder): "its plan.json is not whole"}
+
+
+def test_another_data_folder_on_this_machine(user: User) -> None:
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(
+        f"contexts:\n  local: {{type: local, storage_dir: {user.home}/storage}}\n"
+    )
+    over, running = sweep(user, "n=1..3", TASK, "--wait"), sweep(user, "n=4,5")
+    before = shown(user, over["id"])
+    other = User.__new__(User)
+    other.__dict__ |= user.__dict__
+    other.environment = {**user.environment, "YURT_DATA_HOME": str(user.home / "data2")}
+    done = other("import", "local", "--json")
+    assert done.json["data"]["new"] == [over["id"]]
+    assert "looks after it" in done.json["data"]["unreadable"][running["folder"]]
+    assert shown(other, over["id"]) == before
+
+
+def test_what_the_folders_of_tasks_say(tmp_path: Path) -> None:
+    """Also on a disk without hard links; names and texts of the user's are not mistaken for it."""
+    tasks = tmp_path / "s" / "tasks"
+    for number in (0, 7, 1234):
+        (tasks / str(number) / "outputs").mkdir(parents=True)
+        (tasks / str(number) / "outputs" / "exit.json").write_text('{"code":9}')
+        (tasks / str(number) / "gen.1").write_text("a.1\n")
+        (tasks / str(number) / "gen.2.me").write_text("half")
+    (tasks / "0" / "exit.json").write_text('{"code":0,"started":1,"ended":2}\n')
+    (tasks / "0" / "metrics.jsonl").write_text('{"a":1}\n{"a":2}\n')
+    (tasks / "7" / "exit.json.d").mkdir()
+    (tasks / "7" / "exit.json.d" / "text").write_text('{"code":3,"started":1,"ended":2}\n')
+    (tasks / "7" / "metrics.jsonl").write_text('{"a":3}')
+    folders = f"{tmp_path}/s\n{tmp_path}/none\n"
+    answer = LocalHost().run(gathered.tasks_gatherer(), stdin=folders.encode())
+    assert answer.code == 0
+    found = gathered.read_tasks(answer.text)
+    assert found[f"{tmp_path}/none"] == {}
+    mine = found[f"{tmp_path}/s"]
+    assert sorted(mine) == [0, 7, 1234] and all(each.starts == 1 for each in mine.values())
+    endings = {number: gathered.ending(each) for number, each in mine.items()}
+    assert {number: each and each.code for number, each in endings.items()} == {0: 0, 7: 3, 1234: None}
+    assert {number: each.text("metrics.jsonl") for number, each in mine.items()} == {
+        0: '{"a":2}',
+        7: '{"a":3}',
+        1234: "",
+    }
+
+
+def test_a_second_machine_sends_only_later_starts(tmp_path: Path, user: User) -> None:
+    """What has not been out is the first machine's to send; a start that follows one is anybody's: the gate decides."""
+    made = sweep(user, "n=1..5", "true", "--wait")
+    with Store(str(user.home / "data" / "yurt.db")) as first:
+        entry, plan = first.get(made["id"]), first.plan(made["id"])
+    assert entry is not None
+    whole = sent.noted(Status(state="queued", attempts=1, elsewhere=True), [("7", "1:0:0-2")])
+    with Store(str(tmp_path / "second.db")) as second:
+        second.add_found([Found(entry.run, whole, plan, {0: Status(state="completed", started=1.0, ended=2.0)})])
+        found = second.get(made["id"])
+        assert found is not None and found.status.tally == {"completed": 1, "queued": 2, "waiting": 2}
+        assert second.outbox("local") == [] and second.pending_tasks(made["id"]) == []
+        assert [each.run.id for each in second.sent_elsewhere("local")] == [made["id"]]
+        second.change_tasks(made["id"], [1], lambda _n, _s: Status(state="waiting", start=2, started=1.0))
+        assert second.outbox("local") == [made["id"]] and second.pending_tasks(made["id"]) == [(1, 2)]
+        second.change_tasks(made["id"], whole=lambda status: sent.noted(status, [("8", "1:0:3-4")]))
+        assert second.sent_elsewhere("local") == []
+
+
+def test_nor_when_all_that_was_sent_has_ended(tmp_path: Path, user: User) -> None:
+    made = sweep(user, "n=1..5", "true", "--wait")
+    with Store(str(user.home / "data" / "yurt.db")) as first:
+        entry, plan = first.get(made["id"]), first.plan(made["id"])
+    assert entry is not None
+    whole = sent.noted(Status(state="queued", attempts=1, elsewhere=True), [("7", "1:0:0")])
+    with Store(str(tmp_path / "second.db")) as second:
+        second.add_found([Found(entry.run, whole, plan, {0: Status(state="completed", started=1.0, ended=2.0)})])
+        found = second.get(made["id"])
+        assert found is not None and found.status.state == "waiting"
+        assert second.outbox("local") == []
+
+
+def test_many_trips_for_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_sweeps, "TASKS", 10)
+    assert list(import_sweeps._batches({"a": 4, "b": 6, "c": 1, "d": 30, "e": 1})) == [["a", "b"], ["c"], ["d"], ["e"]]
+
+
+def test_what_ended_unseen_is_put_in_few_words() -> None:
+    never = Status(state="cancelled", reason="x", ended=1.0)
+    tasks = {**dict.fromkeys(range(500), never), 500: Status(state="completed", started=1.0, ended=2.0)}
+    text = msgspec.json.encode(standing.standing_of_sweep(Status(state="failed", job="1,2"), tasks))
+    assert len(text) < 400
+    read = standing.read_sweep(text)
+    assert read is not None and dict(read.each()) == dict.fromkeys(range(500), standing.standing(never))
+
+
+@pytest.fixture
+def laptops(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[list[Laptop]]:
+    made = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        made.append(Laptop(tmp_path / name, yurt_home))
+    yield made
+    for each in made:
+        if each.runtime.exists():
+            end_masters(each.runtime)
+
+
+SMALL = ["--cpus", "1", "--mem", "50"]
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+def test_a_second_laptop_sees_the_same(laptops: list[Laptop], lab: Lab, cluster: str) -> None:
+    first, second = laptops
+    over = first.run(cluster, *SMALL, "--param", "fixed=0.5", "--grid", "n=1..3", "sh", "-c", TASK, "sh")["run"]
+    going = first.run(cluster, *SMALL, "--grid", "n=1,4", "sh", "-c", TASK, "sh")["run"]
+    never = first.run(cluster, "--hold", *SMALL, "--grid", "n=1..4", "true")["run"]["id"]
+    assert first("cancel", never).code == 0
+    assert ended(first, over["id"]) == {"completed": 1, "failed": 2}
+    eventually(lambda: tally(first, going["id"]) == {"completed": 1, "running": 1}, seconds=60, pause=1)
+    first("ps")
+    before = {run: shown(first, run) for run in (over["id"], going["id"], never)}
+    done = second("import", cluster, "--project", over["project"], "--json")
+    assert done.code == 0 and done.json["warnings"] == []
+    assert set(before) <= set(done.json["data"]["new"])
+    for run, each in before.items():
+        assert shown(second, run) == each
+    assert second("logs", f"{over['id']}.0").out == "this is 1\n"
+    again = second("retry", "--failed", over["id"], "--json").json["data"][0]["run"]
+    assert again["sets"] == 2 and ended(second, again["id"]) == {"failed": 2}
+    assert second("cancel", going["id"]).code == 0
+    assert ended(second, going["id"]) == ended(first, going["id"]) == {"completed": 1, "cancelled": 1}
+    for run in before:  # the retry is known to the second alone
+        texts = [{**shown(each, run), "retried_as": []} for each in (second, first)]
+        assert texts[0] == texts[1]
+
+
+@pytest.mark.lab
+def test_the_first_sends_the_rest_and_the_second_none_of_it(laptops: list[Laptop], lab: Lab) -> None:
+    first, second = laptops
+    ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
+    command = f'echo "$YURT_RUN_ID" >> {ledger}; sleep 2'
+    options = ["--qos", "few", *SMALL, "--grid", "n=1..9"]
+    run = first.run("alpha", *options, "sh", "-c", command)["run"]
+    assert tally(first, run["id"]).get("waiting")
+    assert second("import", "alpha", "--project", run["project"]).code == 0
+    seen = tally(second, run["id"])
+    assert seen.get("waiting") and sum(seen.values()) == 9
+    sbatches = Ssh(lab)("alpha", f"wc -l < {run['folder']}/jobs").split()[-1]
+    for _look in range(3):
+        second("ps")
+    assert Ssh(lab)("alpha", f"wc -l < {run['folder']}/jobs").split()[-1] == sbatches
+    assert ended(first, run["id"]) == {"completed": 9}
+    assert ended(second, run["id"]) == {"completed": 9}, "it sees what the first has sent since"
+    lines = [line for line in Ssh(lab)("alpha", f"cat {ledger}").split() if line.startswith(run["id"])]
+    assert sorted(Counter(lines).values()) == [1] * 9
+    assert shown(first, run["id"]) == shown(second, run["id"])
