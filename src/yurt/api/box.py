@@ -12,8 +12,8 @@ import msgspec
 
 from yurt.api.future import Call
 
-QUIET, LONGEST = 0.1, 1.5
-"""Seconds without a new call after which those that came go out together; and those after which they do anyway."""
+ALONE, QUIET, LONGEST = 0.1, 0.4, 2.0
+"""Seconds that a call waits for others; that several wait for more of them after the last; that any waits at most."""
 
 BATCH = 64 << 20
 """Bytes that go out together."""
@@ -80,7 +80,7 @@ class Box:
             while not self._there or self._more_may_come():
                 if not self._there and self._over():
                     return []
-                self._changed.wait(QUIET if self._there else 1.0)
+                self._changed.wait(ALONE if self._there else 1.0)
             size = count = 0
             for each in self._there:
                 size += len(each.arguments) + len(each.function)
@@ -92,7 +92,8 @@ class Box:
 
     def _more_may_come(self) -> bool:
         now = time.monotonic()
-        soon = now < self._last + QUIET and now < self._first + LONGEST
+        quiet = QUIET if len(self._there) > 1 else ALONE
+        soon = now < self._last + quiet and now < self._first + LONGEST
         return not self._over() and (self._holders > 0 or soon)
 
     def _over(self) -> bool:

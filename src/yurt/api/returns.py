@@ -137,8 +137,7 @@ class Returns:
                 open_ones = {call.run for call in sent.calls.values() if not call.done() or call.run in withdrawn}
                 if open_ones and open_ones <= withdrawn:
                     withdrawn = withdrawn - open_ones | {sent.sweep}
-        entries = [entry for each in sorted(withdrawn) if (entry := store.get(each)) is not None]
-        if entries:
+        if entries := store.several(sorted(withdrawn)):
             _done, error = cancel.cancel(store, entries)
             self._say(error.message if error is not None else "")
 
@@ -157,8 +156,8 @@ class Returns:
                 call.begin()
         over = whole.status.final
         ended = [at for at in sent.calls if (states.get(at, whole.status.state) if over else states.get(at)) in FINAL]
-        entries = [(at, entry) for at in ended if (entry := store.get(ids.task(sent.sweep, at))) is not None]
-        return self._hand_out(sent, entries)
+        entries = store.several([ids.task(sent.sweep, at) for at in ended])
+        return self._hand_out(sent, [(entry.run.task or 0, entry) for entry in entries])
 
     def _hand_out(self, sent: Sent, entries: Sequence[tuple[int, Entry]]) -> bool:
         before = len(sent.calls)

@@ -237,8 +237,7 @@ def _warn(texts: Sequence[str]) -> None:
 
 
 def _tasks(index: Store, entry: Entry) -> list[Run]:
-    numbers = range(entry.run.sets)
-    return [Run(task) for at in numbers if (task := index.get(ids.task(entry.run.id, at))) is not None]
+    return [Run(task) for task in index.several([ids.task(entry.run.id, at) for at in range(entry.run.sets)])]
 
 
 def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
