@@ -32,6 +32,7 @@ campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by wha
 	@$(BIN)/python tools/packages.py
 	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.chains $(if $(SEED),--seed $(SEED)))
+	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.sweeps $(if $(SEED),--seed $(SEED)))
 
 docs: $(STAMP) ## write docs/reference and the pictures anew from the code
 	@$(BIN)/python tools/reference.py

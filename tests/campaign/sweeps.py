@@ -140,6 +140,8 @@ def controller(site: Site, label: str, draw: Draw) -> None:
         site.client.call("ps")
     finally:
         site.start_ctld()
+        # After a crash the controller may hold jobs that ended, until the nodes are asked, which this does.
+        site.on_ctl("scontrol", "reconfigure")
 
 
 def full(site: Site, label: str, draw: Draw) -> None:
@@ -259,6 +261,8 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
     for each in site.clients:
         while any(not entry.status.final for entry in each.entries()) and time.monotonic() < deadline:
             site.resume_nodes()
+            if site.crashes:
+                site.on_ctl("scontrol", "reconfigure")
             each.once()
             time.sleep(1)
     lines = (site.shared / site.ledger).read_text().splitlines()
