@@ -19,8 +19,8 @@ CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param(
 class Here:
     """The folders of a user whose Python this process is."""
 
-    def __init__(self, home: Path, project: Path) -> None:
-        self.home, self.project = home, project
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+        self.home, self.project, self.environment = home, home / "project", environment
 
     def yurt(self, *arguments: str) -> Called:
         return call(*arguments)
@@ -32,15 +32,11 @@ class Here:
 
 
 @pytest.fixture(scope="module")
-def at_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+def at_home(tmp_path_factory: pytest.TempPathFactory) -> Here:
     """This machine alone."""
     home = tmp_path_factory.mktemp("home")
     (home / "project").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("YURT_CONFIG_HOME", str(home / "config"))
-        patch.setenv("YURT_DATA_HOME", str(home / "data"))
-        patch.chdir(home / "project")
-        yield Here(home, home / "project")
+    return Here(home, {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")})
 
 
 @pytest.fixture(scope="module")
@@ -48,20 +44,19 @@ def with_clusters(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     """With the lab's clusters."""
     request.getfixturevalue("lab")
     laptop = Laptop(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("yurt_home"))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in laptop.environment.items():
-            patch.setenv(name, value)
-        patch.chdir(laptop.project)
-        for name in ("alpha", "beta"):
-            assert laptop("context", "probe", name).code == 0
-        yield Here(laptop.home, laptop.project)
+    for name in ("alpha", "beta"):
+        assert laptop("context", "probe", name).code == 0
+    yield Here(laptop.home, laptop.environment)
     if laptop.runtime.exists():
         end_masters(laptop.runtime)
 
 
 @pytest.fixture
-def here(request: pytest.FixtureRequest) -> Here:
-    """Whichever of them a test's `context` needs."""
+def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """Whichever of them a test's `context` needs; this process stands in its project."""
     context = request.node.callspec.params.get("context", "local") if hasattr(request.node, "callspec") else "local"
     found: Here = request.getfixturevalue("at_home" if context == "local" else "with_clusters")
+    for name, value in found.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(found.project)
     return found
