@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Called, call
-from tests.hosts.conftest import end_masters
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import opened
 from yurt.verbs import places
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
@@ -43,12 +42,8 @@ def at_home(tmp_path_factory: pytest.TempPathFactory) -> Here:
 def with_clusters(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Here]:
     """With the lab's clusters."""
     request.getfixturevalue("lab")
-    laptop = Laptop(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("yurt_home"))
-    for name in ("alpha", "beta"):
-        assert laptop("context", "probe", name).code == 0
-    yield Here(laptop.home, laptop.environment)
-    if laptop.runtime.exists():
-        end_masters(laptop.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("yurt_home")) as laptop:
+        yield Here(laptop.home, laptop.environment)
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.lab import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(170)]
@@ -113,16 +112,12 @@ class Site:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    made.environment["YURT_LOCAL_CPUS"] = "6"
-    (made.project / "tell.py").write_text(TELL)
-    (made.project / "values.json").write_text(json.dumps(VALUES))
-    (made.project / "values.py").write_text(SPEC)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        made.environment["YURT_LOCAL_CPUS"] = "6"
+        (made.project / "tell.py").write_text(TELL)
+        (made.project / "values.json").write_text(json.dumps(VALUES))
+        (made.project / "values.py").write_text(SPEC)
+        yield made
 
 
 @pytest.fixture(params=["local", "alpha", "beta"])

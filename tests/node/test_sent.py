@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Yurt
-from tests.hosts.conftest import end_masters
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.backends.job import module, script
 from yurt.lab import Lab
 
@@ -137,11 +136,9 @@ def test_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path, yurt_home)
-    (made.project / "train.py").write_text(SCRIPT)
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path, yurt_home, probed=False) as made:
+        (made.project / "train.py").write_text(SCRIPT)
+        yield made
 
 
 @pytest.mark.lab

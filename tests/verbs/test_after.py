@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -17,12 +16,8 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        yield made
 
 
 def begin(laptop: Laptop, context: str, *words: str) -> str:

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import YURT, Called, Yurt, call
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.hosts.rsync import Pick
 from yurt.hosts.tar import chosen
 from yurt.lab import Lab
@@ -250,11 +249,9 @@ def test_a_full_disk_here(here: Here, tmp_path: Path, way: str) -> None:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    (made.project / "write.py").write_text(WRITE)
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
+        (made.project / "write.py").write_text(WRITE)
+        yield made
 
 
 @pytest.fixture(scope="module")

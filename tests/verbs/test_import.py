@@ -15,7 +15,7 @@ import pytest
 from tests.cli.test_run import User, said
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop
 from yurt.lab import Lab
 from yurt.model import ids
 from yurt.model.run import Plan

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.test_run import User
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop
 from tests.verbs.test_sweeps import ended, tally
 from yurt.backends.job import gathered
 from yurt.hosts.local import LocalHost

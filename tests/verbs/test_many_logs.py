@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import YURT
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from tests.verbs.test_sweeps import tally
 from yurt.lab import Lab
 from yurt.store import Store
@@ -27,12 +26,8 @@ TALK = "for i in 1 2 3; do echo $YURT_PARAM_N says $i; sleep 0.5; done; echo bad
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        yield made
 
 
 def spoken(count: int) -> list[str]:

@@ -3,70 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import YURT, Called, call
-from tests.hosts.conftest import end_masters
+from tests.conftest import YURT
 from tests.lab.conftest import Ssh, eventually
+from tests.laptop import Laptop, opened
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 
 pytestmark = pytest.mark.lab
-
-
-class Laptop:
-    """A user's machine with an index of its own, from which the lab's clusters can be reached."""
-
-    def __init__(self, home: Path, lab_home: Path) -> None:
-        self.home = home
-        self.project = home / "project"
-        self.project.mkdir()
-        shutil.copytree(lab_home / "config", home / "config")
-        self.runtime = Path(f"/tmp/yo-{abs(hash(str(home))) % 10**8}")
-        self.environment = {
-            "YURT_CONFIG_HOME": str(home / "config"),
-            "YURT_DATA_HOME": str(home / "data"),
-            "YURT_RUNTIME_DIR": str(self.runtime),
-        }
-
-    def __call__(self, *arguments: str) -> Called:
-        before = Path.cwd()
-        os.chdir(self.project)
-        try:
-            return call(*arguments, environment=self.environment)
-        finally:
-            os.chdir(before)
-
-    def run(self, context: str, *words: str) -> dict[str, Any]:
-        done = self("--context", context, "--json", "run", *words)
-        assert done.code == 0, done
-        envelope: dict[str, Any] = done.json
-        return {**envelope["data"], "warnings": envelope["warnings"]}
-
-    def row(self, run: str) -> dict[str, Any]:
-        done = self("ps", "--json")
-        assert done.out, done
-        rows = [row for row in done.json["data"] if row["id"] == run]
-        found: dict[str, Any] = rows[0]
-        return found
-
-    def starts(self, run: str) -> None:
-        eventually(lambda: self.row(run)["state"] == "running")
-
-    def ended(self, run: str) -> dict[str, Any]:
-        eventually(lambda: self.row(run)["state"] not in UNFINISHED, seconds=90, pause=0.5)
-        return self.row(run)
-
-
-UNFINISHED = ("waiting", "submitting", "held", "queued", "starting", "running", "requeued", "unknown")
 
 
 @pytest.fixture
@@ -76,12 +27,8 @@ def ssh(lab: Lab) -> Ssh:
 
 @pytest.fixture
 def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path, yurt_home)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path, yurt_home) as made:
+        yield made
 
 
 def test_out_of_reach_and_back_in_order(laptop: Laptop, lab: Lab) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from tests.verbs.test_sweeps import ended, tally
 from yurt.lab import Lab
 from yurt.store import Store
@@ -24,12 +23,8 @@ SMALL = ["--cpus", "1", "--mem", "50"]
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        yield made
 
 
 def states(laptop: Laptop, sweep: str) -> list[str]:

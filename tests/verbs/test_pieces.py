@@ -17,9 +17,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import call
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import UNFINISHED, Laptop
+from tests.laptop import UNFINISHED, Laptop, opened
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -66,13 +65,9 @@ save()  # a signal that comes while Python ends kills it, and then it is started
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    (made.project / "count.py").write_text(COUNT)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        (made.project / "count.py").write_text(COUNT)
+        yield made
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ import pytest
 from tests.conftest import YURT, Called, Yurt, call
 from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh
+from tests.laptop import Laptop, opened
 from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
-from tests.verbs.test_outbox import Laptop
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.model.state import Sighting
@@ -269,10 +269,8 @@ def test_what_the_queue_says_counts(tmp_path: Path, state: Any, live: Any, what:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
+        yield made
 
 
 @pytest.mark.lab

@@ -12,10 +12,9 @@ import msgspec
 import pytest
 
 from tests.conftest import Called, Yurt
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
+from tests.laptop import Laptop, opened
 from tests.verbs.test_fetch import Here
-from tests.verbs.test_outbox import Laptop
 from tests.verbs.test_prune import split
 from yurt.backends.job import script
 from yurt.hosts.local import LocalHost
@@ -230,10 +229,8 @@ def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
+        yield made
 
 
 @pytest.mark.lab

@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import UNFINISHED, Laptop
+from tests.laptop import UNFINISHED, Laptop, opened
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.model import secrets
@@ -112,12 +111,8 @@ def ssh(lab: Lab) -> Ssh:
 
 @pytest.fixture
 def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path, yurt_home)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path, yurt_home) as made:
+        yield made
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pexpect
 import pytest
 
 from tests.conftest import YURT
-from tests.hosts.conftest import end_masters
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -21,10 +20,8 @@ ODD = 'it\'s "$HOME"\n* two  lines'
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
+        yield made
 
 
 @pytest.fixture(scope="module", params=["local", "alpha", "beta"])

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import YURT
-from tests.hosts.conftest import end_masters
 from tests.lab.conftest import Ssh, eventually
-from tests.verbs.test_outbox import Laptop
+from tests.laptop import Laptop, opened
 from yurt.lab import Lab
 from yurt.store import Store
 
@@ -40,13 +39,9 @@ ODD = ["a b", "it's $(me)", "", "--x"]
 
 @pytest.fixture(scope="module")
 def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    made = Laptop(tmp_path_factory.mktemp("laptop"), yurt_home)
-    (made.project / "task.py").write_text(TASK)
-    for name in ("alpha", "beta"):
-        assert made("context", "probe", name).code == 0
-    yield made
-    if made.runtime.exists():
-        end_masters(made.runtime)
+    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
+        (made.project / "task.py").write_text(TASK)
+        yield made
 
 
 def ledger(context: str, tmp_path: Path) -> str:
