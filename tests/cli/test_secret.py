@@ -144,6 +144,22 @@ def test_the_share_of_a_sweep_goes_when_it_is_cancelled(home: Path, monkeypatch:
     assert not [*Path(run["folder"]).glob("secret.*")]
 
 
+def test_a_sweep_waits_for_a_yurt_that_knows_its_secret(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", VALUE)
+    words = ["run", "--no-snapshot", "--json", "--grid"]
+    first = call(*words, "n=1,2", "sh", "-c", "sleep $2", "sh").json["data"]["run"]["id"]
+    second = call(*words, "n=1,2", "--after-any", first, "--secret", "TOKEN", "sh", "-c", 'echo "$TOKEN"').json["data"]
+    assert second["status"]["state"] == "waiting"
+    monkeypatch.delenv("TOKEN")
+    assert call("wait", first, "--timeout", "30").code == 0
+    for _look in range(2):
+        (row,) = (row for row in call("ps", "--json").json["data"] if row["id"] == second["run"]["id"])
+        assert (row["state"], row["tally"]) == ("waiting", {"waiting": 2}) and "TOKEN" in row["reason"]
+    monkeypatch.setenv("TOKEN", VALUE)
+    assert call("wait", second["run"]["id"], "--timeout", "30").code == 0
+    assert call("logs", f"{second['run']['id']}.1").out == f"{VALUE}\n"
+
+
 def test_a_retry_reads_the_value_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     assert call("run", "--no-snapshot", "--secret", "TOKEN", "--wait", "sh", "-c", 'echo "$TOKEN"; exit 1').code == 1

@@ -48,6 +48,7 @@ def run(
         request = planning.Request(
             words=[os.fspath(word) for word in command],
             params=given if many is None else {},
+            typed=True,
             sets=many or [],
             after=[*_after(index, after, found.name, ended=False), *_after(index, after_any, found.name, ended=True)],
             **fields(options, "yurt.run()"),

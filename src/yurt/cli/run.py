@@ -144,6 +144,8 @@ def _request(options: dict[str, Any]) -> Request:
     from yurt.verbs.plan import Request
 
     words, arguments = _split(options["words"])
+    if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
+        frame.current().warnings.append(f"{astray[0]} went to the script: yurt's own options stand before it")
     flags = asked.flags(
         {
             **options,
@@ -161,8 +163,9 @@ def _request(options: dict[str, Any]) -> Request:
     return Request(
         words=words or _script(options, sets),
         arguments=arguments,
-        params=given if sets is None else {},
-        sets=() if sets is None else list(sets.sets),
+        params=given if sets is None else {} if sets.sweep else sets.sets[0],
+        typed=sets is not None,
+        sets=list(sets.sets) if sets is not None and sets.sweep else (),
         pass_sets=sets is None or sets.arguments,
         parallel=options["max_parallel"],
         flags=flags,

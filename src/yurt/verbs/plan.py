@@ -38,6 +38,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What stands after `--`."""
     params: Mapping[str, Any] = {}
     """Further parameters; a text reaches the script as it is, and is read as the number or list it stands for."""
+    typed: bool = False
+    """Whether those have their types already, so that a text is a text."""
     flags: Mapping[str, Any] = {}
     """Settings given as options, by the keys of a context."""
     name: str = ""
@@ -113,7 +115,10 @@ def plan(
     named = params.slots(given_words)
     extra = params.words(values.named({key: each for key, each in request.params.items() if key not in named}))
     given = {**params.read(request.arguments), **request.params}
-    typed = {key: params.typed(each) if isinstance(each, str) else each for key, each in given.items()}
+    known = request.params if request.typed else {}
+    typed = {
+        key: params.typed(each) if isinstance(each, str) and key not in known else each for key, each in given.items()
+    }
     words = [*(params.filled(word, request.params) for word in given_words), *extra]
     values.check_slots(named, request.sets)
     code = Code()
