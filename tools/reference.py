@@ -10,6 +10,9 @@ from typing import Any
 import click
 import msgspec
 
+sys.path.insert(0, str(Path(__file__).parent))
+import python_reference
+
 from yurt.cli import main
 from yurt.cli.frame import every_command
 from yurt.config.contexts import Merged
@@ -147,7 +150,13 @@ def _aliases(key: str) -> str:
     return ", ".join(f"`{other}`" for other, real in ALIASES.items() if real == key)
 
 
-PAGES = {"cli.md": cli_page, "errors.md": errors_page, "json.md": json_page, "contexts.md": contexts_page}
+PAGES = {
+    "cli.md": cli_page,
+    "errors.md": errors_page,
+    "json.md": json_page,
+    "contexts.md": contexts_page,
+    "python.md": python_reference.page,
+}
 
 
 def stale() -> list[str]:

@@ -34,7 +34,10 @@ exit 127
 
 
 class YurtExecutor(Executor):
-    """See `executor`."""
+    """Calls that are submitted at about the same time go out as one sweep. It ends as any Executor: by `with`.
+
+    Ctrl-C inside the block leaves what is out to go on, and says how to end it.
+    """
 
     def __init__(self, context: str | None, python: str, options: Options) -> None:
         ready()

@@ -29,21 +29,75 @@ class Run:
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
 
-    id = property(lambda self: self._entry.run.id, doc="By which it is found again.")
-    name = property(lambda self: self._entry.run.name)
-    context = property(lambda self: self._entry.run.context)
-    project = property(lambda self: self._entry.run.project)
-    command = property(lambda self: list(self._entry.run.command))
-    params = property(lambda self: dict(self._entry.run.params))
-    tags = property(lambda self: list(self._entry.run.tags))
-    folder = property(lambda self: self._entry.run.folder, doc="Its folder on the context.")
-    state = property(lambda self: self._entry.status.state, doc="One of those `yurt ps` shows.")
-    reason = property(lambda self: self._entry.status.reason, doc="Why it is in that state, in words.")
-    exit_code = property(lambda self: self._entry.status.exit_code)
-    started = property(lambda self: self._entry.status.started, doc="Seconds since 1970.")
-    ended = property(lambda self: self._entry.status.ended, doc="Seconds since 1970.")
-    seconds = property(lambda self: self._entry.status.seconds, doc="How long it ran, over all its starts.")
-    done = property(lambda self: self._entry.status.final, doc="Whether it has ended.")
+    @property
+    def id(self) -> str:
+        """By which it is found again."""
+        return self._entry.run.id
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._entry.run.name
+
+    @property
+    def context(self) -> str:
+        """Where it is."""
+        return self._entry.run.context
+
+    @property
+    def command(self) -> list[str]:
+        """As it was given; of calls of functions, their name."""
+        return list(self._entry.run.command)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Its parameters; of a call, what was plain among its arguments."""
+        return dict(self._entry.run.params)
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags it was given."""
+        return list(self._entry.run.tags)
+
+    @property
+    def folder(self) -> str:
+        """Its folder on the context."""
+        return self._entry.run.folder
+
+    @property
+    def state(self) -> str:
+        """One of those `yurt ps` shows, as last seen."""
+        return self._entry.status.state
+
+    @property
+    def reason(self) -> str:
+        """Why it is in that state, in words."""
+        return self._entry.status.reason
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its command."""
+        return self._entry.status.exit_code
+
+    @property
+    def started(self) -> float | None:
+        """When, in seconds since 1970."""
+        return self._entry.status.started
+
+    @property
+    def ended(self) -> float | None:
+        """When, in seconds since 1970."""
+        return self._entry.status.ended
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, over all its starts."""
+        return self._entry.status.seconds
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._entry.status.final
 
     def __repr__(self) -> str:
         return f"<yurt.Run {self.id} {self.state} on {self.context}>"
@@ -76,7 +130,7 @@ class Run:
             self._again(index)
         if not self.done:
             raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
-        return str(self.state)
+        return self.state
 
     def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
         """What it wrote until now: to standard output and standard error, or to one of them."""
@@ -122,7 +176,7 @@ class Run:
             self._again(index)
         if error is not None:
             raise error
-        return str(self.state)
+        return self.state
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
         """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""

@@ -1,0 +1,101 @@
+"""The page of the Python API, written from its docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yurt
+from yurt.api.executor import YurtExecutor
+from yurt.api.future import Call
+from yurt.api.options import Options
+from yurt.node.checkpoints import Checkpointing
+
+HEAD = "<!-- Written by tools/reference.py from the code: make docs -->\n"
+
+PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str, type]]]] = [
+    (
+        "Starting runs",
+        "In a script or a notebook, on your own machine. Errors are `yurt.errors.YurtError`s, with a `code`, a "
+        "`message` and a `hint` as [the command line has them](errors.md).",
+        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs)],
+        [
+            ("What yurt.executor returns", YurtExecutor),
+            ("What its submit returns", Call),
+            ("yurt.Run", yurt.Run),
+            ("yurt.Runs", yurt.Runs),
+        ],
+    ),
+    (
+        "Inside a run",
+        "In the script that runs, on whichever machine; nothing has to be installed there.",
+        [("yurt.log", yurt.log), ("yurt.params", yurt.params), ("yurt.checkpointing", yurt.checkpointing)],
+        [("What yurt.checkpointing returns", Checkpointing)],
+    ),
+]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [f"{HEAD}# Python\n"]
+    for title, about, functions, classes in PARTS:
+        parts.append(f"## {title}\n\n{about}\n")
+        parts += [f"### {name}\n\n{_code(name, each)}\n\n{_text(each)}\n" for name, each in functions]
+        parts += [f"### {name}\n\n{_text(each)}\n\n{_members(each)}" for name, each in classes]
+    parts.append(_options())
+    return "\n".join(parts)
+
+
+def _code(name: str, function: Callable[..., Any]) -> str:
+    found = inspect.signature(function)
+    words = [_word(each) for each in found.parameters.values()]
+    star = next((at for at, each in enumerate(found.parameters.values()) if each.kind is each.KEYWORD_ONLY), None)
+    if star is not None:
+        words.insert(star, "*")
+    line = f"{name}({', '.join(words)})"
+    if len(line) > 100:
+        line = f"{name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+    return f"```python\n{line}\n```"
+
+
+def _word(parameter: inspect.Parameter) -> str:
+    """A parameter with its type, as it stands in the code."""
+    if parameter.name == "options":
+        return "**options"
+    return re.sub(r": '([^']*)'", r": \1", str(parameter)).replace("typing.", "")
+
+
+def _text(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__ or "")
+
+
+def _members(kind: type) -> str:
+    rows = ["| | |\n|---|---|"]
+    for name, each in vars(kind).items():
+        if name.startswith("_") or name == "begin" or not (callable(each) or isinstance(each, property)):
+            continue
+        about = " ".join(_text(each).split())
+        shown = f"`{name}`" if isinstance(each, property) else f"`{name}{_arguments(each)}`"
+        rows.append(f"| {shown} | {about} |")
+    return "\n".join(rows) + "\n"
+
+
+def _arguments(function: Callable[..., Any]) -> str:
+    """A signature without types: they would not fit into a table."""
+    given = inspect.signature(function).parameters.values()
+    words = [str(each.replace(annotation=each.empty)) for each in given if each.name != "self"]
+    star = next((at for at, each in enumerate(given) if each.kind is each.KEYWORD_ONLY), 0)
+    if star and not any(each.kind is each.VAR_POSITIONAL for each in given):
+        words.insert(star - 1, "*")
+    return f"({', '.join(words)})".replace("|", "\\|")
+
+
+def _options() -> str:
+    keys = ", ".join(f"`{key}`" for key in Options.__annotations__)
+    return (
+        "## Options\n\nBoth `yurt.executor` and `yurt.run` take these, which mean what "
+        f"[`yurt run`](cli.md#yurt-run) means by them: {keys}. `sbatch` and `variables` are mappings; `tags`, "
+        "`modules`, `secrets`, `include` and `exclude` are lists.\n"
+    )
