@@ -57,7 +57,7 @@ def _code(name: str, function: Callable[..., Any]) -> str:
     line = f"{name}({', '.join(words)})"
     if len(line) > 100:
         line = f"{name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
-    return f"```python\n{line}\n```"
+    return f"```text\n{line}\n```"
 
 
 def _word(parameter: inspect.Parameter) -> str:
