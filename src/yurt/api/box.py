@@ -35,6 +35,7 @@ class Box:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._there: list[Posted] = []
+        self._functions: dict[bytes, bytes] = {}
         self._first = self._last = 0.0
         self._holders = 0
         self._closed = False
@@ -47,7 +48,9 @@ class Box:
             self._last = time.monotonic()
             if not self._there:
                 self._first = self._last
-            self._there.append(posted)
+            # Equal functions are kept once: with large data in them, a thousand calls need its room once.
+            function = self._functions.setdefault(posted.function, posted.function)
+            self._there.append(msgspec.structs.replace(posted, function=function))
             self._changed.notify_all()
 
     @contextmanager
@@ -82,12 +85,16 @@ class Box:
                     return []
                 self._changed.wait(ALONE if self._there else 1.0)
             size = count = 0
+            functions: set[bytes] = set()
             for each in self._there:
-                size += len(each.arguments) + len(each.function)
+                size += len(each.arguments) + (0 if each.function in functions else len(each.function))
                 if count and size > BATCH:
                     break
+                functions.add(each.function)
                 count += 1
             batch, self._there = self._there[:count], self._there[count:]
+            if not self._there:
+                self._functions.clear()
             return batch
 
     def _more_may_come(self) -> bool:

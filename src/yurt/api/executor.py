@@ -6,6 +6,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import cache, partial
 from itertools import chain, islice
 from types import TracebackType
@@ -63,6 +64,12 @@ class YurtExecutor(Executor):
                 return calls.map(fn, *iterables, timeout=timeout)
             chunks = _chunks(zip(*iterables, strict=False), chunksize)
             return chain.from_iterable(calls.map(fn, chunks, timeout=timeout))
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is submitted meanwhile goes out as one sweep, at its end."""
+        with self._courier.box.held():
+            yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As of the standard library: nothing more is taken. With `cancel_futures`, what does not run is cancelled."""

@@ -92,7 +92,10 @@ def title(function: Callable[..., Any]) -> str:
 
 
 def shown(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as the parameters people look for them by: those that are short and plain as they are."""
+    """Arguments as the parameters people look for them by: those that are short and plain as they are.
+
+    A parameter whose name begins with `_` is left out.
+    """
     try:
         bound = inspect.signature(function).bind(*arguments, **named)
     except (TypeError, ValueError):
@@ -104,7 +107,7 @@ def shown(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping
             given |= value if kinds[name] is inspect.Parameter.VAR_KEYWORD else {name: value}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        if name.isascii() and name.upper() not in {each.upper() for each in found}:
+        if name.isascii() and not name.startswith("_") and name.upper() not in {each.upper() for each in found}:
             found[name] = _plain(value)
     return found
 

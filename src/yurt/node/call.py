@@ -29,7 +29,7 @@ def main() -> int:
         import cloudpickle
 
         call, given = cloudpickle.loads(function), cloudpickle.loads(arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # some modules leave when they cannot be imported
         traceback.print_exc()
         return _failed("load", "%s (Python is %s)" % (_words(error), sys.executable))
     try:

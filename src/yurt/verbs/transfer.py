@@ -7,7 +7,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -73,12 +73,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path | None = None
     several: bool = False
     """Whether the folder gets one of its own for each run."""
+    names: Mapping[str, str] = {}
+    """What that is called, if not as the run."""
 
     def target(self, run: Run) -> Path:
         if self.folder is None:
             # Apart: a result may have the name of one of the run's own files.
             return Path(RESULTS) / (f"{run.id}.all" if self.everything else run.id)
-        return self.folder / run.id if self.several else self.folder
+        return self.folder / self.names.get(run.id, run.id) if self.several else self.folder
 
 
 Found = tuple[Entry, There]

@@ -1,0 +1,55 @@
+"""What goes out together, and what is shown of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import yurt
+from tests.api.conftest import Here
+from yurt.api import box, pickles
+from yurt.api.future import Call
+from yurt.model import calls
+from yurt.store import calls as kept_calls
+from yurt.verbs import places
+
+
+class Leaves:
+    """As a module does that ends the program when it cannot be imported."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return sys.exit, (3,)
+
+
+def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Here) -> None:
+    with yurt.executor("local", snapshot=False) as executor:
+        with executor.together():
+            first = executor.submit(len, "one")
+            time.sleep(3 * box.ALONE)
+            second = executor.submit(len, "three")
+            assert not first.run
+        leaves = executor.submit(len, Leaves())
+        assert (first.result(60), second.result(60)) == (3, 5)
+        error = leaves.exception(60)
+    assert isinstance(error, yurt.CallError) and error.code == "call-not-loaded" and "SystemExit" in error.message
+    assert first.run.partition(".")[0] == second.run.partition(".")[0]
+    with places.store() as index:
+        kept = calls.unpack(kept_calls.of(index, first.run.partition(".")[0]) or b"")
+    assert len(kept.functions) == 1
+
+
+def test_a_function_of_many_calls_counts_once() -> None:
+    found = box.Box()
+    for _each in range(3):
+        large = bytes(box.BATCH // 2)
+        found.post(box.Posted(Call(lambda _call: None), "f", large, b"1", {}))
+    found.close()
+    batch = found.batch()
+    assert len(batch) == 3 and len({id(each.function) for each in batch}) == 1
+    assert found.batch() == []
+
+
+def test_names_that_begin_with_a_line_are_not_shown() -> None:
+    def call(_config: str, lr: float) -> None: ...
+
+    assert pickles.shown(call, ("much", 0.1), {}) == {"lr": 0.1}
