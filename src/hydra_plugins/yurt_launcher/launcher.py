@@ -1,0 +1,120 @@
+"""All jobs of a multirun as one sweep, and what they came to as Hydra has it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobReturn, JobStatus, configure_log, filter_overrides, setup_globals
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+# Importing it tells Hydra of the launcher's keys.
+from hydra_plugins.yurt_launcher import _config as keys
+
+log = logging.getLogger(__name__)
+
+
+class YurtLauncher(Launcher):
+    """See `hydra_plugins.yurt_launcher._config` for its options."""
+
+    def __init__(self, *, context: str | None = None, fetch: bool = True, **options: Any) -> None:
+        self._context, self._fetch = context, fetch
+        self._options = {key: _plain(value) for key, value in options.items() if value is not None}
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        self._hydra_context, self._task_function, self._config = hydra_context, task_function, config
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Returns when all jobs have ended; a job that failed has its error as its value, as Hydra expects it."""
+        import cloudpickle
+
+        import hydra_plugins.yurt_launcher as package
+        import yurt
+        from hydra_plugins.yurt_launcher._job import Job
+
+        cloudpickle.register_pickle_by_value(package)
+        setup_globals()
+        hydra = self._config.hydra
+        configure_log(hydra.hydra_logging, hydra.verbose)
+        folder = Path(str(hydra.sweep.dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        with yurt.executor(self._context, **self._options) as executor:
+            log.info("Launching %d jobs with yurt", len(job_overrides))
+            configs = []
+            for number, overrides in enumerate(job_overrides, initial_job_idx):
+                log.info("\t#%d : %s", number, " ".join(filter_overrides(overrides)))
+                configs.append(self._job_config(number, overrides))
+            job = Job(hydra.job.name, self._hydra_context, self._task_function, Singleton.get_state())
+            with executor.together():
+                calls = [
+                    executor.submit(job, config, **_shown(overrides))
+                    for config, overrides in zip(configs, job_overrides, strict=True)
+                ]
+            done = [_returned(call.exception(), call, config) for call, config in zip(calls, configs, strict=True)]
+        if self._fetch and not folder.is_absolute():
+            _bring(folder, {call.run: _subfolder(config) for call, config in zip(calls, configs, strict=True)})
+        configure_log(hydra.hydra_logging, hydra.verbose)
+        return done
+
+    def _job_config(self, number: int, overrides: Sequence[str]) -> DictConfig:
+        found = self._hydra_context.config_loader.load_sweep_config(self._config, list(overrides))
+        with open_dict(found):
+            found.hydra.job.id = found.hydra.job.num = number
+        return found
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
+
+def _shown(overrides: Sequence[str]) -> dict[str, Any]:
+    """What is overridden as parameters, by which the jobs are found."""
+    parsed = OverridesParser.create().parse_overrides(list(filter_overrides(overrides)))
+    return {each.key_or_group: each.value() for each in parsed if not each.is_delete()}
+
+
+def _returned(error: BaseException | None, call: Any, config: DictConfig) -> JobReturn:
+    if error is None:
+        done: JobReturn = call.result()
+        return done
+    task = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    return JobReturn(
+        overrides=list(config.hydra.overrides.task),
+        cfg=task,
+        hydra_cfg=OmegaConf.masked_copy(config, ["hydra"]),
+        task_name=config.hydra.job.name,
+        status=JobStatus.FAILED,
+        _return_value=error,
+    )
+
+
+def _subfolder(config: DictConfig) -> str:
+    """Where Hydra has the job's files, below hydra.sweep.dir."""
+    before = HydraConfig.instance().cfg
+    HydraConfig.instance().set_config(config)  # its name may ask for any part of the configuration
+    try:
+        return str(config.hydra.sweep.subdir)
+    finally:
+        HydraConfig.instance().cfg = before
+
+
+def _bring(folder: Path, names: dict[str, str]) -> None:
+    """What the jobs wrote comes home, in one transfer."""
+    from yurt.verbs import fetch, places
+    from yurt.verbs.transfer import Wanted
+
+    with places.store() as store:
+        entries = store.several([run for run in names if run])
+        _done, errors = fetch.fetch(store, entries, Wanted(folder=folder, several=True, names=names))
+    for error in errors:
+        log.warning("%s", error.message)
+
+
+__all__ = ["YurtLauncher", "keys"]
