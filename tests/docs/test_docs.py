@@ -1,4 +1,4 @@
-"""Docs that run: every console block of the README, the tutorial and the how-tos, in order, in a lab of its own."""
+"""Docs that run: the console and python blocks of the README, the tutorial and the how-tos, in order, in one shell."""
 
 from __future__ import annotations
 
@@ -25,15 +25,38 @@ class Step(NamedTuple):
     shown: list[str]
 
 
+BLOCK = re.compile(r"^```(console|python)\n(.*?)^```\n(?:\n?^```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+
+
 def steps(page: Path) -> list[Step]:
+    """What the blocks of a page have us do.
+
+    A python block is a script that is run, and a text block right after it shows what it prints. If it begins with the
+    name of a file, such as `# train.py`, it is only written to that file.
+    """
     found: list[Step] = []
-    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append(Step(line[2:], []))
-            else:
-                found[-1].shown.append(line)
+    for number, (kind, block, shown) in enumerate(BLOCK.findall(page.read_text())):
+        if kind == "python":
+            found.append(Step(python(block, number), shown.splitlines()))
+        else:
+            for line in block.splitlines():
+                if line.startswith("$ "):
+                    found.append(Step(line[2:], []))
+                else:
+                    found[-1].shown.append(line)
     return found
+
+
+def python(block: str, number: int) -> str:
+    """The command that does with a python block what is to be done with it."""
+    named = re.match(r"# (\S+\.py)\n", block)
+    file = named[1] if named else f"block_{number}.py"
+    write = f"cat > {file} <<'END OF BLOCK'\n{block}END OF BLOCK"
+    return write if named else f"{write}\npython {file}"
+
+
+def needs_lab(page: Path) -> bool:
+    return any(re.search(r"yurt lab|alpha|beta", step.command) for step in steps(page))
 
 
 def follow(found: Sequence[Step], folder: Path) -> None:
@@ -71,9 +94,10 @@ def follow(found: Sequence[Step], folder: Path) -> None:
             assert re.search(pattern, output), f"{step.command}\n{shown!r} is not in\n{output}"
 
 
-@pytest.mark.lab
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_console_blocks_run(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, id=page.name, marks=[pytest.mark.lab] if needs_lab(page) else []) for page in PAGES]
+)
+def test_blocks_run(page: Path, tmp_path: Path) -> None:
     found = steps(page)
     assert found, "a page without a command to type"
     follow(found, tmp_path)
