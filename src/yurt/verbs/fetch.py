@@ -16,23 +16,28 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.store import Entry, Store
 from yurt.verbs import transfer
-from yurt.verbs.transfer import Fetched, There, Wanted, shown
+from yurt.verbs.transfer import NOTHING, Fetched, There, Wanted, shown
 
+# A line for each run: ended, going or gone; then a line for each folder with something in it.
 LOOK = """\
 if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
+exec 3>&1
 while IFS= read -r folder; do
-  cd "$folder" 2> /dev/null || { echo gone && continue; }
-  if [ -e exit.json ] || [ -e exit.json.d ]; then ended=ended; else ended=going; fi
-  echo "$ended $(measure outputs) $(measure checkpoints)"
-done
+  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
+  if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then echo ended >&3; else echo going >&3; fi
+  for part in outputs checkpoints; do
+    [ ! -d "$folder/$part" ] || printf '%s\\n' "$folder/$part"
+  done
+done | measure_all
 """
 
-NOTHING = transfer.NOTHING
+
+PARTS = ("outputs", "checkpoints")
 
 
 @cache
 def measure() -> str:
-    """The shell function that says what is in a folder."""
+    """The shell functions that say what is in folders."""
     return (Path(__file__).parent / "measure.sh").read_text()
 
 
@@ -81,11 +86,13 @@ def look(host: Host, runs: Sequence[Run]) -> tuple[bool, dict[str, There]]:
     if answer.code:
         raise refusal(host.name, "the run folders could not be looked at", answer.errors)
     way, *lines = answer.text.splitlines()
-    there = {}
-    for run, line in zip(runs, lines, strict=True):
-        if line != "gone":
-            ended, outputs, checkpoints = line.split()
-            there[run.id] = There(ended == "ended", outputs, checkpoints)
+    states, measures = lines[: len(runs)], lines[len(runs) :]
+    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
+    there = {
+        run.id: There(state == "ended", *(sizes.get(f"{run.folder}/{part}", NOTHING) for part in PARTS))
+        for run, state in zip(runs, states, strict=True)
+        if state != "gone"
+    }
     return way == "rsync", there
 
 

@@ -6,3 +6,17 @@ measure() {
       { files++; bytes += $1; if ($2 + 0 > newest + 0) newest = $2 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:%s\n", files, bytes, files ? newest : 0 }'
 }
+# measure_all: of folders, a line each on standard input, those that hold something: a line MEASURE FOLDER each. All in a
+# few processes, unless something cannot be seen.
+measure_all() {
+  folders=$(cat)
+  if found=$(printf '%s\n' "$folders" | tr '\n' '\0' | xargs -0 -r sh -c 'find "$@" ! -type d -printf "%s %T@ %H\n"' sh 2> /dev/null); then
+    printf '%s\n' "$found" | LC_ALL=C awk 'NF {
+        at = index($0, " /"); folder = substr($0, at + 1)
+        files[folder]++; bytes[folder] += $1; if ($2 + 0 > newest[folder] + 0) newest[folder] = $2
+      }
+      END { for (folder in files) printf "%.0f:%.0f:%s %s\n", files[folder], bytes[folder], newest[folder], folder }'
+  else
+    printf '%s\n' "$folders" | while IFS= read -r folder; do echo "$(measure "$folder") $folder"; done
+  fi
+}

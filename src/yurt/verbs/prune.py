@@ -25,9 +25,10 @@ from yurt.model.state import Sighting
 from yurt.snapshot import send
 from yurt.store import Entry, Store
 from yurt.verbs import mirror
-from yurt.verbs.fetch import NOTHING, measure
+from yurt.verbs.fetch import measure
 from yurt.verbs.look import look
 from yurt.verbs.picked import tasks as tasks_of
+from yurt.verbs.transfer import NOTHING
 
 PARTS = ("outputs", "checkpoints")
 """What counts as results."""
