@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "calls-missing": "The calls of functions that a sweep makes are neither on its site nor on this machine.",
     "call-died": "A call of a function ended without a result.",
     "call-python": "A call of a function reached another version of Python than the one that sent it.",
+    "call-left": "The program stopped waiting for a call of a function, which goes on.",
     "call-not-loaded": "A function, or its arguments, could not be loaded where it was to run.",
     "call-not-sent": "A function, or its arguments, cannot travel.",
     "result-unusable": "The result of a call is too large, or cannot travel.",
@@ -91,6 +92,14 @@ class YurtError(Exception):
         self.message = message
         self.code = code
         self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """As pickle takes it to another process."""
+        return _again, (type(self), self.message, self.code, self.hint), self.__dict__
+
+
+def _again(kind: type[YurtError], message: str, code: str, hint: str) -> YurtError:
+    return kind(message, code=code, hint=hint)
 
 
 class UserError(YurtError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,10 +36,11 @@ class Box:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._there: list[Posted] = []
-        self._functions: dict[bytes, bytes] = {}
         self._first = self._last = 0.0
-        self._holders = 0
+        self._holders: list[float] = []
         self._closed = False
+        self._functions: dict[bytes, bytes] = {}
+        self._taken: list[Posted] = []
 
     def post(self, posted: Posted) -> None:
         """RuntimeError: it is closed."""
@@ -54,15 +56,15 @@ class Box:
             self._changed.notify_all()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """What is posted meanwhile goes out together, however long it takes."""
+    def held(self, most: float = math.inf) -> Iterator[None]:
+        """What is posted meanwhile goes out together, however long it takes; but not if nothing comes for `most`."""
         with self._changed:
-            self._holders += 1
+            self._holders.append(most)
         try:
             yield
         finally:
             with self._changed:
-                self._holders -= 1
+                self._holders.remove(most)
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -75,34 +77,49 @@ class Box:
         """Take out all that is there."""
         with self._changed:
             gone, self._there = self._there, []
+            self._functions.clear()
         return [each.call for each in gone]
+
+    def taken(self) -> list[Call]:
+        """Calls that were taken out last, and may be about to go out."""
+        with self._changed:
+            return [each.call for each in self._taken]
 
     def batch(self) -> list[Posted]:
         """The calls that go out next, when it is time; none if nothing more will come."""
         with self._changed:
+            self._taken = []
             while not self._there or self._more_may_come():
                 if not self._there and self._over():
                     return []
                 self._changed.wait(ALONE if self._there else 1.0)
-            size = count = 0
-            functions: set[bytes] = set()
-            for each in self._there:
-                size += len(each.arguments) + (0 if each.function in functions else len(each.function))
-                if count and size > BATCH:
-                    break
-                functions.add(each.function)
-                count += 1
-            batch, self._there = self._there[:count], self._there[count:]
+            count = _fitting(self._there)
+            self._taken, self._there = self._there[:count], self._there[count:]
             if not self._there:
                 self._functions.clear()
-            return batch
+            return self._taken
 
     def _more_may_come(self) -> bool:
         now = time.monotonic()
-        quiet = QUIET if len(self._there) > 1 else ALONE
-        soon = now < self._last + quiet and now < self._first + LONGEST
-        return not self._over() and (self._holders > 0 or soon)
+        if self._holders:
+            soon = now < self._last + max(self._holders)
+        else:
+            quiet = QUIET if len(self._there) > 1 else ALONE
+            soon = now < self._last + quiet and now < self._first + LONGEST
+        return soon and not self._over()
 
     def _over(self) -> bool:
         """As in the standard library, the end of the program closes it too."""
         return self._closed or not threading.main_thread().is_alive()
+
+
+def _fitting(there: Sequence[Posted]) -> int:
+    """How many of these calls go out together; a function that several of them call travels once."""
+    size = 0
+    functions: set[bytes] = set()
+    for count, each in enumerate(there):
+        size += len(each.arguments) + (0 if each.function in functions else len(each.function))
+        functions.add(each.function)
+        if count and size > BATCH:
+            return count
+    return len(there)

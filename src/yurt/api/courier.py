@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from yurt.api import pickles
 from yurt.api.box import Box, Posted
 from yurt.api.errors import CallError
+from yurt.api.future import Call
 from yurt.api.returns import Returns, Sent, fail
 from yurt.model import calls
 from yurt.model.context import Context
@@ -29,16 +31,23 @@ class Courier:
         self._context, self._request, self._project = context, request, Project()
         self.box = Box()
         self.returns = Returns(context.name, context.type, places.backend(context).host)
-        self._alone = threading.Lock()
+        self._alone = threading.RLock()
         self._threads: list[threading.Thread] = []
         self._broken: BaseException | None = None
+        self._process = os.getpid()
 
     def post(self, posted: Posted) -> None:
         """RuntimeError: nothing is taken any more."""
+        if self._elsewhere():
+            raise CallError(
+                "the executor belongs to the process that made it, and this is a fork of that",
+                code="call-not-sent",
+                hint="yurt.executor(…) in this process",
+            )
         if self._broken is not None:
             raise CallError(f"the executor broke: {self._broken}", code="call-not-sent") from self._broken
-        self.box.post(posted)
         with self._alone:
+            self.box.post(posted)
             if not self._threads:
                 self._threads = [
                     threading.Thread(target=self._guarded, args=(work,), name=f"yurt {name}")
@@ -49,9 +58,16 @@ class Courier:
 
     def close(self) -> None:
         """Nothing more is taken; what was posted is seen to its end."""
-        self.box.close()
-        if not self._threads:
-            self.returns.complete()
+        if self._elsewhere():
+            return
+        with self._alone:
+            self.box.close()
+            if not self._threads:
+                self.returns.complete()
+
+    def open(self) -> list[Call]:
+        """Calls without a value, wherever they are on their way. Those that were still here will not go out."""
+        return [*self.box.empty(), *self.box.taken(), *self.returns.open()]
 
     def sent(self) -> None:
         """Wait until what was posted has gone out."""
@@ -62,6 +78,10 @@ class Courier:
         for each in self._threads:
             each.join()
 
+    def _elsewhere(self) -> bool:
+        """Whether this is a fork of the process that made it: the threads are not here."""
+        return os.getpid() != self._process
+
     def _guarded(self, work: Callable[[Store], None]) -> None:
         """The life of a thread. Whatever happens, no call is left without an answer."""
         try:
@@ -70,7 +90,7 @@ class Courier:
         except BaseException as error:
             self._broken = error
             self.box.close()
-            for call in [*self.box.empty(), *self.returns.empty()]:
+            for call in [*self.open(), *self.returns.empty()]:
                 fail(call, error)
 
     def _send(self, store: Store) -> None:
@@ -100,7 +120,12 @@ class Courier:
         )
         kept_calls.keep(store, sweep, calls.pack(packed))
         sent = Sent(sweep, {at: each.call for at, each in enumerate(going)})
-        _entry, warnings = run.run(store, self._context, planned)
+        try:
+            _entry, warnings = run.run(store, self._context, planned)
+        except Exception as error:
+            if store.get(sweep) is None:
+                raise
+            warnings = [f"{sweep} goes out later: {error}"]
         for text in warnings:
             log.warning("%s", text)
         self.returns.add(sent)

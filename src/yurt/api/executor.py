@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import cache, partial
-from itertools import chain, islice
+from itertools import islice
 from types import TracebackType
 from typing import Any, Unpack
 
 from yurt.api import pickles
-from yurt.api.box import Posted
+from yurt.api.box import LONGEST, Posted
 from yurt.api.courier import Courier
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
@@ -58,12 +58,12 @@ class YurtExecutor(Executor):
         """As of the standard library. All calls go out together; with a chunksize, so many are made by one task."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        with self._courier.box.held():
+        with self._courier.box.held(LONGEST):  # what it goes through may wait for the value of another call
             calls = _Mapped(self._post, fn, chunks=chunksize > 1)
             if chunksize == 1:
                 return calls.map(fn, *iterables, timeout=timeout)
             chunks = _chunks(zip(*iterables, strict=False), chunksize)
-            return chain.from_iterable(calls.map(fn, chunks, timeout=timeout))
+            return _one_by_one(calls.map(fn, chunks, timeout=timeout))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -75,7 +75,7 @@ class YurtExecutor(Executor):
         """As of the standard library: nothing more is taken. With `cancel_futures`, what does not run is cancelled."""
         self._courier.close()
         if cancel_futures:
-            for call in [*self._courier.box.empty(), *self._courier.returns.open()]:
+            for call in self._courier.open():
                 call.cancel()
         if wait:
             self._courier.join()
@@ -140,6 +140,12 @@ def _dumped(fn: Callable[..., Any]) -> bytes:
 def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
     while chunk := list(islice(calls, size)):
         yield chunk
+
+
+def _one_by_one(chunks: Iterator[list[Any]]) -> Iterator[Any]:
+    """The values in chunks. A generator, as the standard library's is: who closes it wants no more of them."""
+    for chunk in chunks:
+        yield from chunk
 
 
 def executor(context: str | None = None, *, python: str = "", **options: Unpack[Options]) -> YurtExecutor:

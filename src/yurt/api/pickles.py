@@ -167,24 +167,54 @@ def _raised(result: Result) -> BaseException:
 
 def _why(entry: Entry, result: Result) -> CallError:
     """The error for a call without a value."""
-    run, status = entry.run.id, entry.status
     where = f" on {result.node}" if result.node else ""
     if result.kind == "python":
         hint = f"give the executor a venv= or conda= with Python {HERE}, or python='python{HERE}'"
         return _error(entry, f"the call cannot be read{where}: {result.text}", "call-python", hint)
     if result.kind == "load":
-        hint = "install it there, and give the executor its venv= or conda="
-        return _error(entry, f"the call could not be loaded{where}: {result.text}", "call-not-loaded", hint)
-    if result.kind == "pickle":
-        return _error(entry, f"the result cannot travel: it is {result.text}", "result-unusable")
+        text, hint = f"the call could not be loaded{where}: {result.text}", _missing(result.text)
+        return _error(entry, text, "call-not-loaded", hint)
+    if result.kind:
+        text, hint = _unusable(result)
+        return _error(entry, text, "result-unusable", hint)
+    return _died(entry, result)
+
+
+def _unusable(result: Result) -> tuple[str, str]:
+    """What is wrong with a result, and what to do."""
     if result.kind == "large":
         size, most = (int(word) >> 20 for word in result.text.split())
         hint = "write it into $YURT_OUTPUTS and return its name; yurt fetch brings it"
-        return _error(entry, f"the result takes {size} MB, and at most {most} MB travel", "result-unusable", hint)
+        return f"the result takes {size} MB, and at most {most} MB travel", hint
+    if result.kind == "damaged":
+        return "the file of the result is damaged", "yurt retry RUN"
+    return f"the result cannot travel: it is {result.text}", ""
+
+
+def _died(entry: Entry, result: Result) -> CallError:
+    run, status = entry.run.id, entry.status
+    if not result.last_words and status.exit_code == program.UNWRITTEN:
+        text = f"the result could not be written on {entry.run.context}: the disk or your quota may be full"
+        return _error(entry, text, "result-unusable", f"yurt retry {run}")
+    if result.gone and status.started:
+        text = f"the result is gone: its folder is not on {entry.run.context} any more"
+        return _error(entry, text, "call-died", f"yurt retry {run}")
     why = f": {status.reason}" if status.reason else ""
     state = status.state.replace("_", " ")
     last = f"; it last said: {result.last_words.splitlines()[-1]}" if result.last_words else ""
     return _error(entry, f"the call ended without a result ({state}){why}{last}", "call-died", f"yurt logs {run}")
+
+
+_ABSENT = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
+
+
+def _missing(text: str) -> str:
+    """What to do where a call could not be loaded."""
+    found = _ABSENT.match(text)
+    file = getattr(sys.modules.get(found[1]), "__file__", None) if found is not None else None
+    if file and not {"site-packages", "dist-packages"} & set(file.split("/")):
+        return f"it is in {os.path.dirname(file)}: start Python in the folder of that project"
+    return "install it there, and give the executor its venv= or conda="
 
 
 def _error(entry: Entry, text: str, code: str, hint: str = "") -> CallError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Sequence
 
@@ -22,8 +23,11 @@ from yurt.verbs.look import look
 PAUSES = {"local": (0.1, 2.0), "slurm": (0.5, 15.0)}
 """Seconds between two looks: the first, and the longest."""
 
-TRIES = 3
-"""How often a result is looked for that should be there: a disk may show it late."""
+TRIES, LATE = 4, 2.0
+"""How often a result is looked for that should be there, as a disk may show it late; seconds between, at most."""
+
+TROUBLES = 10
+"""How often in a row this machine may fail at looking: its disk may be full for a while, its index busy."""
 
 log = logging.getLogger("yurt")
 
@@ -89,18 +93,34 @@ class Returns:
 
     def bring(self, store: Store) -> None:
         """Look, ever more seldom while nothing happens, until all calls have their value and no more will come."""
-        pause = self._shortest
+        pause, troubles = self._shortest, 0
         while self._something_is_out():
+            news = False
             try:
                 news = self._look(store)
+                troubles = 0
             except YurtError as error:
                 self._say(error.message)
-                news = False
+            except (OSError, sqlite3.Error) as error:
+                troubles += 1
+                if troubles == TROUBLES:
+                    raise
+                self._say(f"could not look: {error}")
             pause = self._shortest if news else min(pause * 1.3, self._longest)
-            if pause > 2:
+            if self._late():
+                pause = min(pause, LATE)
+            if pause > LATE:
                 mirror.catch_up(store, self._context, self._host)
             if self._pause(pause):
                 pause = self._shortest
+        for call in self.empty():
+            sweep, text = call.run.partition(".")[0], f"{call.run} goes on, and nobody here waits for it any more"
+            fail(call, CallError(text, code="call-left", hint=f"yurt.runs(sweep='{sweep}')"))
+
+    def _late(self) -> bool:
+        """Whether a result should be there and is not."""
+        with self._changed:
+            return any(at in sent.calls for sent in self._open for at in sent.tries)
 
     def _something_is_out(self) -> bool:
         with self._changed:
@@ -171,7 +191,7 @@ class Returns:
 
     def _may_come(self, sent: Sent, at: int, entry: Entry, result: results.Result) -> bool:
         """Whether a result that should be there may still come into sight."""
-        if result.ok or result.kind or entry.status.state != "completed":
+        if result.ok or result.kind or result.gone or entry.status.state != "completed":
             return False
         sent.tries[at] = sent.tries.get(at, 0) + 1
         return sent.tries[at] < TRIES
@@ -195,5 +215,6 @@ def settle(call: Call, entry: Entry, result: results.Result) -> None:
 
 
 def fail(call: Call, error: BaseException) -> None:
-    if call.begin():
+    """Give a call an error, unless it has come to something already."""
+    if not call.done() and call.begin():
         call.set_exception(error)

@@ -14,10 +14,18 @@ from typing import Any, Dict, Tuple
 AGAIN = 85
 """The exit code that asks to be started again: then there is no result yet."""
 
+UNWRITTEN = 74
+"""The exit code where the result could not be written; as sysexits.h has it for input and output."""
+
+TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
+"""The file of the result; the function may change the environment."""
+
 
 def main() -> int:
     file = sys.path[0]
     number = int(os.environ["YURT_TASK_INDEX"])
+    if os.path.exists(TARGET):
+        os.unlink(TARGET)  # of a start before this one
     about, function, arguments = _read(file, number)
     here = "%d.%d" % sys.version_info[:2]
     if here != about["python"] and b"cloudpickle" in function + arguments:
@@ -32,6 +40,9 @@ def main() -> int:
     except (Exception, SystemExit) as error:  # some modules leave when they cannot be imported
         traceback.print_exc()
         return _failed("load", "%s (Python is %s)" % (_words(error), sys.executable))
+    if getattr(call, "__module__", "") == "__main__":
+        for name, each in getattr(call, "__globals__", {}).items():
+            globals().setdefault(name, each)  # multiprocessing looks there for functions of a script
     try:
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
     except BaseException as error:
@@ -95,8 +106,7 @@ def _words(error: BaseException) -> str:
 
 
 def _write(head: Dict[str, Any], content: bytes) -> None:
-    target = os.path.join(os.environ["YURT_RUN_DIR"], "result")
-    aside = "%s.%s.%d" % (target, os.uname().nodename, os.getpid())
+    aside = "%s.%s.%d" % (TARGET, os.uname().nodename, os.getpid())
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -104,11 +114,20 @@ def _write(head: Dict[str, Any], content: bytes) -> None:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(aside, target)
+        os.replace(aside, TARGET)
     except BaseException:
         os.unlink(aside)
         raise
 
 
+def ended() -> int:
+    """The exit code. Without room for the result there may be none for words either: then the code alone tells."""
+    try:
+        return main()
+    except OSError:
+        traceback.print_exc()
+        return UNWRITTEN
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from yurt.errors import RefusedError
 from yurt.store.runs import Store
@@ -25,6 +26,8 @@ def keep(store: Store, sweep: str, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(aside, f"{folder}/{sweep}")
     except OSError as error:
+        with suppress(OSError):
+            os.unlink(aside)
         raise RefusedError(
             f"the calls could not be kept in {folder}: {error.strerror}", code="disk-full", hint="free some space"
         ) from None
@@ -43,9 +46,10 @@ def _tidy(store: Store, folder: str) -> None:
     """Remove those of sweeps that have ended or are gone."""
     for name in os.listdir(folder):
         entry = store.get(name.lstrip("."))
-        old = time.time() - os.stat(f"{folder}/{name}").st_mtime > DAY
-        if entry.status.final if entry is not None else old:
-            os.unlink(f"{folder}/{name}")
+        with suppress(FileNotFoundError):  # another yurt tidies too
+            old = time.time() - os.stat(f"{folder}/{name}").st_mtime > DAY
+            if entry.status.final if entry is not None else old:
+                os.unlink(f"{folder}/{name}")
 
 
 def _folder(store: Store) -> str:

@@ -14,8 +14,9 @@ from yurt.config import contexts, facts
 from yurt.errors import YurtError
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Run, Status
-from yurt.model.standing import Standing
+from yurt.model.standing import Standing, SweepStanding
 from yurt.model.state import Ending
+from yurt.verbs.results import Result
 
 Item = TypeVar("Item")
 
@@ -30,7 +31,7 @@ def ready() -> None:
         for _try in ("writes what it makes of the file", "reads that"):
             with contextlib.suppress(YurtError):
                 contexts.named(LOCAL.name)
-        for kind in (facts.Kept, Run, Status, Plan, Ending, Standing):
+        for kind in (facts.Kept, Run, Status, Plan, Ending, Standing, SweepStanding, Result):
             msgspec.json.Decoder(kind)
 
 

@@ -1,0 +1,246 @@
+"""Calls whose site, whose machine or whose function does what nobody hopes for: an answer comes in any case."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+import yurt
+from tests.api.conftest import Here
+from tests.lab.conftest import eventually
+from yurt.errors import RefusedError
+from yurt.lab import Lab
+from yurt.model import calls
+from yurt.store import calls as kept
+from yurt.verbs import places
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+SECONDS = 120.0
+
+SLOW = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="long; YURT_SLOW=1 runs it")
+HERE_AND_ALPHA = ["local", pytest.param("alpha", marks=pytest.mark.lab)]
+HERE_AND_SLOWLY_ALPHA = ["local", pytest.param("alpha", marks=[pytest.mark.lab, SLOW])]
+
+
+def after(seconds: float, value: int) -> int:
+    time.sleep(seconds)
+    return value
+
+
+def many_by_hand(values: list[int]) -> list[int]:
+    import multiprocessing
+
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return pool.map(doubled, values)
+
+
+def doubled(value: int) -> int:
+    return 2 * value
+
+
+def in_three_starts() -> tuple[int, int]:
+    with yurt.checkpointing() as saved:
+        done = int(saved.load("done") or b"0") + 1
+        saved.save("done", str(done))
+        if done < 3:
+            saved.leave()
+    return done, saved.restarts
+
+
+def the_environment_is_gone() -> str:
+    os.chdir("/")
+    os.environ.clear()
+    return "here"
+
+
+@pytest.mark.parametrize("context", HERE_AND_ALPHA)
+def test_functions_that_do_as_they_please(here: Here, context: str) -> None:
+    with yurt.executor(context, snapshot=False) as executor:
+        cleared, left = executor.submit(the_environment_is_gone), executor.submit(os._exit, 0)
+        if context == "local":
+            many_by_hand.__module__ = doubled.__module__ = "__main__"
+            assert executor.submit(many_by_hand, [1, 2]).result(SECONDS) == [2, 4]
+        assert cleared.result(SECONDS) == "here"
+        error = left.exception(SECONDS)
+    assert isinstance(error, yurt.CallError) and "without a result (completed)" in error.message
+
+
+@pytest.mark.parametrize("context", HERE_AND_SLOWLY_ALPHA)
+def test_a_call_that_is_started_again_goes_on(here: Here, context: str) -> None:
+    with yurt.executor(context, requeue=True) as executor:
+        assert executor.submit(in_three_starts).result(SECONDS) == (3, 2)
+
+
+@pytest.mark.parametrize("context", HERE_AND_ALPHA)
+def test_secrets_reach_functions_and_no_file(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "sesame-4711")
+    with yurt.executor(context, secrets=["HF_TOKEN"]) as executor:
+        call = executor.submit(lambda: os.environ["HF_TOKEN"][::-1])
+        assert call.result(SECONDS) == "1174-emases"
+        sweep = yurt.runs(sweep=call.run.partition(".")[0])[0].folder.rpartition("/tasks/")[0]
+        find = "grep -rl sesame-471[1] $1; stat -c %a $1 $1/calls $1/tasks $1/tasks/0 $1/tasks/0/result"
+        looked = executor.submit(subprocess.run, ["sh", "-c", find, "sh", sweep], capture_output=True, text=True)
+        assert looked.result(SECONDS).stdout.split() == ["700", "600", "700", "700", "600"]
+    here_kept = Path(here.environment["YURT_DATA_HOME"], "calls")
+    assert stat.S_IMODE(here_kept.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(each.stat().st_mode) for each in here_kept.iterdir()} == {0o600}
+    assert not any(b"sesame-4711" in each.read_bytes() for each in here_kept.iterdir())
+
+
+def test_somebody_else_ends_or_removes_them(here: Here) -> None:
+    with yurt.executor("local", snapshot=False) as executor:
+        ended = executor.submit(after, 100, 1)
+        eventually(ended.running, seconds=60)
+        assert here.yurt("cancel", ended.run.partition(".")[0]).code == 0
+        error = ended.exception(SECONDS)
+        assert isinstance(error, yurt.CallError) and "(cancelled)" in error.message
+        removed = executor.submit(after, 0, 1)
+        assert removed.result(SECONDS) == 1
+        (task,) = yurt.runs(sweep=removed.run.partition(".")[0])
+        shutil.rmtree(task.folder)
+        with pytest.raises(yurt.CallError, match="its folder is not on local any more"):
+            task.result()
+        damaged = executor.submit(_damage)
+        error = damaged.exception(SECONDS)
+        assert isinstance(error, yurt.CallError) and error.code == "result-unusable" and "damaged" in error.message
+        assert executor.submit(after, 0, 3).result(SECONDS) == 3
+
+
+def _damage() -> None:
+    Path(os.environ["YURT_RUN_DIR"], "result").write_text("nothing of the kind")
+    os._exit(0)
+
+
+def test_a_result_without_room(here: Here) -> None:
+    with yurt.executor("local", snapshot=False) as executor:
+        error = executor.submit(_without_room).exception(SECONDS)
+        taken_back = executor.submit(after, 0, 1)
+        assert taken_back.result(SECONDS) == 1
+    assert isinstance(error, yurt.CallError)
+    assert "File too large" in error.message or "the disk or your quota may be full" in error.message
+    folder = yurt.runs(sweep=error.task.partition(".")[0])[0].folder
+    assert not list(Path(folder).glob("result*"))
+
+
+def _without_room() -> bytes:
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    return os.urandom(5000)
+
+
+def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with places.store() as store:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(RefusedError, match="No space left"):
+            kept.keep(store, "s1aaaaaa-bbbbb", b"calls")
+        assert not list((Path(store.file).parent / "calls").glob("*s1aaaaaa*"))
+
+
+def test_two_that_tidy_at_once(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    listdir = os.listdir
+    with places.store() as store:
+        kept.keep(store, "s1aaaaaa-ccccc", b"calls")
+        monkeypatch.setattr(os, "listdir", lambda folder: [*listdir(folder), "s1aaaaaa-ddddd"])
+        kept.keep(store, "s1aaaaaa-eeeee", b"calls")
+        assert kept.of(store, "s1aaaaaa-eeeee") == b"calls"
+
+
+def test_a_module_outside_the_project_is_named(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "far_away_module.py").write_text("def f():\n    return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import far_away_module  # type: ignore[import-not-found]
+
+    with yurt.executor("local") as executor:
+        error = executor.submit(far_away_module.f).exception(SECONDS)
+    assert isinstance(error, yurt.CallError) and error.code == "call-not-loaded"
+    assert error.hint == f"it is in {tmp_path}: start Python in the folder of that project"
+
+
+PROGRAM = """\
+import sys, time, yurt
+
+def note(file, number):
+    with open(file, "a") as ledger:
+        ledger.write(f"{number}\\n")
+    return number
+
+executor = yurt.executor(sys.argv[1], snapshot=False)
+print("up", flush=True)
+futures = [executor.submit(note, sys.argv[2], number) for number in range(3)]
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("context", HERE_AND_SLOWLY_ALPHA)
+def test_killed_at_any_moment_of_sending(here: Here, context: str, tmp_path: Path) -> None:
+    """No call is lost once its sweep is known, none is made twice."""
+    (here.project / "sends.py").write_text(PROGRAM)
+    drawn = random.Random(7)
+    before = set(here.sweeps())
+    ledgers = []
+    for number in range(20 if os.environ.get("YURT_SLOW") else 3):
+        name = f"ledger-{time.time()}-{number}"
+        ledgers.append(f"{tmp_path}/{name}" if context == "local" else f"/lustre/scratch/alice/{name}")
+        command = [sys.executable, "sends.py", context, ledgers[-1]]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+            assert sender.stdout is not None and sender.stdout.readline() == "up\n"
+            time.sleep(drawn.uniform(0.3, 1.5))
+            sender.kill()
+    made = [run for run in yurt.runs() if run.id not in before and run.tasks]
+    for run in made:
+        assert run.wait(SECONDS) == "completed"
+        assert [task.result() for task in run.tasks] == [0, 1, 2]
+    with yurt.executor(context, snapshot=False) as executor:
+        found = list(executor.map(_lines, ledgers, timeout=SECONDS))
+    assert sorted(found) == sorted([["0", "1", "2"]] * len(made) + [[]] * (len(ledgers) - len(made)))
+
+
+def _lines(file: str) -> list[str]:
+    return sorted(Path(file).read_text().split()) if Path(file).exists() else []
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha"])
+def test_a_link_that_dies_and_comes_back(here: Here, context: str, lab: Lab) -> None:
+    """Before they go out and while they run: nobody types anything, and the values come."""
+    here.yurt("login", "--close", context)
+    lab.faults.cut(context)
+    with yurt.executor(context, snapshot=False) as executor:
+        try:
+            early = executor.submit(after, 1, 11)
+            eventually(lambda: early.run, seconds=60)
+            assert yurt.runs(sweep=early.run.partition(".")[0], refresh=False)[0].state == "waiting"
+        finally:
+            lab.faults.heal(context)
+        assert early.result(SECONDS) == 11
+        late: Any = executor.submit(after, 6, 12)
+        eventually(late.running, seconds=60)
+        lab.faults.cut(context)
+        try:
+            time.sleep(8)
+            assert not late.done()
+        finally:
+            lab.faults.heal(context)
+        assert late.result(SECONDS) == 12
+
+
+def test_the_file_of_calls_is_small_where_a_function_is_shared() -> None:
+    content = calls.pack(calls.Calls(about={}, functions=[b"f" * 5000], calls=[(0, b"1")] * 100, program=b""))
+    assert len(content) < 5000 + 100 * (calls.ROW.size + 1) + 500

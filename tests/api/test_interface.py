@@ -1,0 +1,216 @@
+"""The executor beside the standard library's own: what people do with one of those, they may do with this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import yurt
+from tests.api.conftest import Here
+from yurt.api import box as boxes
+from yurt.api.box import Box, Posted
+from yurt.api.future import Call
+from yurt.errors import UserError
+from yurt.verbs import plan as planning
+
+SECONDS = 120.0
+
+
+def told(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def counted() -> Iterator[int]:
+    yield from (1, 2, 3)
+
+
+def unequal(executor: Executor) -> Any:
+    return list(executor.map(pow, counted(), [2, 2])), told(lambda: executor.map(pow, cast(Any, 5)))
+
+
+def values_of_others(executor: Executor) -> Any:
+    """The arguments of a map wait for calls that were submitted just before it."""
+    before = [executor.submit(pow, each, 2) for each in (1, 2)]
+    return list(executor.map(abs, (each.result(SECONDS) for each in before)))
+
+
+def closed_early(executor: Executor) -> Any:
+    found = executor.map(abs, [-1, -2, -3], chunksize=2, timeout=SECONDS)
+    first = next(found)
+    found.close()  # type: ignore[attr-defined]
+    return first, list(found)
+
+
+def first_error(executor: Executor) -> Any:
+    calls: list[Future[Any]] = [executor.submit(time.sleep, 2), executor.submit(divmod, 1, 0)]
+    done = wait(calls, timeout=SECONDS, return_when=FIRST_EXCEPTION).done
+    return calls[1] in done, type(calls[1].exception()), calls[1].cancel(), calls[1].running()
+
+
+def in_order(executor: Executor) -> Any:
+    found = executor.map(divmod, [1, 1, 1], [1, 0, 1])
+    return next(found), told(lambda: next(found)), list(found)
+
+
+def shut(executor: Executor) -> Any:
+    last = executor.submit(abs, -7)
+    last.add_done_callback(lambda _call: executor.shutdown(wait=False))
+    value = last.result(SECONDS)
+    executor.shutdown()
+    return value, told(lambda: executor.submit(abs, 1)), told(lambda: executor.map(abs, [1]))
+
+
+TABLE = [unequal, values_of_others, closed_early, first_error, in_order, shut]
+
+
+@pytest.mark.parametrize("operation", TABLE, ids=lambda each: each.__name__)
+def test_the_same_as_a_pool_of_processes(here: Here, operation: Callable[[Executor], Any]) -> None:
+    with yurt.executor("local", snapshot=False) as mine, ProcessPoolExecutor(1) as pool:
+        assert operation(mine) == operation(pool)
+
+
+def test_in_an_event_loop(here: Here) -> None:
+    async def main() -> None:
+        with yurt.executor("local", snapshot=False) as executor:
+            loop = asyncio.get_running_loop()
+            assert await asyncio.gather(*(loop.run_in_executor(executor, abs, -each) for each in (1, 2))) == [1, 2]
+            given_up = executor.submit(time.sleep, 60)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(given_up), 0.01)
+            assert given_up.cancelled()
+
+    asyncio.run(main())
+
+
+FORK = """\
+import os, sys, yurt
+executor = yurt.executor("local", snapshot=False)
+assert executor.submit(abs, -1).result(60) == 1
+if os.fork() == 0:
+    try:
+        executor.submit(abs, -2)
+    except yurt.CallError as error:
+        print(error.message, flush=True)
+    executor.shutdown()
+    os._exit(0)
+os.wait()
+print(executor.submit(abs, -3).result(60), flush=True)
+"""
+
+
+def test_a_fork_is_told_that_the_executor_is_not_its_own(here: Here) -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert done.stdout.splitlines() == [
+        "the executor belongs to the process that made it, and this is a fork of that",
+        "3",
+    ]
+
+
+def test_calls_that_are_about_to_go_out_are_cancelled_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, go = threading.Event(), threading.Event()
+    plan = planning.plan
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        there.set()
+        assert go.wait(SECONDS)
+        return plan(*given, **named)
+
+    monkeypatch.setattr(planning, "plan", slowly)
+    executor = yurt.executor("local", snapshot=False)
+    calls = [executor.submit(time.sleep, 60) for _each in range(3)]
+    assert there.wait(SECONDS)
+    executor.shutdown(wait=False, cancel_futures=True)
+    go.set()
+    assert all(each.cancelled() for each in calls)
+    executor.shutdown()
+    assert {task.state for task in yurt.runs(sweep="@last-sweep")} == {"cancelled"}
+
+
+def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is taken comes to a value, also if the executor is closed before its threads have begun."""
+    executor = yurt.executor("local", snapshot=False)
+    post, closing = executor._courier.box.post, []
+
+    def closes(posted: Posted) -> None:
+        post(posted)
+        closing.append(threading.Thread(target=executor.shutdown, kwargs={"wait": False}))
+        closing[0].start()
+        closing[0].join(0.3)
+
+    monkeypatch.setattr(executor._courier.box, "post", closes)
+    assert executor.submit(abs, -4).result(SECONDS) == 4
+
+
+def test_a_function_that_many_calls_share_is_carried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxes, "BATCH", 1000)
+    box = Box()
+    for each in range(50):
+        box.post(Posted(Call(lambda _call: None), "f", bytes(bytearray(600)), b"%d" % each, {}))
+    for each in range(3):
+        box.post(Posted(Call(lambda _call: None), "g", b"g" * 600, b"%d" % each, {}))
+    box.close()
+    batches = [box.batch(), box.batch()]
+    assert [len(batch) for batch in batches] == [50, 3] and box.batch() == []
+    assert len({id(posted.function) for posted in batches[0]}) == 1
+
+
+@pytest.mark.parametrize("kind", [yurt.CallError, UserError])
+def test_errors_go_from_process_to_process(kind: Any) -> None:
+    import pickle
+
+    error = kind("words", code="usage", hint="do this")
+    error.task = "s1.0"
+    found = pickle.loads(pickle.dumps(error))
+    assert (type(found), str(found), found.code, found.hint, found.task) == (kind, "words", "usage", "do this", "s1.0")
+
+
+THREADS = """\
+import threading, yurt
+together, wrong = threading.Barrier(8), []
+def work(number):
+    together.wait()
+    try:
+        if number % 2:
+            yurt.run(["true"], context="local", snapshot=False)
+        else:
+            list(yurt.runs())
+        if number < 2:
+            with yurt.executor("local", snapshot=False) as executor:
+                assert executor.submit(abs, -number).result(60) == number
+    except BaseException as error:
+        wrong.append(error)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+assert not wrong, wrong
+"""
+
+
+def test_eight_threads_at_once_in_a_fresh_process(here: Here, tmp_path: Path) -> None:
+    count = 20 if os.environ.get("YURT_SLOW") else 2
+    for number in range(count):
+        home = {"YURT_DATA_HOME": str(tmp_path / str(number % 2))}
+        done = subprocess.run(
+            [sys.executable, "-c", THREADS],
+            env={**os.environ, **home},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done
