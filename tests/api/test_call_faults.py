@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,28 @@ def test_functions_that_do_as_they_please(here: Here, context: str) -> None:
         assert cleared.result(SECONDS) == "here"
         error = left.exception(SECONDS)
     assert isinstance(error, yurt.CallError) and "without a result (completed)" in error.message
+
+
+@pytest.mark.parametrize("broken", ["sends", "brings"])
+def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls get its error, the other thread ends too, and so does the program."""
+    store = places.store
+
+    def fails() -> Any:
+        if threading.current_thread().name == f"yurt {broken}":
+            raise RefusedError("the index of runs cannot be used", code="index-unusable")
+        return store()
+
+    monkeypatch.setattr(places, "store", fails)
+    executor = yurt.executor("local", snapshot=False)
+    with pytest.raises(RefusedError, match="cannot be used"):
+        executor.submit(doubled, 1).result(SECONDS)
+    with pytest.raises(yurt.CallError, match="the executor broke: the index"):
+        executor.submit(doubled, 1)
+    ending = threading.Thread(target=executor.shutdown)
+    ending.start()
+    ending.join(SECONDS)
+    assert not ending.is_alive()
 
 
 @pytest.mark.parametrize("context", HERE_AND_SLOWLY_ALPHA)

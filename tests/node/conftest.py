@@ -23,6 +23,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "run"
         self.folder.mkdir()
+        self.started = 0
         self.work = folder / "work"
         self.work.mkdir()
         self.shipped = folder / "node"
@@ -52,7 +53,8 @@ class Run:
         return [json.loads(line, parse_constant=refuse) for line in self.metrics.read_bytes().splitlines()]
 
     def start(self, script: str, *, outside: bool = False, **variables: str) -> subprocess.Popen[str]:
-        file = self.work / "script.py"
+        self.started += 1
+        file = self.work / f"script{self.started}.py"  # an earlier one may not have been read yet
         file.write_text(script)
         names = ("PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE") if outside else tuple(self.environment)
         return subprocess.Popen(

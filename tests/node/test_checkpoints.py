@@ -160,4 +160,4 @@ with yurt.checkpointing() as saved:
     out, err = run(script, outside=True, TMPDIR=str(run.folder))
     assert out.startswith(str(run.folder)) and err == ""
     assert [each.name for each in run.folder.iterdir()] == ["params.json"]
-    assert [each.name for each in run.work.iterdir()] == ["script.py"]
+    assert [each.name for each in run.work.iterdir()] == ["script1.py"]

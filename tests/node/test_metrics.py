@@ -240,7 +240,7 @@ def test_no_standard_error(run: Run) -> None:
 def test_outside_of_a_run_nothing_is_written(run: Run) -> None:
     out, err = run("import yurt\nyurt.log(step=1, loss=2)\nprint(yurt.params())", outside=True)
     assert (out, err) == ("{}\n", "")
-    assert [each.name for each in run.work.iterdir()] == ["script.py"] and not run.metrics.exists()
+    assert [each.name for each in run.work.iterdir()] == ["script1.py"] and not run.metrics.exists()
 
 
 def test_params(run: Run) -> None:

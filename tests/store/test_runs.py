@@ -7,7 +7,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import msgspec
 import pytest
@@ -117,6 +119,20 @@ def test_makers_at_once(tmp_path: Path) -> None:
     file = str(tmp_path / "new" / "yurt.db")
     makers = [subprocess.Popen([sys.executable, "-c", MAKER, file]) for _each in range(6)]
     assert [each.wait() for each in makers] == [0] * 6
+
+
+def test_threads_that_make_it_at_once(tmp_path: Path) -> None:
+    """Far closer to each other than processes come."""
+    for number in range(100):
+        file, together = str(tmp_path / str(number) / "yurt.db"), Barrier(2)
+
+        def make(_each: int, file: str = file, together: Barrier = together) -> list[str]:
+            together.wait()
+            with Store(file) as store:
+                return store.contexts_of_unfinished()
+
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(make, range(2))) == [[], []]
 
 
 def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:

@@ -90,8 +90,9 @@ class Courier:
         except BaseException as error:
             self._broken = error
             self.box.close()
-            for call in [*self.open(), *self.returns.empty()]:
+            for call in self.open():
                 fail(call, error)
+            self.returns.end(error)
 
     def _send(self, store: Store) -> None:
         try:

@@ -50,6 +50,7 @@ class Returns:
         self._open: list[Sent] = []
         self._withdrawn: list[str] = []
         self._complete = self._left = False
+        self._broken: BaseException | None = None
         self._said = ""
 
     def add(self, sent: Sent) -> None:
@@ -60,6 +61,8 @@ class Returns:
             self._open.append(sent)
             self._withdrawn += [call.run for call in sent.calls.values() if call.cancelled()]
             self._changed.notify_all()
+        if self._broken is not None:
+            self.end(self._broken)
 
     def withdraw(self, call: Call) -> None:
         """A call was cancelled: if it is out, its task is to be ended."""
@@ -86,7 +89,15 @@ class Returns:
         with self._changed:
             return [call for sent in self._open for call in sent.calls.values()]
 
-    def empty(self) -> list[Call]:
+    def end(self, error: BaseException) -> None:
+        """Nobody brings anything any more: all calls come to this error, and those that are still added."""
+        with self._changed:
+            self._complete, self._broken = True, error
+            self._changed.notify_all()
+        for call in self._empty():
+            fail(call, error)
+
+    def _empty(self) -> list[Call]:
         with self._changed:
             gone, self._open = self._open, []
         return [call for sent in gone for call in sent.calls.values()]
@@ -113,7 +124,7 @@ class Returns:
                 mirror.catch_up(store, self._context, self._host)
             if self._pause(pause):
                 pause = self._shortest
-        for call in self.empty():
+        for call in self._empty():
             sweep, text = call.run.partition(".")[0], f"{call.run} goes on, and nobody here waits for it any more"
             fail(call, CallError(text, code="call-left", hint=f"yurt.runs(sweep='{sweep}')"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -48,7 +49,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         try:
             os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._keep_a_log()
             self._db.execute("PRAGMA synchronous = NORMAL")  # what is lost with the power is seen again at the site
             self._make(file)
         except sqlite3.Error as error:
@@ -57,6 +58,18 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
             raise _unusable(file, error.strerror or str(error)) from None
         finally:
             os.umask(old)
+
+    def _keep_a_log(self) -> None:
+        """Who makes the file anew with others at the same moment is refused at once, whatever the timeout."""
+        until = time.monotonic() + 30
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
 
     def _make(self, file: str) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()

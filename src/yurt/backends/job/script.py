@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -132,35 +132,36 @@ def _environment(setup: Setup) -> list[str]:
     return lines or [":"]
 
 
-TASK = "\x1etask\x1e"
-"""Stands in a value of yurt's own for the number of a task, which only the job knows."""
-
-
 def variables_of(plan: Plan) -> dict[str, bytes]:
-    """The variables of a run: yurt's own, and the user's, which win."""
-    run = plan.run
-    id_, folder = run.id, run.folder
+    """The variables of a run: yurt's own, and the user's, which win. Those of a sweep are of its last task."""
+    return {**_own(plan.run, bytes, b"%d" % (len(plan.sets) - 1)), **plan.variables}
+
+
+def _own(run: Run, written: Callable[[bytes], bytes], number: bytes) -> dict[str, bytes]:
+    """The variables yurt sets, each value as it is to be written; `number` is how that of a task is."""
+    id_, folder = written(run.id.encode()), written(os.fsencode(run.folder))
     if run.sets:
-        id_, folder = f"{id_}.{TASK}", f"{folder}/tasks/{TASK}"
-    own = {
+        id_, folder = id_ + b"." + number, folder + b"/tasks/" + number
+    return {
         "YURT_RUN_ID": id_,
         "YURT_RUN_DIR": folder,
-        "YURT_CONTEXT": run.context,
-        "YURT_OUTPUTS": f"{folder}/outputs",
-        "YURT_CHECKPOINTS": f"{folder}/checkpoints",
-        "YURT_PARAMS": f"{folder}/params.json",
-        **({"YURT_SWEEP_ID": run.id} if run.sets else {}),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
+        "YURT_CONTEXT": written(run.context.encode()),
+        "YURT_OUTPUTS": folder + b"/outputs",
+        "YURT_CHECKPOINTS": folder + b"/checkpoints",
+        "YURT_PARAMS": folder + b"/params.json",
+        **({"YURT_SWEEP_ID": written(run.id.encode())} if run.sets else {}),
+        "PYTHONDONTWRITEBYTECODE": b"1",
+        "PYTHONUNBUFFERED": b"1",
     }
-    return {**{name: os.fsencode(value) for name, value in own.items()}, **plan.variables}
 
 
 def data(plan: Plan) -> bytes:
     """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
     # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
-    lines += [b"export " + name.encode() + b"=" + _value(value) for name, value in variables_of(plan).items()]
+    variables = _own(plan.run, quote_bytes, b'"$YURT_TASK_INDEX"')
+    variables |= {name: quote_bytes(value) for name, value in plan.variables.items()}
+    lines += [b"export " + name.encode() + b"=" + value for name, value in variables.items()]
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.sets:
@@ -177,10 +178,6 @@ def own_words(plan: Plan) -> set[str]:
 
 def _command(words: Iterable[bytes]) -> bytes:
     return b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in words)
-
-
-def _value(value: bytes) -> bytes:
-    return b'"$YURT_TASK_INDEX"'.join(quote_bytes(part) for part in value.split(TASK.encode()))
 
 
 def sets(plan: Plan) -> tuple[bytes, bytes]:
