@@ -83,6 +83,14 @@ def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
     assert "alpha" not in other.contexts.read_text()
 
 
+@pytest.fixture
+def strict_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("strict_umask")  # that of many people; it is not to reach the lab's hosts
 def test_restart_keeps_disks_jobs_and_accounting(other: Other) -> None:
     assert other("up", "alpha").code == 0
     assert other.ssh("alpha", "echo kept > ~/note; srun true").returncode == 0

@@ -122,7 +122,16 @@ def test_makers_at_once(tmp_path: Path) -> None:
 
 
 def test_threads_that_make_it_at_once(tmp_path: Path) -> None:
-    """Far closer to each other than processes come."""
+    """Far closer to each other than processes come; and the program they are in notices nothing."""
+    before = os.umask(0o027)
+    try:
+        _two_threads(tmp_path)
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+
+
+def _two_threads(tmp_path: Path) -> None:
     for number in range(100):
         file, together = str(tmp_path / str(number) / "yurt.db"), Barrier(2)
 

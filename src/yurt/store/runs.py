@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import msgspec
@@ -45,9 +45,8 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
     def __init__(self, file: str) -> None:
         self.file = file
         self._sets: Plan | None = None
-        old = os.umask(0o077)
         try:
-            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+            _make_private(file)
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
             self._keep_a_log()
             self._db.execute("PRAGMA synchronous = NORMAL")  # what is lost with the power is seen again at the site
@@ -56,8 +55,6 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
             raise _unusable(file, str(error)) from None
         except OSError as error:
             raise _unusable(file, error.strerror or str(error)) from None
-        finally:
-            os.umask(old)
 
     def _keep_a_log(self) -> None:
         """Who makes the file anew with others at the same moment is refused at once, whatever the timeout."""
@@ -296,6 +293,21 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
                 if after.state != before.state:
                     self._to_mirror(run, after)
         return changed
+
+
+def _make_private(file: str) -> None:
+    """An empty file, if there is none, and its folders, for its owner only; SQLite's further files are as this one.
+
+    Not by umask, which is one for the whole process: this may be a thread of somebody's program.
+    """
+    absent, folder = [], os.path.dirname(file)
+    while not os.path.isdir(folder):
+        absent.append(folder)
+        folder = os.path.dirname(folder)
+    for each in reversed(absent):
+        with suppress(FileExistsError):
+            os.mkdir(each, 0o700)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _unusable(file: str, why: str) -> RefusedError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -134,24 +134,27 @@ def _environment(setup: Setup) -> list[str]:
 
 def variables_of(plan: Plan) -> dict[str, bytes]:
     """The variables of a run: yurt's own, and the user's, which win. Those of a sweep are of its last task."""
-    return {**_own(plan.run, bytes, b"%d" % (len(plan.sets) - 1)), **plan.variables}
+    number = b"%d" % (len(plan.sets) - 1)
+    return {**{name: number.join(parts) for name, parts in _own(plan.run).items()}, **plan.variables}
 
 
-def _own(run: Run, written: Callable[[bytes], bytes], number: bytes) -> dict[str, bytes]:
-    """The variables yurt sets, each value as it is to be written; `number` is how that of a task is."""
-    id_, folder = written(run.id.encode()), written(os.fsencode(run.folder))
-    if run.sets:
-        id_, folder = id_ + b"." + number, folder + b"/tasks/" + number
+def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
+    """The variables yurt sets. In those of a sweep a task's number, which only the job has, is between two parts."""
+    id_, folder = run.id.encode(), os.fsencode(run.folder)
+
+    def place(name: bytes) -> tuple[bytes, ...]:
+        return (folder + b"/tasks/", name) if run.sets else (folder + name,)
+
     return {
-        "YURT_RUN_ID": id_,
-        "YURT_RUN_DIR": folder,
-        "YURT_CONTEXT": written(run.context.encode()),
-        "YURT_OUTPUTS": folder + b"/outputs",
-        "YURT_CHECKPOINTS": folder + b"/checkpoints",
-        "YURT_PARAMS": folder + b"/params.json",
-        **({"YURT_SWEEP_ID": written(run.id.encode())} if run.sets else {}),
-        "PYTHONDONTWRITEBYTECODE": b"1",
-        "PYTHONUNBUFFERED": b"1",
+        "YURT_RUN_ID": (id_ + b".", b"") if run.sets else (id_,),
+        "YURT_RUN_DIR": place(b""),
+        "YURT_CONTEXT": (run.context.encode(),),
+        "YURT_OUTPUTS": place(b"/outputs"),
+        "YURT_CHECKPOINTS": place(b"/checkpoints"),
+        "YURT_PARAMS": place(b"/params.json"),
+        **({"YURT_SWEEP_ID": (id_,)} if run.sets else {}),
+        "PYTHONDONTWRITEBYTECODE": (b"1",),
+        "PYTHONUNBUFFERED": (b"1",),
     }
 
 
@@ -159,9 +162,10 @@ def data(plan: Plan) -> bytes:
     """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
     # The command is added to "$@", where no variable can reach what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
-    variables = _own(plan.run, quote_bytes, b'"$YURT_TASK_INDEX"')
-    variables |= {name: quote_bytes(value) for name, value in plan.variables.items()}
-    lines += [b"export " + name.encode() + b"=" + value for name, value in variables.items()]
+    variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
+    for name, parts in variables.items():
+        value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
+        lines.append(b"export " + name.encode() + b"=" + value)
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.sets:

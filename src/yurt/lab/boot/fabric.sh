@@ -2,6 +2,7 @@
 # shared file systems. Pid 1 of its own net, mount and pid namespaces; when it goes, both go.
 # usage: bash fabric.sh CLUSTER-FOLDER MARK
 set -eu
+umask 022 # whatever that of who starts it
 cd "$1"
 mount --make-rprivate /
 ip link set lo up

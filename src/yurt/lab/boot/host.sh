@@ -2,6 +2,7 @@
 # the cluster's layers, moves into it, and becomes its init. Runs as pid 1 of its own namespaces.
 # usage: bash host.sh CLUSTER-FOLDER HOST MARK
 set -eu
+umask 022 # whatever that of who starts it
 cd "$1"
 host=$2 mark=$3
 . "layers/$host/etc/lab/host.env"
