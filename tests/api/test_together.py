@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from concurrent.futures import as_completed
 
 import yurt
 from tests.api.conftest import Here
@@ -36,6 +37,14 @@ def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Her
     with places.store() as index:
         kept = calls.unpack(kept_calls.of(index, first.run.partition(".")[0]) or b"")
     assert len(kept.functions) == 1
+
+
+def test_what_is_waited_for_inside_goes_out(here: Here) -> None:
+    with yurt.executor("local", snapshot=False) as executor, executor.together():
+        assert executor.submit(len, "one").result(60) == 3
+        assert executor.submit(len, 4).exception(60) is not None
+        late = [executor.submit(len, "three"), executor.submit(len, "four")]
+        assert {each.result() for each in as_completed(late, 60)} == {4, 5}
 
 
 def test_a_function_of_many_calls_counts_once() -> None:

@@ -113,6 +113,18 @@ def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
     assert sorted(Counter(lines(lab, "alpha", file)).values()) == [1] * 13
 
 
+def test_what_has_room_does_not_wait_for_what_has_none(laptop: Laptop) -> None:
+    small = ["--cpus", "1", "--mem", "50"]
+    full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sleep", "60")["run"]["id"]
+    behind = laptop.run("alpha", "--qos", "few", *small, "true")
+    assert behind["status"]["state"] == "waiting"
+    other = laptop("--context", "alpha", "run", *small, "--wait", "true")
+    assert other.code == 0 and "waits" not in other.err, other
+    assert laptop("show", behind["run"]["id"], "--json").json["data"]["status"]["state"] == "waiting"
+    laptop("cancel", full)
+    assert laptop("wait", behind["run"]["id"]).code == 0
+
+
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
 def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
     """Whenever the client is killed while it submits, each task starts once; what was not sent goes out later."""
@@ -149,6 +161,26 @@ def test_only_what_failed_is_retried(laptop: Laptop, tmp_path: Path) -> None:
     assert (again["sets"], again["retry_of"]) == (1, sweep)
     assert ended(laptop, again["id"]) == {"completed": 1}
     assert laptop("logs", f"{again['id']}.0").code == 0
+
+
+def test_what_was_retried_is_not_retried_again(laptop: Laptop) -> None:
+    sweep = laptop.run("local", "--grid", "n=1..5", "sh", "-c", '[ "$2" = 3 ] || exit 4', "sh")["run"]["id"]
+    assert ended(laptop, sweep) == {"completed": 1, "failed": 4}
+
+    def retried(*words: str) -> list[dict[str, object]]:
+        done = laptop("retry", *words, "--json")
+        assert done.code == 0, done
+        return [each["run"] for each in done.json["data"]]
+
+    (one,) = retried(f"{sweep}.0")
+    (two,) = retried(sweep, "--filter", "n=2")
+    (rest,) = retried("--failed", sweep)
+    assert (one["retry_of"], two["retried"], rest["retried"], rest["sets"]) == (f"{sweep}.0", "1", "3-4", 2)
+    assert laptop("retry", "--failed", sweep).out == "none of these failed that was not retried\n"
+    assert ended(laptop, str(rest["id"])) == {"failed": 2}
+    (again,) = retried("--failed", str(rest["id"]))
+    assert (again["sets"], again["retried"]) == (2, "0-1")
+    assert retried(sweep)[0]["sets"] == 5, "named without --failed, it is what the user wants"
 
 
 def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,10 @@ class Box:
 
     @contextmanager
     def held(self, most: float = math.inf) -> Iterator[None]:
-        """What is posted meanwhile goes out together, however long it takes; but not if nothing comes for `most`."""
+        """What is posted meanwhile goes out together, however long it takes; but not if nothing comes for `most`.
+
+        What somebody waits for goes out as ever: who posts may be the one who waits.
+        """
         with self._changed:
             self._holders.append(most)
         try:
@@ -101,7 +104,7 @@ class Box:
 
     def _more_may_come(self) -> bool:
         now = time.monotonic()
-        if self._holders:
+        if self._holders and not any(each.call.awaited for each in self._there):
             soon = now < self._last + max(self._holders)
         else:
             quiet = QUIET if len(self._there) > 1 else ALONE

@@ -122,7 +122,7 @@ class Courier:
         kept_calls.keep(store, sweep, calls.pack(packed))
         sent = Sent(sweep, {at: each.call for at, each in enumerate(going)})
         try:
-            _entry, warnings = run.run(store, self._context, planned)
+            _entry, warnings = run.run(store, self._context, planned, later="goes out")
         except Exception as error:
             if store.get(sweep) is None:
                 raise

@@ -67,7 +67,7 @@ class YurtExecutor(Executor):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is submitted meanwhile goes out as one sweep, at its end."""
+        """What is submitted meanwhile goes out as one sweep, at its end, or when its result is waited for."""
         with self._courier.box.held():
             yield
 

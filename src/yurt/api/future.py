@@ -17,6 +17,20 @@ class Call(Future[Any]):
         self._withdraw = withdraw
         self._alone = Lock()
         self._begun = False
+        self._asked_for = False
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for it, or has."""
+        return self._asked_for or bool(self._waiters)  # the latter: as_completed() and wait()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._asked_for = True
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._asked_for = True
+        return super().exception(timeout)
 
     def begin(self) -> bool:
         """It runs now, or has run; False if it was cancelled before."""

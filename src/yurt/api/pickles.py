@@ -39,11 +39,16 @@ def dump(value: Any, what: str) -> bytes:
         raise CallError(f"{what} cannot travel: {type(error).__name__}: {error}", code="call-not-sent") from error
     if len(content) > LARGEST:
         raise CallError(
-            f"{what} takes {len(content) >> 20} MB, and at most {LARGEST >> 20} MB travel with a call",
+            f"{what} takes {_megabytes(len(content))} MB, and at most {_megabytes(LARGEST)} MB travel with a call",
             code="call-not-sent",
             hint="write it to a file on the site, and pass the file's name",
         )
     return content
+
+
+def _megabytes(size: int) -> int:
+    """As many as it takes: what is over a limit reads so."""
+    return -(-size >> 20)
 
 
 def packed(calls: Sequence[tuple[bytes, bytes]], *, folder: Path, subfolder: str) -> Calls:
@@ -183,7 +188,7 @@ def _why(entry: Entry, result: Result) -> CallError:
 def _unusable(result: Result) -> tuple[str, str]:
     """What is wrong with a result, and what to do."""
     if result.kind == "large":
-        size, most = (int(word) >> 20 for word in result.text.split())
+        size, most = (_megabytes(int(word)) for word in result.text.split())
         hint = "write it into $YURT_OUTPUTS and return its name; yurt fetch brings it"
         return f"the result takes {size} MB, and at most {most} MB travel", hint
     if result.kind == "damaged":

@@ -31,8 +31,8 @@ EXAMPLES = [
 def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **options: Any) -> int:
     """Run ended runs once more: new runs with the same code, parameters and settings, on the same context.
 
-    With --failed those that failed, ran into a limit or were lost, and not those you cancelled; --context keeps to one
-    context. With --filter those tasks of sweeps that pass it: of each sweep one new one.
+    With --failed those that failed, ran into a limit or were lost, and were not retried since; not those you cancelled;
+    --context keeps to one context. With --filter those tasks of sweeps that pass it: of each sweep one new one.
     """
     from yurt.cli.progress import watching
     from yurt.cli.send import say, send, stay
@@ -86,7 +86,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
         for entry in sent:
             print(f"{say(entry)}; retry of {entry.run.retry_of}")
         if not sent:
-            print("none of these failed" if runs else "no run of this project failed that was not retried")
+            print(f"{'none of these' if runs else 'no run of this project'} failed that was not retried")
 
     if not (staying and now.json):
         render.show("runs-retried", sent, for_people)

@@ -127,6 +127,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that come before it."""
     retry_of: str = ""
     """The run whose plan it has, if it was made by `retry`."""
+    retried: str = ""
+    """Which tasks of that, as ranges, if they are not all."""
     settings: list[Chosen] = []
     secrets: list[str] = []
     """Names of variables whose values travel apart, and are written down nowhere."""

@@ -199,6 +199,20 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         """Runs that were made by retrying one, the oldest first."""
         return [row[0] for row in self._db.execute("SELECT run FROM retries WHERE of_run = ? ORDER BY run", (run,))]
 
+    def retried_tasks(self, sweep: str) -> set[int]:
+        """Tasks of a sweep that were retried."""
+        whole, found = self.get(sweep), set[int]()
+        query = "SELECT run, of_run FROM retries WHERE of_run = ?1 OR of_run GLOB ?1 || '.*'"
+        for run, of_run in self._db.execute(query, (sweep,)).fetchall():
+            entry = self.get(run)
+            if task := ids.split_task(of_run):
+                found.add(task[1])
+            elif entry is not None and entry.run.retried:
+                found.update(numbers(entry.run.retried))
+            elif entry is not None and whole is not None and entry.run.sets == whole.run.sets:
+                found.update(range(whole.run.sets))
+        return found
+
     def matching(self, prefix: str) -> list[str]:
         """Ids that begin with a text, or whose second part does; the newest first."""
         text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,6 +1,6 @@
 """advance(): whatever waits on this machine moves on, as far as a site allows. Any verb may call it.
 
-Order on one context is the order of asking. What fails for want of the site stays where it is.
+Order in one queue of a context is the order of asking. What fails for want of the site stays where it is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -26,9 +26,6 @@ from yurt.verbs import turn
 from yurt.verbs.submit import NO_CONNECTION, partly_out, submit
 from yurt.verbs.tell import tell_cancel
 
-if TYPE_CHECKING:
-    pass
-
 
 class Advanced(msgspec.Struct, frozen=True):
     """What moved: runs that went out, runs that were refused, and what stopped the rest."""
@@ -39,7 +36,7 @@ class Advanced(msgspec.Struct, frozen=True):
 
 
 def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", watch: Watch = unwatched) -> Advanced:
-    """Tell a site which runs are cancelled, then submit all that wait for it, in order.
+    """Tell a site which runs are cancelled, then submit all that wait for it, in order, as far as there is room.
 
     The index says already of the run `fresh` that it may have gone out.
     """
@@ -47,6 +44,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
         return Advanced()
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
+    full: dict[tuple[str | None, ...], YurtError] = {}
     with _alone(context), _untried(store, fresh, refused):
         try:
             for runs in _together(store.cancels(context)):
@@ -54,7 +52,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     tell_cancel(store, runs, backend)
             for run in store.outbox(context):
                 plan = store.plan(run)
-                if plan is None or (plan := _in_turn(store, plan)) is None:
+                if plan is None or _queue(plan) in full or (plan := _in_turn(store, plan)) is None:
                     continue
                 try:
                     values = _secrets(plan)
@@ -66,25 +64,38 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     submit(store, plan, backend, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
-                    stops = error.code == "submit-limit" or (error.code in NO_CONNECTION and run != fresh)
-                    if partly_out(store, run):  # what has gone out of a sweep goes on; the rest waits
-                        store.change_tasks(run, whole=partial(_because, error.message))
-                    elif stops:
-                        _stays(store, run, error.message)
-                    if stops:
+                    no_room, no_way = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
+                    if no_room:
+                        full[_queue(plan)] = error
+                    if not _kept(store, run, error.message, waits=no_room or no_way):
+                        refused[run] = error
+                        facts.forget(context)
+                        backend.discard(Spot(run, plan.run.folder, plan.run.created))
+                        _set(store, run, state="failed", reason=error.message, ended=time.time())
+                    if no_way:
                         return Advanced(submitted, refused, error)
-                    if partly_out(store, run):
-                        continue
-                    if _tried_before(store, run):  # and may have gone out then: only a look can tell
-                        _stays(store, run, error.message, "unknown")
-                        continue
-                    refused[run] = error
-                    facts.forget(context)
-                    backend.discard(Spot(run, plan.run.folder, plan.run.created))
-                    _set(store, run, state="failed", reason=error.message, ended=time.time())
         except UnreachableError as error:
             return Advanced(submitted, refused, error)
-    return Advanced(submitted, refused)
+    return Advanced(submitted, refused, next(iter(full.values()), None))
+
+
+def _kept(store: Store, run: str, why: str, *, waits: bool) -> bool:
+    """Whether something is left to do for a run that was refused; then its status says why it has to wait."""
+    if partly_out(store, run):  # what has gone out of a sweep goes on; the rest waits
+        store.change_tasks(run, whole=partial(_because, why))
+    elif waits:
+        _stays(store, run, why)
+    elif _tried_before(store, run):  # and may have gone out then: only a look can tell
+        _stays(store, run, why, "unknown")
+    else:
+        return False
+    return True
+
+
+def _queue(plan: Plan) -> tuple[str | None, ...]:
+    """What a site's limits on how many jobs one may submit go by: where one is reached, others may have room."""
+    asked = plan.run.asked
+    return asked.account, asked.partition, asked.qos
 
 
 def _together(runs: Sequence[str]) -> list[list[str]]:

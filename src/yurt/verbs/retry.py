@@ -17,6 +17,7 @@ from yurt.model import ids, layout
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Again, Chosen, Plan
+from yurt.model.tasks import ranges
 from yurt.store import Entry, Store
 from yurt.verbs import bad_nodes, site, wishes
 from yurt.verbs.command import RIVALS
@@ -35,10 +36,9 @@ class Anew(msgspec.Struct, frozen=True):
 
 
 def failed(store: Store, project: str, context: str = "") -> list[Entry]:
-    """Runs of a project that failed and have not been retried, the oldest first."""
+    """Runs of a project that failed, the oldest first."""
     where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
-    found = [entry for entry in store.newest(where=where) if not store.retries(entry.run.id)]
-    return found[::-1]
+    return list(store.newest(where=where))[::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
@@ -54,8 +54,9 @@ def look_again(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatch
 
 
 def failed_tasks(store: Store, entry: Entry) -> list[int]:
-    """Which tasks of a sweep failed."""
-    return sorted(number for number, status in store.tasks(entry.run.id).items() if status.state in FAILED)
+    """Which tasks of a sweep failed and have not been retried."""
+    failed = {number for number, state in store.task_states(entry.run.id).items() if state in FAILED}
+    return sorted(failed - store.retried_tasks(entry.run.id)) if failed else []
 
 
 def wanted(
@@ -63,11 +64,11 @@ def wanted(
 ) -> Iterator[tuple[Entry, list[int] | None]]:
     """What is to be run once more, and which of its tasks; None: all of it.
 
-    `failed`: only what failed. `picks`: of sweeps, only these tasks.
+    `failed`: only what failed and has not been retried. `picks`: of sweeps, only these tasks.
     """
     for entry in entries:
         if not entry.run.sets:
-            if not failed or entry.status.state in FAILED:
+            if not failed or (entry.status.state in FAILED and not store.retries(entry.run.id)):
                 yield entry, None
             continue
         tasks = None if picks is None else list(picks.get(entry.run.id, ()))
@@ -122,6 +123,7 @@ def plan(
         folder=(layout.sweep if sweep else layout.run)(old.project_folder, run_id),
         created=created,
         retry_of=run.id,
+        retried=ranges(tasks) if tasks is not None and run.task is None else "",
         asked=asked,
         who=context.user_id or person(),
         host=os.uname().nodename,

@@ -13,12 +13,16 @@ from yurt.verbs.advance import advance
 from yurt.verbs.plan import Planned
 from yurt.verbs.turn import turn
 
+BY_HAND = "goes out with the next yurt command"
 
-def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwatched) -> tuple[Entry, list[str]]:
+
+def run(
+    store: Store, context: Context, planned: Planned, *, later: str = BY_HAND, watch: Watch = unwatched
+) -> tuple[Entry, list[str]]:
     """Keep a plan and submit it, after all that waited before it. Returns the run, and what to warn of.
 
     Once this has begun the run is not lost: what cannot go out now goes out later. RefusedError: the
-    site will not have it, and nothing is kept of it.
+    site will not have it, and nothing is kept of it. `later` says how what has to wait goes out.
     """
     plan = planned.plan
     if never := turn(store, plan.run).never:
@@ -34,9 +38,9 @@ def run(store: Store, context: Context, planned: Planned, *, watch: Watch = unwa
     assert entry is not None
     warnings = [*planned.warnings]
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
-        warnings.append(f"{follows}; run {plan.run.id} waits, and goes out with the next yurt command after that")
+        warnings.append(f"{follows}; run {plan.run.id} waits, and {later} after that")
     elif entry.status.state == "waiting":
         why = moved.stopped.message if moved.stopped is not None else "other runs are before it"
         when = "when there is room" if isinstance(moved.stopped, RefusedError) else "once that can be reached"
-        warnings.append(f"{why}; run {plan.run.id} waits, and goes out with the next yurt command {when}")
+        warnings.append(f"{why}; run {plan.run.id} waits, and {later} {when}")
     return entry, warnings
