@@ -144,6 +144,19 @@ def _two_threads(tmp_path: Path) -> None:
             assert list(pool.map(make, range(2))) == [[], []]
 
 
+def test_who_opens_it_twice_is_still_there_for_others(tmp_path: Path) -> None:
+    """Locks on a file are a process's: it loses them when it closes the file anywhere, and others would tidy up."""
+    file = str(tmp_path / "yurt.db")
+    first = Store(file)
+    first.add(run(1), Status())
+    with Store(file):
+        subprocess.run([sys.executable, "-c", MAKER, file], check=True)
+        assert Path(f"{file}-wal").exists()
+    subprocess.run([sys.executable, "-c", MAKER, file], check=True)
+    assert Path(f"{file}-wal").exists() and first.get(run(1).id)
+    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("yurt.db")] == []
+
+
 def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)

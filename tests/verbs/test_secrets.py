@@ -42,18 +42,19 @@ class Search:
         coded = [base64.b64encode(bytes(before) + value)[before + 1 :].rstrip(b"=")[:-2] for before in range(3)]
         return [value, value.hex().encode(), value.hex().upper().encode(), *coded]
 
-    def on_disks(self, value: bytes) -> list[str]:
-        """Files of the lab and of the laptop that hold a value; a cluster's disks are such files."""
+    def on_disks(self, value: bytes, cluster: str = "") -> list[str]:
+        """Files of the lab, or of one cluster, and of the laptop that hold a value; a cluster's disks are such files."""
         os.sync()
         forms = self.forms(value)
-        places = (self.lab.instance.folder, self.laptop.home, self.laptop.runtime)
+        places = (self.lab.instance.folder / cluster, self.laptop.home, self.laptop.runtime)
         files = [file for place in places for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
         return [str(file) for file in files if _holds(file, forms)]
 
     def in_memory(self, value: bytes, cluster: str) -> list[str]:
         """Hosts whose own file systems in memory hold a value in a file that changed since this began."""
-        find = f"find /run /tmp /dev/shm /var /etc /root -type f -newermt @{int(self.began)} -print0"
-        grep = f"{find} | xargs -0r grep -laF -e {value.decode()}"
+        deep = "-path '/root/*/*/*' -prune -o"  # of this machine, and large
+        find = f"find /run /tmp /dev/shm /var /etc /root {deep} -type f -newermt @{int(self.began)}"
+        grep = f"{find} -print0 | xargs -0r grep -laF -e {value.decode()}"
         return [f"{host}: {said}" for host in self._hosts(cluster) if (said := self._at(cluster, host, grep))]
 
     def for_others(self, value: bytes, cluster: str) -> list[str]:
@@ -65,7 +66,7 @@ class Search:
         return [host for host in self._hosts(cluster) if value.decode() in self._at(cluster, host, EVERYTHING)]
 
     def nowhere(self, value: bytes, cluster: str) -> None:
-        assert self.on_disks(value) == []
+        assert self.on_disks(value, cluster) == []
         assert self.in_memory(value, cluster) == []
         assert self.for_others(value, cluster) == []
 
@@ -95,7 +96,8 @@ def _holds(file: Path, forms: list[bytes]) -> bool:
                     chunk = os.pread(opened.fileno(), min(1 << 22, until - at), at)
                     if not chunk:
                         break
-                    if any(form in before + chunk for form in forms):
+                    text = before + chunk
+                    if any(form in text for form in forms):
                         return True
                     before = chunk[-longest:]
                     at += len(chunk)

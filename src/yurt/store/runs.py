@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -312,8 +313,11 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
 def _make_private(file: str) -> None:
     """An empty file, if there is none, and its folders, for its owner only; SQLite's further files are as this one.
 
-    Not by umask, which is one for the whole process: this may be a thread of somebody's program.
+    Not by umask, which is one for the whole process: this may be a thread of somebody's program. And a file that is
+    there is not opened: who closes it takes away the locks that other threads have on it.
     """
+    if os.path.exists(file):
+        return
     absent, folder = [], os.path.dirname(file)
     while not os.path.isdir(folder):
         absent.append(folder)
@@ -321,7 +325,14 @@ def _make_private(file: str) -> None:
     for each in reversed(absent):
         with suppress(FileExistsError):
             os.mkdir(each, 0o700)
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    aside = f"{file}.{os.getpid()}.{threading.get_ident()}"
+    os.close(os.open(aside, os.O_RDWR | os.O_CREAT, 0o600))
+    with suppress(FileExistsError):
+        try:
+            os.link(aside, file)
+        except PermissionError:  # a disk without links
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    os.unlink(aside)
 
 
 def _unusable(file: str, why: str) -> RefusedError:
