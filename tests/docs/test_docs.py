@@ -107,7 +107,8 @@ def test_the_tutorial_begins_without_root_or_a_cluster(tmp_path: Path) -> None:
     found = steps(TUTORIAL)
     first = next(number for number, step in enumerate(found) if "yurt lab" in step.command)
     assert first > 5
-    follow(found[:first], tmp_path)
+    if os.geteuid():  # else the whole page is followed
+        follow(found[:first], tmp_path)
 
 
 @pytest.mark.lab

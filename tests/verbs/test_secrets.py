@@ -43,7 +43,7 @@ class Search:
         return [value, value.hex().encode(), value.hex().upper().encode(), *coded]
 
     def on_disks(self, value: bytes, cluster: str = "") -> list[str]:
-        """Files of the lab, or of one cluster, and of the laptop that hold a value; a cluster's disks are such files."""
+        """Files of the lab or one cluster, and of the laptop, that hold a value; a cluster's disks are such files."""
         os.sync()
         forms = self.forms(value)
         places = (self.lab.instance.folder / cluster, self.laptop.home, self.laptop.runtime)
@@ -377,7 +377,10 @@ def test_a_run_cancelled_there_by_hand_leaves_none(laptop: Laptop, ssh: Ssh, can
 PIECES = f'{PROVES}; date > "$YURT_CHECKPOINTS/saved.$YURT_RESTARTS"; [ "$YURT_RESTARTS" -ge 2 ] || exit 85'
 
 
-@pytest.mark.parametrize("cluster", ["alpha", "beta"])
+SLOW = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="Slurm takes its time to requeue: YURT_SLOW=1")
+
+
+@pytest.mark.parametrize("cluster", [pytest.param("alpha", marks=SLOW), "beta"])
 def test_each_piece_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes, cluster: str) -> None:
     """A run that goes on in the same job, or on beta in jobs that it submits itself."""
     made = laptop.run(cluster, "--requeue", "--secret", "CANARY", "sh", "-c", PIECES)

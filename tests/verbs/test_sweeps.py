@@ -115,7 +115,7 @@ def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
 
 def test_what_has_room_does_not_wait_for_what_has_none(laptop: Laptop) -> None:
     small = ["--cpus", "1", "--mem", "50"]
-    full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sleep", "60")["run"]["id"]
+    full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sh", "-c", "sleep 60")["run"]["id"]
     behind = laptop.run("alpha", "--qos", "few", *small, "true")
     assert behind["status"]["state"] == "waiting"
     other = laptop("--context", "alpha", "run", *small, "--wait", "true")
