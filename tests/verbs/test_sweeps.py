@@ -183,6 +183,16 @@ def test_what_was_retried_is_not_retried_again(laptop: Laptop) -> None:
     assert retried(sweep)[0]["sets"] == 5, "named without --failed, it is what the user wants"
 
 
+def test_a_signal_that_only_the_command_got(laptop: Laptop) -> None:
+    """Slurm signals processes one by one: the command may be gone before its job hears of it."""
+    for number, (place, state) in enumerate(
+        {"$YURT_RUN_DIR/cancel": "cancelled", "$YURT_RUN_DIR/../../cancel": "cancelled", "/dev/null": "failed"}.items()
+    ):
+        command = f': > "{place}"; kill -TERM $$; sleep 5'
+        sweep = laptop.run("local", "--grid", f"n={number}", "sh", "-c", command)["run"]["id"]
+        assert ended(laptop, sweep) == {state: 1}
+
+
 def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "it's secret")
     command = '[ "$TOKEN" = "it\'s secret" ] && sleep 0.5'

@@ -442,6 +442,9 @@ outside() { # outside NONCE [K]: the gate, then your command, then how it ended.
   cause=
   if [ "$status" -ne 0 ]; then
     cause=${stopped:-$silent}
+    case $cause,$status in # the signal may have reached your command, and not this script
+      ,13[07] | ,143) ! is_cancelled || cause=cancelled ;;
+    esac
     ! out_of_memory || cause=out_of_memory
   fi
   finish "$status" "$cause"
