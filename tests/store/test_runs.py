@@ -157,6 +157,14 @@ def test_who_opens_it_twice_is_still_there_for_others(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("yurt.db")] == []
 
 
+@pytest.mark.parametrize("file", ["yurt.db", "new/folders/yurt.db"])
+def test_a_file_below_where_one_stands(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store(file) as store:
+        assert store.contexts_of_unfinished() == []
+    assert stat.S_IMODE((tmp_path / file).stat().st_mode) == 0o600
+
+
 def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)

@@ -205,12 +205,13 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         whole, found = self.get(sweep), set[int]()
         query = "SELECT run, of_run FROM retries WHERE of_run = ?1 OR of_run GLOB ?1 || '.*'"
         for run, of_run in self._db.execute(query, (sweep,)).fetchall():
-            entry = self.get(run)
             if task := ids.split_task(of_run):
                 found.add(task[1])
-            elif entry is not None and entry.run.retried:
+            elif (entry := self.get(run)) is None or whole is None:
+                continue
+            elif entry.run.retried:
                 found.update(numbers(entry.run.retried))
-            elif entry is not None and whole is not None and entry.run.sets == whole.run.sets:
+            elif entry.run.sets == whole.run.sets:
                 found.update(range(whole.run.sets))
         return found
 
@@ -318,7 +319,7 @@ def _make_private(file: str) -> None:
     """
     if os.path.exists(file):
         return
-    absent, folder = [], os.path.dirname(file)
+    absent, folder = [], os.path.dirname(os.path.abspath(file))
     while not os.path.isdir(folder):
         absent.append(folder)
         folder = os.path.dirname(folder)
