@@ -1,49 +1,26 @@
-"""What all tests share: the installed `yurt` as a user calls it, and homes of its own."""
+"""Fixtures that all tests share: people, their machines, the programs they need."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-YURT = str(Path(sys.executable).parent / "yurt")
+from tests.calls import Called, Yurt, call
+from tests.suite import environment
 
+if TYPE_CHECKING:
+    from tests.laptop import Laptop
+    from tests.user import User
+    from yurt.lab import Lab
 
-@dataclass(frozen=True)
-class Called:
-    """What one call of yurt came to."""
+environment.settle()
 
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Yurt = Callable[..., Called]
-
-
-def call(*arguments: str, environment: dict[str, str] | None = None, timeout: float = 120) -> Called:
-    done = subprocess.run(
-        [YURT, *arguments],
-        env={**os.environ, **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
-    return Called(done.returncode, done.stdout, done.stderr)
+pytest_plugins = ["tests.suite.commands", "tests.suite.labs", "tests.suite.order", "tests.suite.report"]
 
 
 @pytest.fixture
@@ -55,6 +32,45 @@ def yurt(tmp_path: Path) -> Yurt:
         return call(*arguments, environment={**home, **more.pop("environment", {})}, **more)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def probed(lab: Lab, yurt_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration folder that knows both clusters of the lab, as `yurt context probe` found them."""
+    from tests.laptop import Laptop
+
+    with Laptop(tmp_path_factory.mktemp("probed"), yurt_home / "config") as laptop:
+        for name in ("alpha", "beta"):
+            assert laptop("context", "probe", name).code == 0
+    return laptop.home / "config"
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
+    """A user's machine from which the lab's clusters can be reached."""
+    from tests.laptop import Laptop
+
+    with Laptop(tmp_path / "laptop", probed) as made:
+        yield made
+
+
+@pytest.fixture
+def second_laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
+    """Another machine of the same user, with an index of its own."""
+    from tests.laptop import Laptop
+
+    with Laptop(tmp_path / "second laptop", probed) as made:
+        yield made
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
+    """Somebody with an empty configuration, in whose project this process stands."""
+    from tests.user import User
+
+    with User(tmp_path) as found:
+        monkeypatch.chdir(found.project)
+        yield found
 
 
 @pytest.fixture

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import Called, call
-from tests.hosts.conftest import end_masters
-from tests.lab.conftest import eventually
-
-UNFINISHED = ("waiting", "submitting", "held", "queued", "starting", "running", "requeued", "unknown")
+from tests.user import User
+from yurt.testing.waiting import eventually
 
 
-class Laptop:
+class Laptop(User):
     """A user's machine with an index of its own, from which the lab's clusters can be reached."""
 
-    def __init__(self, home: Path, lab_home: Path) -> None:
-        self.home = home
-        self.project = home / "project"
-        self.project.mkdir()
-        shutil.copytree(lab_home / "config", home / "config")
-        self.runtime = Path(f"/tmp/yo-{abs(hash(str(home))) % 10**8}")
-        self.environment = {
-            "YURT_CONFIG_HOME": str(home / "config"),
-            "YURT_DATA_HOME": str(home / "data"),
-            "YURT_RUNTIME_DIR": str(self.runtime),
-        }
-
-    def __call__(self, *arguments: str) -> Called:
-        before = Path.cwd()
-        os.chdir(self.project)
-        try:
-            return call(*arguments, environment=self.environment)
-        finally:
-            os.chdir(before)
+    def __init__(self, home: Path, config: Path) -> None:
+        super().__init__(home)
+        shutil.copytree(config, home / "config")
 
     def run(self, context: str, *words: str) -> dict[str, Any]:
+        """Submit a run; returns what `yurt run --json` said of it."""
         done = self("--context", context, "--json", "run", *words)
         assert done.code == 0, done
         envelope: dict[str, Any] = done.json
         return {**envelope["data"], "warnings": envelope["warnings"]}
 
     def row(self, run: str) -> dict[str, Any]:
+        """A run in `yurt ps`."""
         done = self("ps", "--json")
         assert done.out, done
         rows = [row for row in done.json["data"] if row["id"] == run]
@@ -53,21 +33,12 @@ class Laptop:
         return found
 
     def starts(self, run: str) -> None:
+        """Wait until a run is seen running."""
         eventually(lambda: self.row(run)["state"] == "running")
 
     def ended(self, run: str) -> dict[str, Any]:
-        eventually(lambda: self.row(run)["state"] not in UNFINISHED, seconds=90, pause=0.5)
-        return self.row(run)
-
-
-@contextmanager
-def opened(home: Path, lab_home: Path, *, probed: bool = True) -> Iterator[Laptop]:
-    """A laptop with a home of its own, which knows both clusters; its connections are closed at the end."""
-    laptop = Laptop(home, lab_home)
-    for name in ("alpha", "beta") if probed else ():
-        assert laptop("context", "probe", name).code == 0
-    try:
-        yield laptop
-    finally:
-        if laptop.runtime.exists():
-            end_masters(laptop.runtime)
+        """Wait until a run has ended; returns its record and its status as one."""
+        done = self("wait", run, "--timeout", "240", "--json")
+        assert done.code in (0, 1), done
+        (entry,) = done.json["data"]
+        return {**entry["run"], **entry["status"]}

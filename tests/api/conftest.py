@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Called, call
-from tests.laptop import opened
+from tests.calls import Called, call
+from tests.laptop import Laptop
 from yurt.verbs import places
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
@@ -19,7 +19,7 @@ class Here:
     """The folders of a user whose Python this process is."""
 
     def __init__(self, home: Path, environment: dict[str, str]) -> None:
-        self.home, self.project, self.environment = home, home / "project", environment
+        self.home, self.project, self.environment = home, home / "proj", environment
 
     def yurt(self, *arguments: str) -> Called:
         return call(*arguments)
@@ -34,15 +34,14 @@ class Here:
 def at_home(tmp_path_factory: pytest.TempPathFactory) -> Here:
     """This machine alone."""
     home = tmp_path_factory.mktemp("home")
-    (home / "project").mkdir()
+    (home / "proj").mkdir()
     return Here(home, {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")})
 
 
 @pytest.fixture(scope="module")
 def with_clusters(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Here]:
     """With the lab's clusters."""
-    request.getfixturevalue("lab")
-    with opened(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("yurt_home")) as laptop:
+    with Laptop(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("probed")) as laptop:
         yield Here(laptop.home, laptop.environment)
 
 

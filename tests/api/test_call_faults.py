@@ -19,11 +19,11 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
-from tests.lab.conftest import eventually
 from yurt.errors import RefusedError
 from yurt.lab import Lab
 from yurt.model import calls
 from yurt.store import calls as kept
+from yurt.testing.waiting import eventually
 from yurt.verbs import places
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

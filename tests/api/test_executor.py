@@ -19,11 +19,11 @@ import pytest
 
 import yurt
 from tests.api.conftest import CONTEXTS, Here
-from tests.lab.conftest import eventually
 from yurt.api import box, pickles
 from yurt.api.errors import RemoteError, RemoteTraceback
 from yurt.api.executor import YurtExecutor
 from yurt.errors import NotFoundError, UserError
+from yurt.testing.waiting import eventually
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as if it were a script or a notebook
 

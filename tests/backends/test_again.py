@@ -17,7 +17,8 @@ from yurt.hosts import LocalHost
 from yurt.model.context import Context
 from yurt.model.run import Again, Plan, Status
 from yurt.model.state import SETTLING, settle
-from yurt.testing.runs import Planner, eventually, follow, look, read, spot, submit, submitted
+from yurt.testing.runs import Planner, follow, look, read, spot, submit, submitted
+from yurt.testing.waiting import eventually
 from yurt.verbs.plan import Request
 from yurt.verbs.plan import plan as planning
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.hosts.conftest import end_masters
+from tests.user import end_masters
 from yurt.backends.base import Backend
 from yurt.config import contexts
 from yurt.lab import Lab
@@ -21,7 +21,6 @@ from yurt.testing.runs import (
     PATIENT,
     BackendContract,
     Planner,
-    eventually,
     follow,
     look,
     read,
@@ -29,6 +28,7 @@ from yurt.testing.runs import (
     submit,
     submitted,
 )
+from yurt.testing.waiting import eventually
 from yurt.verbs import places
 from yurt.verbs.plan import Request
 from yurt.verbs.plan import plan as planning

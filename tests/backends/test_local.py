@@ -15,14 +15,15 @@ import msgspec
 import pexpect
 import pytest
 
-from tests.conftest import YURT, call
+from tests.calls import YURT, call
 from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.hosts import LocalHost
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Status
 from yurt.model.state import settle
-from yurt.testing.runs import PATIENT, TICKING, Planner, eventually, follow, look, read, spot, submit
+from yurt.testing.runs import PATIENT, TICKING, Planner, follow, look, read, spot, submit
+from yurt.testing.waiting import eventually
 from yurt.verbs.plan import Request
 from yurt.verbs.plan import plan as planning
 

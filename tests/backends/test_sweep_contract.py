@@ -6,15 +6,15 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(170)]
 
@@ -110,14 +110,13 @@ class Site:
         return rows
 
 
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        made.environment["YURT_LOCAL_CPUS"] = "6"
-        (made.project / "tell.py").write_text(TELL)
-        (made.project / "values.json").write_text(json.dumps(VALUES))
-        (made.project / "values.py").write_text(SPEC)
-        yield made
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    laptop.environment["YURT_LOCAL_CPUS"] = "6"
+    (laptop.project / "tell.py").write_text(TELL)
+    (laptop.project / "values.json").write_text(json.dumps(VALUES))
+    (laptop.project / "values.py").write_text(SPEC)
+    return laptop
 
 
 @pytest.fixture(params=["local", "alpha", "beta"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Yurt
+from tests.calls import Yurt
 
 NEPTUNE = """\
 project: lab/digits

@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Yurt
+from tests.calls import YURT, Yurt
 
 MINE = """\
 # my clusters

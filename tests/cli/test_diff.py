@@ -11,10 +11,8 @@ from typing import Any
 import pexpect
 import pytest
 
-from tests.cli.test_run import User, said, user
-from tests.conftest import YURT
-
-__all__ = ["user"]
+from tests.calls import YURT
+from tests.user import User, said
 
 
 def make(user: User, *words: str) -> str:

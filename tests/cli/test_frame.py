@@ -13,7 +13,7 @@ import click
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Yurt
+from tests.calls import YURT, Yurt
 from yurt.cli import main
 from yurt.cli.frame import Group, Verb, every_command
 from yurt.errors import CODES, UserError, YurtError

@@ -6,28 +6,20 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE, User, said
+from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
+from tests.user import User, said
 from yurt.config import facts as kept
 from yurt.store import Store
-from yurt.testing.runs import PATIENT, eventually
+from yurt.testing.runs import PATIENT
+from yurt.testing.waiting import eventually
 
 FAILING = 'cat train.py; echo "$SEED $YURT_RUN_ID $*"; exit 3'
-
-
-@pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    found = User(tmp_path)
-    monkeypatch.chdir(found.project)
-    yield found
-    for folder in tmp_path.glob("data/projects/*/runs/*"):
-        (folder / "go").touch()
 
 
 def failed(user: User, *options: str) -> dict[str, Any]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +17,16 @@ import pexpect
 import pytest
 from rich.cells import cell_len
 
-from tests.conftest import YURT, Called, call
-from tests.hosts.conftest import end_masters
-from yurt.cli import main
+from tests.calls import YURT
+from tests.laptop import Laptop
+from tests.user import User, said
 from yurt.config import facts as kept
-from yurt.lab import Lab
 from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeKind, Partition, Tier
 from yurt.model.run import Run, State, Status
 from yurt.store import Store
-from yurt.testing.runs import PATIENT, eventually
+from yurt.testing.runs import PATIENT
+from yurt.testing.waiting import eventually
 
 NOWHERE = Context(name="big", type="slurm", slurm_url="alice@big.invalid", partition="main", time="2h", account="lab")
 
@@ -58,69 +54,6 @@ FACTS = Facts(
     variables={"HOME": "/home/alice", "SCRATCH": "/scratch/alice"},
     tiers=[Tier(name="scratch", variable="SCRATCH", path="/scratch/alice", free_mb=1000)],
 )
-
-
-class User:
-    """Somebody with an empty configuration who stands in a project with one script."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.project = home / "proj"
-        self.project.mkdir()
-        (self.project / "train.py").write_text("print('trained')\n")
-        self.runtime = Path(f"/tmp/yr-{os.getpid()}-{abs(hash(str(home))) % 10**6}")
-        self.environment = {
-            "YURT_CONFIG_HOME": str(home / "config"),
-            "YURT_DATA_HOME": str(home / "data"),
-            "YURT_RUNTIME_DIR": str(self.runtime),
-        }
-
-    def __call__(self, *words: str, **environment: str) -> Called:
-        return call(*words, environment={**self.environment, **environment})
-
-    def quick(self, *words: str, **environment: str) -> Called:
-        """The same within this process: for what needs no process of its own."""
-        streams = [io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace", write_through=True) for _each in range(2)]
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in {**self.environment, **environment}.items():
-                patch.setenv(name, value)
-            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
-                code = main.run([*words])
-        out, err = (stream.buffer.getvalue().decode() for stream in streams)
-        return Called(code, out, err)
-
-    def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
-        environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
-        environment.pop("COLUMNS", None)
-        environment.pop("NO_COLOR", None)
-        return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=20, dimensions=(40, columns))
-
-    def contents(self) -> list[object]:
-        """Every run of the index, and every folder of a run."""
-        known: list[dict[str, Any]] = []
-        if (self.home / "data" / "yurt.db").exists():
-            known = self.quick("ps", "--cached", "--all", "--json").json["data"]
-        return [*known, *sorted(self.home.glob("data/projects/*/runs/*"))]
-
-
-@pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    found = User(tmp_path)
-    monkeypatch.chdir(found.project)
-    yield found
-    for folder in tmp_path.glob("data/projects/*/runs/*"):
-        (folder / "go").touch()
-    if found.runtime.exists():
-        end_masters(found.runtime)
-
-
-def said(answer: Called, code: int) -> str:
-    """The one sentence of an error; a hint may follow it."""
-    assert answer.code == code, answer
-    assert answer.out == "" and "Traceback" not in answer.err
-    first, *hints = answer.err.splitlines()
-    assert first.startswith("yurt: ") and len(hints) <= 1 and all(hint.startswith("  try: ") for hint in hints)
-    return first.removeprefix("yurt: ")
 
 
 WRONG_OPTIONS = [
@@ -607,20 +540,10 @@ def test_code_travels_and_stays_as_it_was(user: User) -> None:
 # On the clusters.
 
 
-@pytest.fixture(scope="module")
-def on_lab(tmp_path_factory: pytest.TempPathFactory, lab: Lab) -> Iterator[User]:
-    found = User(tmp_path_factory.mktemp("on-lab"))
-    (found.home / "config").mkdir()
-    shutil.copy(lab.instance.client.parents[3] / "config" / "contexts.yaml", found.home / "config")
-    yield found
-    if found.runtime.exists():
-        end_masters(found.runtime)
-
-
 @pytest.fixture
-def standing(on_lab: User, monkeypatch: pytest.MonkeyPatch) -> User:
-    monkeypatch.chdir(on_lab.project)
-    return on_lab
+def standing(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> User:
+    monkeypatch.chdir(laptop.project)
+    return laptop
 
 
 @pytest.mark.lab

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Called, Yurt
+from tests.calls import Called, Yurt
 
 Type = Callable[..., Called]
 

@@ -17,10 +17,10 @@ import msgspec
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Called, call
+from tests.calls import YURT, Called, call
 from yurt.model.state import ATTEMPTS
 from yurt.store import Store
-from yurt.testing.runs import eventually
+from yurt.testing.waiting import eventually
 
 VALUE = "tok-4f9a; $(id) it's\n\twith a line and a half żółw\n"
 

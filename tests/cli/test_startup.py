@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from benchmarks.instructions import instructions
-from tests.conftest import YURT
+from tests.calls import YURT
 
 HEAVY = ("rich", "jinja2", "yaml", "ruamel", "msgspec", "sqlite3", "asyncio", "subprocess", "importlib.metadata")
 

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.cli.test_run import User, said
+from tests.user import User, said
 from yurt.cli.frame import run_names
 from yurt.model import ids
 from yurt.model.run import Status
 from yurt.store import Store
-from yurt.testing.runs import eventually
+from yurt.testing.waiting import eventually
 
 TRAIN = """\
 import json, os, sys
@@ -33,13 +33,10 @@ PATIENT = 'until [ -e "$YURT_RUN_DIR/../../go" ]; do sleep 0.1; done; exit $YURT
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    found = User(tmp_path_factory.mktemp("user"))
-    (found.project / "train.py").write_text(TRAIN)
-    with pytest.MonkeyPatch.context() as patch:
+    with User(tmp_path_factory.mktemp("user")) as found, pytest.MonkeyPatch.context() as patch:
+        (found.project / "train.py").write_text(TRAIN)
         patch.chdir(found.project)
         yield found
-    for folder in found.home.glob("data/projects/*/sweeps/*"):
-        (folder / "go").touch()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Yurt
+from tests.calls import Yurt
 from yurt.config import contexts
 from yurt.errors import UserError
 from yurt.model.context import Context

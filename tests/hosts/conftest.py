@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.conftest import eventually
+from tests.user import end_masters
 from yurt.hosts import SshHost
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -21,16 +22,6 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     yield folder
     if folder.exists():
         end_masters(folder)
-
-
-def end_masters(folder: Path) -> None:
-    import shutil
-    import subprocess
-
-    for socket in folder.iterdir():
-        if socket.is_socket():
-            subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def site(lab: Lab, name: str, *more: str, user: str = "alice") -> SshHost:

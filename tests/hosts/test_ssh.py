@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import end_masters, site
-from tests.lab.conftest import eventually
+from tests.hosts.conftest import site
+from tests.user import end_masters
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import SshHost, sockets
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.lab.relay import Rules
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -52,11 +50,3 @@ class Ssh:
 @pytest.fixture(scope="session")
 def ssh(lab: Lab) -> Ssh:
     return Ssh(lab)
-
-
-def eventually(what: Callable[[], object], *, seconds: float = 60, pause: float = 0.3) -> None:
-    """Wait until something becomes true; the last answer is shown if it never does."""
-    deadline = time.monotonic() + seconds
-    while not (answer := what()):
-        assert time.monotonic() < deadline, f"still {answer!r} after {seconds} s"
-        time.sleep(pause)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
+from tests.lab.conftest import Ssh
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 

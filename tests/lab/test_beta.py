@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
+from tests.lab.conftest import Ssh
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 

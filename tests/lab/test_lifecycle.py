@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT, Called, call
-from tests.lab.conftest import Ssh, eventually
+from tests.calls import YURT, Called, call
+from tests.lab.conftest import Ssh
 from yurt.lab import Lab, cgroups, processes
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -66,6 +67,7 @@ def traces() -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.alone
 def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
     before = traces()
     started = other("up", "-v")

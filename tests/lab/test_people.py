@@ -5,8 +5,9 @@ from __future__ import annotations
 import pexpect
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
+from tests.lab.conftest import Ssh
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 

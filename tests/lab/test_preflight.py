@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT
+from tests.calls import YURT
 from yurt.errors import UserError
 from yurt.lab import cgroups, packages, preflight, processes
 from yurt.lab.instance import Instance

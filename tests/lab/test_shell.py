@@ -7,7 +7,7 @@ import os
 import pexpect
 import pytest
 
-from tests.conftest import YURT, call
+from tests.calls import YURT, call
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab

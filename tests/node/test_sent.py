@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Yurt
-from tests.laptop import Laptop, opened
+from tests.calls import Yurt
+from tests.laptop import Laptop
 from yurt.backends.job import module, script
-from yurt.lab import Lab
 
 SCRIPT = """\
 import sys, yurt
@@ -135,10 +133,9 @@ def test_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path, yurt_home, probed=False) as made:
-        (made.project / "train.py").write_text(SCRIPT)
-        yield made
+def laptop(laptop: Laptop) -> Laptop:
+    (laptop.project / "train.py").write_text(SCRIPT)
+    return laptop
 
 
 @pytest.mark.lab

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import end_masters, site
+from tests.hosts.conftest import site
+from tests.user import end_masters
 from yurt.hosts import Host, LocalHost
 from yurt.lab import Lab
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.conftest import end_masters, site
+from tests.hosts.conftest import site
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived, count, listing
+from tests.user import end_masters
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        yield made
 
 
 def begin(laptop: Laptop, context: str, *words: str) -> str:

@@ -9,19 +9,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT, Called, Yurt, call
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.calls import YURT, Called, Yurt, call
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.hosts.rsync import Pick
 from yurt.hosts.tar import chosen
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 
 WRITE = """\
 import os, random
@@ -247,11 +247,10 @@ def test_a_full_disk_here(here: Here, tmp_path: Path, way: str) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
-        (made.project / "write.py").write_text(WRITE)
-        yield made
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    (laptop.project / "write.py").write_text(WRITE)
+    return laptop
 
 
 @pytest.fixture(scope="module")

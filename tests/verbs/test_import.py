@@ -5,31 +5,21 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.cli.test_run import User, said
-from tests.hosts.conftest import end_masters
-from tests.lab.conftest import Ssh, eventually
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.user import User, said
 from yurt.lab import Lab
 from yurt.model import ids
 from yurt.model.run import Plan
 from yurt.testing.runs import PATIENT
+from yurt.testing.waiting import eventually
 from yurt.verbs import import_
-
-
-@pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    found = User(tmp_path)
-    monkeypatch.chdir(found.project)
-    yield found
-    for folder in tmp_path.glob("*/**/runs/*"):
-        (folder / "go").touch()
 
 
 def go(run: dict[str, Any]) -> None:
@@ -211,17 +201,8 @@ def test_in_several_trips(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def laptops(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[list[Laptop]]:
-    made = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        made.append(Laptop(tmp_path / name, yurt_home))
-    for name in ("alpha", "beta"):
-        assert made[0]("context", "probe", name).code == 0
-    yield made
-    for each in made:
-        if each.runtime.exists():
-            end_masters(each.runtime)
+def laptops(laptop: Laptop, second_laptop: Laptop) -> list[Laptop]:
+    return [laptop, second_laptop]
 
 
 def one_of_each(first: Laptop, ssh: Ssh) -> dict[str, str]:

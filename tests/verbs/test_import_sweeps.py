@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.cli.test_run import User
-from tests.hosts.conftest import end_masters
-from tests.lab.conftest import Ssh, eventually
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.user import User
 from tests.verbs.test_sweeps import ended, tally
 from yurt.backends.job import gathered
 from yurt.hosts.local import LocalHost
@@ -23,6 +21,7 @@ from yurt.lab import Lab
 from yurt.model import sent, standing
 from yurt.model.run import Plan, Status
 from yurt.store import Found, Store
+from yurt.testing.waiting import eventually
 from yurt.verbs import import_sweeps
 
 TASK = """\
@@ -32,13 +31,9 @@ case $2 in 2) exit 3 ;; 3) kill -KILL $$ ;; 4*) until [ -e "$YURT_RUN_DIR/go" ];
 
 
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    found = User(tmp_path)
-    found.environment["YURT_LOCAL_CPUS"] = "2"
-    monkeypatch.chdir(found.project)
-    yield found
-    for folder in tmp_path.glob("*/**/tasks/*"):
-        (folder / "go").touch()
+def user(user: User) -> User:
+    user.environment["YURT_LOCAL_CPUS"] = "2"
+    return user
 
 
 def lose_index(user: User) -> None:
@@ -224,15 +219,8 @@ def test_what_ended_unseen_is_put_in_few_words() -> None:
 
 
 @pytest.fixture
-def laptops(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[list[Laptop]]:
-    made = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        made.append(Laptop(tmp_path / name, yurt_home))
-    yield made
-    for each in made:
-        if each.runtime.exists():
-            end_masters(each.runtime)
+def laptops(laptop: Laptop, second_laptop: Laptop) -> list[Laptop]:
+    return [laptop, second_laptop]
 
 
 SMALL = ["--cpus", "1", "--mem", "50"]

@@ -6,28 +6,21 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT
-from tests.lab.conftest import eventually
-from tests.laptop import Laptop, opened
+from tests.calls import YURT
+from tests.laptop import Laptop
 from tests.verbs.test_sweeps import tally
 from yurt.lab import Lab
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
 SMALL = ["--cpus", "1", "--mem", "50"]
 TALK = "for i in 1 2 3; do echo $YURT_PARAM_N says $i; sleep 0.5; done; echo bad >&2; printf 'no end'"
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        yield made
 
 
 def spoken(count: int) -> list[str]:

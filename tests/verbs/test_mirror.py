@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.cli.test_run import User, said
+from tests.user import User, said
 from yurt.backends.job import frames
 from yurt.backends.job.frames import Piece
 from yurt.hosts import LocalHost
@@ -23,19 +22,11 @@ from yurt.model.run import Run, Status
 from yurt.model.standing import Standing, adopt, read, standing
 from yurt.model.state import Ending
 from yurt.store import Entry, Store
-from yurt.testing.runs import PATIENT, eventually
+from yurt.testing.runs import PATIENT
+from yurt.testing.waiting import eventually
 from yurt.verbs import metrics, mirror
 
 METRICS = '{"time":1,"step":1,"loss":0.5,"lr":0.1}\n{"time":2,"step":2,"loss":0.25}\n{"time":3,"lo'
-
-
-@pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    found = User(tmp_path)
-    monkeypatch.chdir(found.project)
-    yield found
-    for folder in tmp_path.glob("data/projects/*/runs/*"):
-        (folder / "go").touch()
 
 
 def ran(user: User, script: str, code: int = 0) -> dict[str, Any]:

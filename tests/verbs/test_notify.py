@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT, call
+from tests.calls import YURT, call
 
 
 @pytest.fixture(autouse=True)

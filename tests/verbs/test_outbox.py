@@ -6,16 +6,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import YURT
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.calls import YURT
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -23,12 +22,6 @@ pytestmark = pytest.mark.lab
 @pytest.fixture
 def ssh(lab: Lab) -> Ssh:
     return Ssh(lab)
-
-
-@pytest.fixture
-def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path, yurt_home) as made:
-        yield made
 
 
 def test_out_of_reach_and_back_in_order(laptop: Laptop, lab: Lab) -> None:

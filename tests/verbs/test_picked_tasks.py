@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from tests.verbs.test_sweeps import ended, tally
 from yurt.lab import Lab
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
 SMALL = ["--cpus", "1", "--mem", "50"]
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        yield made
 
 
 def states(laptop: Laptop, sweep: str) -> list[str]:

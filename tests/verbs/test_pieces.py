@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import call
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import UNFINISHED, Laptop, opened
+from tests.calls import call
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
+from yurt.model.run import FINAL
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -63,11 +64,10 @@ save()  # a signal that comes while Python ends kills it, and then it is started
 """Counts, a step a second: HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL."""
 
 
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        (made.project / "count.py").write_text(COUNT)
-        yield made
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    (laptop.project / "count.py").write_text(COUNT)
+    return laptop
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def begin(laptop: Laptop, context: str, *words: str, requeues: int = 8, before: 
 def finished(laptop: Laptop, run: str, seconds: float = 300) -> dict[str, Any]:
     """Its record once it has ended; until then yurt looks now and then, as somebody with `ps --watch` does."""
     deadline = time.monotonic() + seconds
-    while laptop.row(run)["state"] in UNFINISHED:
+    while laptop.row(run)["state"] not in FINAL:
         assert time.monotonic() < deadline, laptop("show", run).out
         time.sleep(2)
     shown: dict[str, Any] = laptop("show", run, "--json").json["data"]

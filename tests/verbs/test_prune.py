@@ -9,18 +9,17 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Called, Yurt, call
-from tests.hosts.conftest import end_masters
+from tests.calls import YURT, Called, Yurt, call
 from tests.lab.conftest import Ssh
-from tests.laptop import Laptop, opened
+from tests.laptop import Laptop
 from tests.store.test_runs import run as run_number
+from tests.user import end_masters
 from tests.verbs.test_fetch import Here
 from yurt.lab import Lab
 from yurt.model.run import Status
@@ -265,12 +264,6 @@ def test_what_the_queue_says_counts(tmp_path: Path, state: Any, live: Any, what:
         assert bool(found.kept) == stays
         unseen = judge(store, entry, Found("there"), None, unfetched=True)
         assert unseen.kept, "nothing is concluded from a look that did not show it"
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
-        yield made
 
 
 @pytest.mark.lab

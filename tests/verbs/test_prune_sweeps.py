@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.conftest import Called, Yurt
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.calls import Called, Yurt
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from tests.verbs.test_fetch import Here
 from tests.verbs.test_prune import split
 from yurt.backends.job import script
@@ -21,6 +20,7 @@ from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 from yurt.verbs.fetch import measure
 from yurt.verbs.prune import tools
 
@@ -225,12 +225,6 @@ def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
             "+5": False,
         }
     assert script.gate() in tools()
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
-        yield made
 
 
 @pytest.mark.lab

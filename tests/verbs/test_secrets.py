@@ -10,18 +10,19 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import UNFINISHED, Laptop, opened
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.model import secrets
+from yurt.model.run import FINAL
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -109,12 +110,6 @@ def _holds(file: Path, forms: list[bytes]) -> bool:
 @pytest.fixture
 def ssh(lab: Lab) -> Ssh:
     return Ssh(lab)
-
-
-@pytest.fixture
-def laptop(tmp_path: Path, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path, yurt_home) as made:
-        yield made
 
 
 @pytest.fixture
@@ -401,7 +396,7 @@ def test_a_start_that_yurt_itself_sends_has_it(laptop: Laptop, ssh: Ssh, canary:
         ssh("beta", "{ echo 'export PATH=$HOME/bin:$PATH'; cat ~/.bashrc.was; } > ~/.bashrc")
         made = laptop.run("beta", "--requeue", "--secret", "CANARY", "sh", "-c", PIECES.replace("-ge 2", "-ge 1"))
         eventually(lambda: len(proofs(ssh, "beta", made)) == 1)
-        eventually(lambda: laptop.row(made["run"]["id"])["state"] not in UNFINISHED, seconds=200, pause=2)
+        eventually(lambda: laptop.row(made["run"]["id"])["state"] in FINAL, seconds=200, pause=2)
     finally:
         ssh("beta", "mv ~/.bashrc.was ~/.bashrc; rm -rf ~/bin")
     row = laptop.row(made["run"]["id"])

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.conftest import YURT
-from tests.laptop import Laptop, opened
-from yurt.lab import Lab
+from tests.calls import YURT
+from tests.laptop import Laptop
 
 pytestmark = pytest.mark.lab
 
 ODD = 'it\'s "$HOME"\n* two  lines'
-
-
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home, probed=False) as made:
-        yield made
 
 
 @pytest.fixture(scope="module", params=["local", "alpha", "beta"])

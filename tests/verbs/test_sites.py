@@ -16,7 +16,7 @@ import msgspec
 import pexpect
 import pytest
 
-from tests.conftest import YURT, Called, call
+from tests.calls import YURT, Called, call
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import UserError

@@ -8,17 +8,17 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import YURT
-from tests.lab.conftest import Ssh, eventually
-from tests.laptop import Laptop, opened
+from tests.calls import YURT
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from yurt.lab import Lab
 from yurt.store import Store
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -37,11 +37,10 @@ sys.exit(3 if seen["params"]["n"] == 2 else 0)
 ODD = ["a b", "it's $(me)", "", "--x"]
 
 
-@pytest.fixture(scope="module")
-def laptop(tmp_path_factory: pytest.TempPathFactory, lab: Lab, yurt_home: Path) -> Iterator[Laptop]:
-    with opened(tmp_path_factory.mktemp("laptop"), yurt_home) as made:
-        (made.project / "task.py").write_text(TASK)
-        yield made
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    (laptop.project / "task.py").write_text(TASK)
+    return laptop
 
 
 def ledger(context: str, tmp_path: Path) -> str:

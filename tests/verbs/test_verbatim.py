@@ -20,8 +20,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import YURT, call
-from tests.hosts.conftest import end_masters
+from tests.calls import YURT, call
+from tests.user import end_masters
 from yurt.backends.job import script
 from yurt.config import contexts
 from yurt.errors import UserError

@@ -2,7 +2,7 @@
 
 `lab` is a lab that is up, shared by the whole session and taken down at its end. It lives in a
 folder of its own, never in the user's. With YURT_TEST_HOME=DIR it lives there and is left up, so
-that the next session finds it running.
+that the next session finds it running. Under pytest-xdist every worker has a lab of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def yurt_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A config and a data folder of the session's own; the environment points yurt at them."""
     kept = os.environ.get("YURT_TEST_HOME")
-    home = Path(kept) if kept else tmp_path_factory.mktemp("yurt")
+    home = Path(kept, os.environ.get("PYTEST_XDIST_WORKER", "")) if kept else tmp_path_factory.mktemp("yurt")
     changed = {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)

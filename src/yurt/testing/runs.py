@@ -19,6 +19,7 @@ import pytest
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.model.run import Plan, Spot, Status
 from yurt.model.state import ATTEMPTS, CANCELLED, SETTLING, Ending, Sighting, settle
+from yurt.testing.waiting import eventually
 
 Planner = Callable[..., Plan]
 
@@ -56,7 +57,7 @@ def submitted() -> Status:
     return Status(state="queued", submitted=time.time(), attempts=ATTEMPTS)
 
 
-def follow(backend: Backend, plan: Plan, *, seconds: float = 60) -> Status:
+def follow(backend: Backend, plan: Plan, *, seconds: float = 240) -> Status:
     """Look until a run has ended. What yurt would wait for late news of it is not waited for here."""
     status, deadline = submitted(), time.monotonic() + seconds
     while True:
@@ -66,13 +67,6 @@ def follow(backend: Backend, plan: Plan, *, seconds: float = 60) -> Status:
             return status
         assert time.monotonic() < deadline, f"after {seconds} s it is still {status}"
         time.sleep(0.2)
-
-
-def eventually(what: Callable[[], object], *, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not (answer := what()):
-        assert time.monotonic() < deadline, f"still {answer!r} after {seconds} s"
-        time.sleep(0.1)
 
 
 def read(backend: Backend, plan: Plan, name: str) -> str:

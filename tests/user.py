@@ -1,0 +1,91 @@
+"""A user's machine in tests: folders of its own, a project with one script, and yurt called in every way."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+import pexpect
+import pytest
+
+from tests.calls import YURT, Called, call, note
+
+
+def end_masters(folder: Path) -> None:
+    """Close the ssh connections whose sockets are in a folder, and remove it."""
+    for socket in folder.iterdir() if folder.exists() else ():
+        if socket.is_socket():
+            subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class User:
+    """Somebody with a configuration and an index of their own, in a project with one script.
+
+    As a context manager it lets go, at the end, of every local run that waits for a file `go`, and closes connections.
+    """
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.project = home / "proj"
+        self.project.mkdir()
+        (self.project / "train.py").write_text("print('trained')\n")
+        self.runtime = Path(tempfile.mkdtemp(prefix="yurt-"))  # a path of sockets must be short
+        self.environment = {
+            "YURT_CONFIG_HOME": str(home / "config"),
+            "YURT_DATA_HOME": str(home / "data"),
+            "YURT_RUNTIME_DIR": str(self.runtime),
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _at: object) -> None:
+        for kind in ("runs", "sweeps", "tasks"):
+            for folder in self.home.glob(f"**/{kind}/*/"):
+                (folder / "go").touch()
+        end_masters(self.runtime)
+
+    def __call__(self, *words: str, **environment: str) -> Called:
+        return call(*words, environment={**self.environment, **environment}, cwd=self.project)
+
+    def quick(self, *words: str, **environment: str) -> Called:
+        """The same within this process: for what needs no process of its own."""
+        from yurt.cli import main
+
+        streams = [io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace", write_through=True) for _each in range(2)]
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**self.environment, **environment}.items():
+                patch.setenv(name, value)
+            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+                code = main.run([*words])
+        out, err = (stream.buffer.getvalue().decode() for stream in streams)
+        return note(words, Called(code, out, err))
+
+    def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
+        """The same in a terminal."""
+        environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
+        return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=60, dimensions=(40, columns))
+
+    def contents(self) -> list[object]:
+        """Every run of the index, and every folder of a run."""
+        known: list[dict[str, Any]] = []
+        if (self.home / "data" / "yurt.db").exists():
+            known = self.quick("ps", "--cached", "--all", "--json").json["data"]
+        return [*known, *sorted(self.home.glob("data/projects/*/runs/*"))]
+
+
+def said(answer: Called, code: int) -> str:
+    """The one sentence of an error; a hint may follow it."""
+    assert answer.code == code, answer
+    assert answer.out == "" and "Traceback" not in answer.err
+    first, *hints = answer.err.splitlines()
+    assert first.startswith("yurt: ") and len(hints) <= 1 and all(hint.startswith("  try: ") for hint in hints)
+    return first.removeprefix("yurt: ")
