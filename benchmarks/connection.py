@@ -10,6 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable
 
+from benchmarks.figures import Figure, table
+
 TURNS = 60
 BUDGET = 1.3
 
@@ -46,14 +48,14 @@ def main() -> int:
                 rows["yurt, no-op"].append(seconds(lambda: host.run("true")))
             rows["ssh true, no master"] = [seconds(lambda: quiet(plain)) for _ in range(5)]
             yardstick = statistics.median(rows["ssh -S … true"])
-            print(f"\n{'one operation on alpha':26} {'of ssh -S':>9} {'budget':>7}")
-            for name, times in rows.items():
-                budget = f"{BUDGET}" if name == "yurt, no-op" else ""
-                print(f"{name:26} {statistics.median(times) / yardstick:9.2f} {budget:>7}")
+            figures = [
+                Figure(name, statistics.median(times) / yardstick, BUDGET if name == "yurt, no-op" else None)
+                for name, times in rows.items()
+            ]
+            return table("one operation on alpha", figures, "of ssh -S")
         finally:
             host.master.close()
             lab.down(wipe=True)
-    return 0
 
 
 if __name__ == "__main__":

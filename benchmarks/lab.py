@@ -1,4 +1,4 @@
-"""What the lab costs: time to ready (beside a fixed piece of work in the same run), memory, idle CPU."""
+"""What the lab costs: time to ready (as a multiple of 10 million squares in the same run), memory, idle CPU."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.figures import Figure, table
 
 YURT = str(Path(sys.executable).parent / "yurt")
 
@@ -26,22 +28,24 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "YURT_CONFIG_HOME": f"{home}/config", "YURT_DATA_HOME": f"{home}/data"}
         yardstick = seconds([sys.executable, "-c", "sum(i * i for i in range(10**7))"], environment)
-        print(f"\n{'lab, both clusters':26} {'seconds':>8} {'of yardstick':>13} {'budget':>8}")
-        print(f"{'yardstick (10M squares)':26} {yardstick:8.2f} {1:13.1f}")
         up, down = [YURT, "lab", "up", "--json"], [YURT, "lab", "down"]
-        rows = {"first up": (up, 25), "up again": (up, None), "down": (down, None), "up after down": (up, 10)}
-        for name, (argv, budget) in rows.items():
-            took = seconds(argv, environment)
-            print(f"{name:26} {took:8.2f} {took / yardstick:13.1f} {f'{budget} s' if budget else '':>8}")
+        rows = {"first up": (up, 60.0), "up again": (up, None), "down": (down, None), "up after down": (up, 25.0)}
+        times = [Figure(name, seconds(argv, environment) / yardstick, budget) for name, (argv, budget) in rows.items()]
         program = (
             "import msgspec as m; from yurt.verbs.lab import figures as f; print(m.json.encode(f(seconds=20)).decode())"
         )
         time.sleep(20)
         idle = json.loads(subprocess.check_output([sys.executable, "-c", program], env=environment))
-        print(f"{'memory':26} {idle['memory'] / (1 << 20):8.0f} MiB {'':>9} 300 MiB")
-        print(f"{'idle CPU of one core':26} {idle['idle_percent']:8.2f} % {'':>11}   1 %")
         subprocess.run([YURT, "lab", "down", "--wipe"], env=environment, capture_output=True, check=True)
-    return 0
+    idle_figures = [
+        Figure("memory, MiB", idle["memory"] / (1 << 20), 300),
+        Figure("idle CPU, percent of one core", idle["idle_percent"], 1),
+    ]
+    codes = [
+        table("lab, both clusters", times, "of yardstick"),
+        table("lab, both clusters, idle", idle_figures),
+    ]
+    return max(codes)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,15 @@ def laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def shared_laptop(tmp_path_factory: pytest.TempPathFactory, probed: Path) -> Iterator[Laptop]:
+    """A laptop for runs that several tests of a module look at."""
+    from tests.laptop import Laptop
+
+    with Laptop(tmp_path_factory.mktemp("shared") / "laptop", probed) as made:
+        yield made
+
+
 @pytest.fixture
 def second_laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
     """Another machine of the same user, with an index of its own."""

@@ -76,6 +76,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "secret-removed": ("yurt secret remove", Secret),
     "lab-started": ("yurt lab up", Started),
     "lab-stopped": ("yurt lab down", None),
+    "lab-settings": ("yurt lab set", None),
     "lab-status": ("yurt lab status", LabStatus),
     "lab-fault": ("yurt lab fault …", FaultSet),
     "command": ("yurt lab shell", None),

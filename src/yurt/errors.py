@@ -73,6 +73,7 @@ CODES: dict[str, str] = {
     "lab-busy": "Another yurt is bringing this lab up or down.",
     "lab-down": "The lab, or the host asked for, is not up.",
     "lab-boot-failed": "A host or a daemon of the lab did not come up.",
+    "lab-setting-refused": "Slurm did not accept a setting of `yurt lab set`; the cluster keeps its earlier settings.",
     "lab-fault-failed": "A fault could not be put in place or healed.",
     "bug": "Something yurt did not foresee; a report with the traceback was written to a file.",
 }

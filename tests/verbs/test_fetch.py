@@ -247,10 +247,10 @@ def test_a_full_disk_here(here: Here, tmp_path: Path, way: str) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.fixture
-def laptop(laptop: Laptop) -> Laptop:
-    (laptop.project / "write.py").write_text(WRITE)
-    return laptop
+@pytest.fixture(scope="module")
+def laptop(shared_laptop: Laptop) -> Laptop:
+    (shared_laptop.project / "write.py").write_text(WRITE)
+    return shared_laptop
 
 
 @pytest.fixture(scope="module")

@@ -102,10 +102,10 @@ def test_a_full_disk_and_a_full_queue(laptop: Laptop, lab: Lab, ssh: Ssh) -> Non
     refused = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
     assert refused.code == 5
     assert "Slurm refused" in refused.err
-    found = ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/project-*/runs/* 2> /dev/null | wc -l")
+    found = ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/proj-*/runs/* 2> /dev/null | wc -l")
     again = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
     assert again.code == 5
-    assert ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/project-*/runs/* 2> /dev/null | wc -l") == found
+    assert ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/proj-*/runs/* 2> /dev/null | wc -l") == found
     held = [laptop.run("alpha", "--qos", "few", "--hold", "true")]
     while held[-1]["status"]["state"] == "queued" and len(held) < 9:
         held.append(laptop.run("alpha", "--qos", "few", "--hold", "true"))

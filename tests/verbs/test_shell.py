@@ -16,6 +16,11 @@ pytestmark = pytest.mark.lab
 ODD = 'it\'s "$HOME"\n* two  lines'
 
 
+@pytest.fixture(scope="module")
+def laptop(shared_laptop: Laptop) -> Laptop:
+    return shared_laptop
+
+
 @pytest.fixture(scope="module", params=["local", "alpha", "beta"])
 def run(laptop: Laptop, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     made: dict[str, str] = laptop.run(request.param, "--var", f"ODD={ODD}", "sleep", "120")["run"]

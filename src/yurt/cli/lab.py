@@ -127,6 +127,23 @@ def _row(cluster: str, host: HostStatus) -> list[str]:
     return [*where, ", ".join(daemons), render.size(host.memory)]
 
 
+@verb(lab, name="set", examples=["yurt lab set alpha KillWait=30", "yurt lab set alpha KillWait="])
+@click.argument("cluster", metavar="CLUSTER", type=click.Choice(CLUSTERS))
+@click.argument("settings", metavar="KEY=VALUE...", nargs=-1, required=True)
+@instance_option
+def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
+    """Change settings of a running cluster's slurm.conf. An empty value restores the lab's own.
+
+    Settings stay until `yurt lab down --wipe`. Those that Slurm reads only at its start need `yurt lab down` and `up`.
+    """
+    from yurt.verbs import lab as verbs
+
+    changed = verbs.configure(cluster, settings, name=instance)
+    lines = ", ".join(f"{key}={value}" for key, value in changed.items()) or "the lab's own settings"
+    shown = {"cluster": cluster, "settings": changed}
+    render.show("lab-settings", shown, lambda: print(f"{cluster}: {lines}"))
+
+
 @verb(
     lab,
     examples=["yurt lab shell alpha", "yurt lab shell alpha:n1", "yurt lab shell beta --user bob -- squeue"],

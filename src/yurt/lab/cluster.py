@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Network
@@ -69,8 +69,17 @@ class Cluster:
         """Start, stop or kill a service of a host, and wait until that is so."""
         run(inside(self.pid(host), ["bash", "/etc/lab/service.sh", service, action]), code="lab-fault-failed")
 
-    def write_files(self, block: IPv4Network, limits: cgroups.Limits) -> None:
-        cluster_files.write(self.instance, self.spec, block, limits)
+    def write_files(self, block: IPv4Network, limits: cgroups.Limits, settings: Mapping[str, str]) -> None:
+        cluster_files.write(self.instance, self.spec, block, limits, settings)
+
+    def reconfigure(self, limits: cgroups.Limits, settings: Mapping[str, str]) -> None:
+        """Write slurm.conf anew and have the running daemons read it. RefusedError if Slurm does not accept it."""
+        cluster_files.write_slurm(self.instance, self.spec, limits, settings)
+        argv = inside(self.pid("ctl"), ["scontrol", "reconfigure"])
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode:
+            words = done.stderr.strip().partition("\n")[0].removeprefix("scontrol: error: ")
+            raise RefusedError(f"{self.spec.name}: Slurm refused it: {words}", code="lab-setting-refused")
 
     def boot(self, block: IPv4Network, limits: cgroups.Limits, only: Collection[str] = ()) -> None:
         """Start the fabric and all hosts (or some) that are not alive, and connect them.

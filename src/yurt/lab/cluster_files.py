@@ -5,6 +5,7 @@ May be cut off anywhere and repeated; what is there already is not written again
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from yurt.lab.shell import run
 from yurt.lab.topology import CLUSTERS, NODE_DISK_MB, SHARED, Account, ClusterSpec, HostSpec, alias
 
 
-def write(instance: Instance, spec: ClusterSpec, block: IPv4Network, limits: Limits) -> None:
+def write(
+    instance: Instance, spec: ClusterSpec, block: IPv4Network, limits: Limits, settings: Mapping[str, str]
+) -> None:
     """The folder from which `boot/fabric.sh` and `boot/host.sh` build the cluster."""
     folder = instance.folder / spec.name
     layers = folder / "layers"
@@ -29,7 +32,7 @@ def write(instance: Instance, spec: ClusterSpec, block: IPv4Network, limits: Lim
         key = (folder / "keys" / host.name).read_text()
         tree.write(layers / host.name, host_files.for_host(spec, host, block, limits, key))
         tree.write(folder / "hosts" / host.name, _FOLDERS)
-    tree.write(folder / "slurm", _slurm(spec, limits))
+    write_slurm(instance, spec, limits, settings)
     for account in spec.accounts:
         tree.write(folder / "skel" / "home", _home(instance, spec, account))
         for name in ("scratch", "project"):
@@ -37,6 +40,11 @@ def write(instance: Instance, spec: ClusterSpec, block: IPv4Network, limits: Lim
     tree.write(folder / "state", {"slurmctld": tree.Folder(0o700, "slurm"), "mysql": tree.Folder(0o700, "mysql")})
     for name, size in [*SHARED.items(), *((node.name, NODE_DISK_MB) for node in spec.of_role("node"))]:
         _make_disk(folder / "images" / f"{name}.img", size)
+
+
+def write_slurm(instance: Instance, spec: ClusterSpec, limits: Limits, settings: Mapping[str, str]) -> None:
+    """The folder /etc/slurm, which all hosts of the cluster share."""
+    tree.write(instance.folder / spec.name / "slurm", _slurm(spec, limits, settings))
 
 
 _FOLDERS: tree.Tree = {
@@ -76,9 +84,9 @@ def _known_hosts(instance: Instance, spec: ClusterSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _slurm(spec: ClusterSpec, limits: Limits) -> tree.Tree:
+def _slurm(spec: ClusterSpec, limits: Limits, settings: Mapping[str, str]) -> tree.Tree:
     files: tree.Tree = {
-        "slurm.conf": tree.File(slurm_files.slurm_conf(spec, limits)),
+        "slurm.conf": tree.File(slurm_files.slurm_conf(spec, limits, settings)),
         "cgroup.conf": tree.File(slurm_files.cgroup_conf(limits)),
         "gres.conf": tree.File(slurm_files.gres_conf(spec)),
     }

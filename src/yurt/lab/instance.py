@@ -26,6 +26,8 @@ class Memory(msgspec.Struct, kw_only=True):
     block: str = ""
     linked: bool = False
     limits: str = ""
+    settings: dict[str, dict[str, str]] = {}
+    """Lines of slurm.conf that were changed, by cluster."""
 
 
 @dataclass(frozen=True)

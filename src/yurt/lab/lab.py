@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from ipaddress import IPv4Network
 from typing import Literal
@@ -148,7 +149,7 @@ class Lab:
             self.instance.remember(memory)
             for cluster in chosen:
                 step(f"{cluster.spec.name}: writing its files")
-                cluster.write_files(block, cluster.limits(limits))
+                cluster.write_files(block, cluster.limits(limits), memory.settings.get(cluster.spec.name, {}))
                 step(f"{cluster.spec.name}: starting {len(cluster.spec.hosts)} hosts")
                 cluster.boot(block, cluster.limits(limits))
         seconds: dict[str, float] = {}
@@ -179,6 +180,31 @@ class Lab:
             raise RefusedError("both clusters must be up to be linked", code="lab-down", hint="yurt lab up")
         self._wire(memory)
         self.instance.remember(memory)
+
+    def configure(self, cluster: str, settings: Mapping[str, str]) -> dict[str, str]:
+        """Change lines of a cluster's slurm.conf while it runs, until `down --wipe`; an empty value undoes a change.
+
+        Returns all lines that are changed now. For settings that Slurm takes without a restart, such as KillWait.
+        """
+        one = self.cluster(cluster)
+        one.pid("ctl")
+        for name, value in settings.items():
+            if not re.fullmatch(r"[A-Za-z]+", name) or not value.isprintable():
+                raise UserError(f"'{name}={value}' is not a line of slurm.conf", code="usage", hint="KillWait=30")
+        with self.instance.locked():
+            memory = self.instance.recall()
+            changed = {**memory.settings.get(cluster, {}), **settings}
+            changed = {name: value for name, value in changed.items() if value}
+            limits = one.limits(msgspec.convert(memory.limits, cgroups.Limits))
+            try:
+                one.reconfigure(limits, changed)
+            except RefusedError:
+                cluster_files.write_slurm(self.instance, one.spec, limits, memory.settings.get(cluster, {}))
+                one.service("ctl", "ctld", "start")  # what it cannot read ends it
+                raise
+            memory.settings[cluster] = changed
+            self.instance.remember(memory)
+        return changed
 
     def start_host(self, cluster: str, host: str) -> None:
         """Power one host on again and wait until it is ready."""

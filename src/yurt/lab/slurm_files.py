@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from yurt.lab.cgroups import Limits
 from yurt.lab.topology import ClusterSpec
 
@@ -29,7 +31,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=256
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5,bf_continue
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0,bf_continue
 PriorityType=priority/multifactor
 KillWait=5
 UnkillableStepTimeout=30
@@ -95,7 +97,8 @@ _LIMITS: dict[Limits, tuple[str, str]] = {
 }
 
 
-def slurm_conf(spec: ClusterSpec, limits: Limits) -> str:
+def slurm_conf(spec: ClusterSpec, limits: Limits, settings: Mapping[str, str] | None = None) -> str:
+    """The text of slurm.conf; `settings` replace or add lines of the cluster as a whole."""
     ctl = spec.address(spec.of_role("ctl")[0])
     nodes = "".join(
         f"NodeName={node.name} NodeAddr={spec.address(node)} CPUs={CPUS} RealMemory={MEMORY_MB} TmpDisk=1000"
@@ -104,9 +107,15 @@ def slurm_conf(spec: ClusterSpec, limits: Limits) -> str:
         for node in spec.of_role("node")
     )
     own = _ALPHA if spec.accounting else _BETA
-    settings, _, partitions = own.partition("PartitionName=")
-    common = _COMMON.format(name=spec.name, ctl=ctl)
-    return common + _LIMITS[limits][0] + settings + nodes + "PartitionName=" + partitions
+    own_settings, _, partitions = own.partition("PartitionName=")
+    common = _COMMON.format(name=spec.name, ctl=ctl) + _LIMITS[limits][0] + own_settings
+    return _changed(common, settings or {}) + nodes + "PartitionName=" + partitions
+
+
+def _changed(text: str, settings: Mapping[str, str]) -> str:
+    names = {name.lower() for name in settings}
+    kept = [line for line in text.splitlines() if line.partition("=")[0].lower() not in names]
+    return "\n".join([*kept, *(f"{name}={value}" for name, value in settings.items())]) + "\n"
 
 
 def cgroup_conf(limits: Limits) -> str:

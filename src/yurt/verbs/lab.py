@@ -98,6 +98,18 @@ def _check_user(cluster: Cluster, user: str) -> None:
         )
 
 
+def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> dict[str, str]:
+    """Change lines KEY=VALUE of a cluster's slurm.conf while it runs; returns all that are changed."""
+    check_machine("set")
+    pairs = [each.partition("=") for each in settings]
+    for key, equals, _value in pairs:
+        if not key or not equals:
+            raise UserError(
+                f"'{key}' is not KEY=VALUE", code="usage", hint="for example: yurt lab set alpha KillWait=30"
+            )
+    return Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
+
+
 def fault(kind: str, target: str = "", *, name: str = "") -> FaultSet:
     """Put one fault in place, or heal one; on return the real component shows it."""
     check_machine("fault")
