@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml tools/venv.sh
 	@bash tools/venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 
-test: $(STAMP) ## lint and all tests, on real Slurm clusters (installs what they need)
-	@$(BIN)/python tools/test.py
+test: $(STAMP) ## lint and all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
+	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python tools/test.py
 
 lint: $(STAMP) ## ruff, mypy --strict, layers and purity
 	@$(BIN)/python tools/lint.py

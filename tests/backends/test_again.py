@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from yurt.backends.local.backend import LocalBackend
+from yurt.clocks import clocks
 from yurt.hosts import LocalHost
 from yurt.model.context import Context
 from yurt.model.run import Again, Plan, Status
-from yurt.model.state import SETTLING, settle
+from yurt.model.state import settle
 from yurt.testing.runs import Planner, follow, look, read, spot, submit, submitted
 from yurt.testing.waiting import eventually
 from yurt.verbs.plan import Request
@@ -60,9 +61,9 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
 def plan(backend: LocalBackend) -> Planner:
     def make(*words: str, limit: int = 4, before: int = 2, lease: int = 6, **again: int | bool) -> Plan:
         wanted = Again(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
-        request = Request(words=words, again=wanted, snapshot=False, flags={"time": 5}, lease=lease)
+        request = Request(words=words, again=wanted, snapshot=False, flags={"time": 5})
         made = planning(Context(name="local", type="local"), request).plan
-        return msgspec.structs.replace(made, limit=limit)
+        return msgspec.structs.replace(made, limit=limit, lease=lease)
 
     return make
 
@@ -166,7 +167,7 @@ def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner) -> N
 def goes_on(backend: LocalBackend, plan: Plan) -> Status:
     """What yurt makes of a run that is gone."""
     status = submitted()
-    for ahead in (0.0, SETTLING + 1):
+    for ahead in (0.0, clocks().settling + 1):
         status = settle(status, look(backend, plan), time.time() + ahead, plan.run.again)
     return status
 

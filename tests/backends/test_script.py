@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Context, Request]] = {
         Request(words=["job.sbatch", "hello world"], flags={"time": "30m"}),
     ),
     "tasks": (with_(BIG, ntasks=4), Request(words=["./mpi", "$x"], flags={"sbatch_options": {"exclusive": None}})),
-    "restarts": (BIG, Request(words=["train.py"], again=Again(requeues=3), hold=True, snapshot=False, lease=30)),
+    "restarts": (BIG, Request(words=["train.py"], again=Again(requeues=3), hold=True, snapshot=False)),
 }
 
 

@@ -43,14 +43,14 @@ class Client:
         shutil.copytree(self.data, data)
         return Client(name, data=data, runtime=runtime, project=self.project, log=self.log)
 
-    def start(self, *arguments: str, program: tuple[str, ...] = (YURT,)) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, clocks: str = "") -> subprocess.Popen[bytes]:
         # Into a file: what a killed yurt leaves behind would keep a pipe open.
         self.number += 1
         with self._said(self.number).open("wb") as output:
             process = subprocess.Popen(
-                [*program, *arguments],
+                [YURT, *arguments],
                 cwd=self.project,
-                env=self.environment,
+                env={**self.environment, "YURT_CLOCKS": clocks},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -355,8 +354,9 @@ def draw_node(random: Random) -> Draw:
 def perform_node(site: Site, label: str, draw: Draw) -> None:
     finish(site)
     words = site.words(rest=draw["rest"], pace="0.5")
-    program = (sys.executable, "-m", "tests.campaign.leased")
-    site.client.end(site.client.start(site.name, label, str(LEASE), *words, program=program))
+    again = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
+    process = site.client.start("--context", site.name, "run", *again, *words, clocks=f"lease={LEASE}")
+    site.client.end(process)
     site.settle()
     run = site.newest(label)
     if not site.until(lambda: [each for each in site.starts() if each.run == run], 60):

@@ -9,21 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yurt.clocks import clocks
 from yurt.model.run import FINAL, Again, State, Status
 from yurt.model.state import (
     ATTEMPTS,
     CANCELLED,
-    FORGIVING,
     NEVER,
-    RESUBMIT_AFTER,
-    SETTLING,
-    YOUNG,
     Ending,
     Sighting,
     mark_of,
     settle,
     signal_name,
 )
+
+CLOCKS = clocks()
 
 NOW = 1_800_000_000.0
 OPEN = sorted(set(get_args(State)) - FINAL - {"waiting", "submitting"})
@@ -113,19 +112,24 @@ def test_one_look(seen: Sighting, state: str) -> None:
 @pytest.mark.parametrize(
     ("seen", "seconds", "state", "reason"),
     [
-        (Sighting(winner=WON, generation=1, record="failed", reason="why"), SETTLING, "failed", "why"),
-        (Sighting(winner=WON, generation=1, record="completed"), SETTLING, "completed", ""),
-        (Sighting(record="node_failed"), SETTLING, "node_failed", "it ended before your code was started"),
-        (Sighting(record="completed"), SETTLING, "failed", "it ended before your code was started"),
-        (Sighting(record="completed", gone=True), SETTLING, "completed", ""),
-        (Sighting(winner=WON, generation=1, stopped="timeout"), SETTLING, "timeout", "it reached its time limit"),
-        (Sighting(winner=WON, generation=1, stopped="cancelled"), SETTLING, "cancelled", "cancelled"),
-        (Sighting(winner=WON, generation=1), FORGIVING, "lost", "the site forgot it, and it left no ending"),
-        (Sighting(winner=WON, generation=1), FORGIVING - 1, "unknown", "the site does not know it now"),
-        (Sighting(gone=True), FORGIVING, "lost", "the site forgot it, and its folder is gone"),
-        (Sighting(), RESUBMIT_AFTER - 1, "unknown", "the site does not know it now"),
-        (Sighting(), RESUBMIT_AFTER, "waiting", "the site forgot it before it started; it is submitted again"),
-        (Sighting(records_known=False), 10 * FORGIVING, "unknown", "the site does not know it now"),
+        (Sighting(winner=WON, generation=1, record="failed", reason="why"), CLOCKS.settling, "failed", "why"),
+        (Sighting(winner=WON, generation=1, record="completed"), CLOCKS.settling, "completed", ""),
+        (Sighting(record="node_failed"), CLOCKS.settling, "node_failed", "it ended before your code was started"),
+        (Sighting(record="completed"), CLOCKS.settling, "failed", "it ended before your code was started"),
+        (Sighting(record="completed", gone=True), CLOCKS.settling, "completed", ""),
+        (
+            Sighting(winner=WON, generation=1, stopped="timeout"),
+            CLOCKS.settling,
+            "timeout",
+            "it reached its time limit",
+        ),
+        (Sighting(winner=WON, generation=1, stopped="cancelled"), CLOCKS.settling, "cancelled", "cancelled"),
+        (Sighting(winner=WON, generation=1), CLOCKS.forgiving, "lost", "the site forgot it, and it left no ending"),
+        (Sighting(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not know it now"),
+        (Sighting(gone=True), CLOCKS.forgiving, "lost", "the site forgot it, and its folder is gone"),
+        (Sighting(), CLOCKS.resubmit - 1, "unknown", "the site does not know it now"),
+        (Sighting(), CLOCKS.resubmit, "waiting", "the site forgot it before it started; it is submitted again"),
+        (Sighting(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not know it now"),
     ],
 )
 def test_what_stays_away(seen: Sighting, seconds: float, state: str, reason: str) -> None:
@@ -135,17 +139,17 @@ def test_what_stays_away(seen: Sighting, seconds: float, state: str, reason: str
 
 def test_a_job_the_queue_showed_for_long_is_not_submitted_again() -> None:
     """Only a young job can have been lost by a crash of the controller; an old one was taken away."""
-    rooted = after(YOUNG, Sighting(live="queued"), Sighting(live="queued"))
-    assert rooted.rooted and not after(YOUNG - 1, Sighting(live="queued"), Sighting(live="queued")).rooted
-    assert after(FORGIVING - 1, Sighting(), Sighting(), before=rooted).state == "unknown"
-    status = after(FORGIVING, Sighting(), Sighting(), before=rooted)
+    rooted = after(CLOCKS.young, Sighting(live="queued"), Sighting(live="queued"))
+    assert rooted.rooted and not after(CLOCKS.young - 1, Sighting(live="queued"), Sighting(live="queued")).rooted
+    assert after(CLOCKS.forgiving - 1, Sighting(), Sighting(), before=rooted).state == "unknown"
+    status = after(CLOCKS.forgiving, Sighting(), Sighting(), before=rooted)
     assert (status.state, status.reason) == ("lost", "the site forgot it before it started")
 
 
 def test_a_site_that_forgets_again_and_again_is_not_asked_for_ever() -> None:
     worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
-    assert after(RESUBMIT_AFTER, Sighting(), Sighting(), before=worn).state == "unknown"
-    assert after(FORGIVING, Sighting(), Sighting(), before=worn).state == "lost"
+    assert after(CLOCKS.resubmit, Sighting(), Sighting(), before=worn).state == "unknown"
+    assert after(CLOCKS.forgiving, Sighting(), Sighting(), before=worn).state == "lost"
 
 
 def test_seen_again_it_was_never_away() -> None:
@@ -153,7 +157,7 @@ def test_seen_again_it_was_never_away() -> None:
     assert away.state == "unknown" and away.missing_since == NOW + 4
     back = settle(away, Sighting(live="running"), NOW + 20)
     assert (back.state, back.missing_since) == ("running", None)
-    assert after(FORGIVING - 1, Sighting(winner=WON, generation=1), before=back).state == "unknown"
+    assert after(CLOCKS.forgiving - 1, Sighting(winner=WON, generation=1), before=back).state == "unknown"
 
 
 def test_a_requeue_and_its_count() -> None:
@@ -217,7 +221,7 @@ statuses = st.builds(
     restarts=st.integers(0, 3),
 )
 finals = st.builds(Status, state=st.sampled_from(sorted(FINAL)), ended=st.just(NOW - 5), attempts=st.integers(0, 3))
-pauses = st.sampled_from([0.0, 1.0, RESUBMIT_AFTER, SETTLING, FORGIVING, 10_000.0])
+pauses = st.sampled_from([0.0, 1.0, CLOCKS.resubmit, CLOCKS.settling, CLOCKS.forgiving, 10_000.0])
 
 
 @given(finals, sightings)
@@ -266,7 +270,7 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
         if status.state == "waiting":
             status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
     for _again in range(3 * ATTEMPTS):
-        now += FORGIVING
+        now += CLOCKS.forgiving
         status = settle(status, last, now)
         if status.state == "waiting":
             status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
@@ -275,7 +279,7 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
         assert status.state == "unknown"
         known = msgspec.structs.replace(last, records_known=True)
         for _again in range(3 * ATTEMPTS):
-            now += FORGIVING
+            now += CLOCKS.forgiving
             status = settle(status, known, now)
             if status.state == "waiting":
                 status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1)
@@ -285,7 +289,7 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
 def test_what_a_run_is_known_by_at_the_next_look() -> None:
     """Only a status that time alone does not change may be passed over when the queue says the same."""
     seen = Sighting(live="running", mark="7|RUNNING")
-    young, rooted = after(0, seen), after(YOUNG, seen, seen)
+    young, rooted = after(0, seen), after(CLOCKS.young, seen, seen)
     assert (mark_of(young, seen), mark_of(rooted, seen)) == ("", "7|RUNNING")
     assert mark_of(rooted, Sighting(mark="7|COMPLETED", record="completed")) == ""
 
@@ -331,7 +335,7 @@ RAN = Sighting(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
 def test_whether_it_is_started_again(again: Again, changes: dict[str, Any], state: str) -> None:
     seen = msgspec.structs.replace(RAN, **changes)
     first = settle(QUEUED, seen, NOW, again)
-    status = settle(first, seen, NOW + SETTLING, again)
+    status = settle(first, seen, NOW + CLOCKS.settling, again)
     assert status.state == state
     assert first.state == "unknown" or changes.get("sure"), "not before it can be sure"
     if state == "waiting":
@@ -340,7 +344,7 @@ def test_whether_it_is_started_again(again: Again, changes: dict[str, Any], stat
 
 def test_one_that_vanished_is_started_again_after_a_while() -> None:
     status = QUEUED
-    for ahead in (0.0, SETTLING, FORGIVING):
+    for ahead in (0.0, CLOCKS.settling, CLOCKS.forgiving):
         assert not status.final and status.state != "waiting"
         status = settle(status, RAN, NOW + ahead, RETRIES)
     assert (status.state, status.start) == ("waiting", 3)
@@ -352,7 +356,7 @@ def test_a_failure_before_its_start_is_retried_as_often_as_it_may_be() -> None:
         status = settle(status, failed, NOW, Again(retries=2))
         assert (status.state, status.start, status.retries) == ("waiting", 1, number)
         status = msgspec.structs.replace(status, state="queued")
-    status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + SETTLING, Again(retries=2))
+    status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + CLOCKS.settling, Again(retries=2))
     assert status.state == "node_failed"
 
 

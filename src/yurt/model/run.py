@@ -22,9 +22,6 @@ State = Literal[
     "lost",
 ]
 
-LEASE = 60
-"""Seconds in which a start must have shown that it is alive, where another may follow it."""
-
 FINAL: frozenset[State] = frozenset(
     ("completed", "failed", "timeout", "out_of_memory", "cancelled", "node_failed", "lost")
 )
@@ -231,7 +228,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether srun starts the command."""
     limit: int | None = None
     """Of time, in seconds."""
-    lease: int = LEASE
+    lease: int = 60
+    """Seconds in which a start must have shown that it is alive, where another may follow it."""
+    grace: int = 10
+    """Seconds between the signal to stop and the one that kills, where no scheduler sees to it."""
     place: str = ""
     """A folder to start in, instead of one made of the code."""
     copy: bool = False

@@ -11,21 +11,11 @@ from typing import Any
 
 import msgspec
 
+from yurt.clocks import clocks
 from yurt.model.run import Again, State, Status
 
 CANCELLED = "cancelled"
 """What stands in `winner` when the user was faster than the job."""
-
-SETTLING = 10.0
-"""Seconds in which a job's own ending may still be on its way over a shared disk."""
-
-FORGIVING = 60.0
-"""Seconds after which a job that left no trace at all is given up."""
-
-YOUNG = 60.0
-"""A job the queue never showed, or only this soon after its submission, may have been lost by a crash."""
-
-RESUBMIT_AFTER = 5.0
 
 NEVER = Again()
 
@@ -120,7 +110,7 @@ def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
     since = before.missing_since or now
     after = msgspec.structs.replace(after, missing_since=since)
     started = seen.generation or seen.winner
-    settled = seen.sure or now - since >= SETTLING or (seen.record is not None and not started)
+    settled = seen.sure or now - since >= clocks().settling or (seen.record is not None and not started)
     if settled and not seen.gone and (why := _goes_on(before, seen, again, now - since)):
         return _next_start(after, seen, why)
     return _absent(before, after, seen, now, now - since)
@@ -159,7 +149,7 @@ def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
     failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
     if failed or (again.requeues and (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure)):
         return seen.reason or "its site stopped it"
-    lost = not how and not seen.stopped and silent and gone >= FORGIVING
+    lost = not how and not seen.stopped and silent and gone >= clocks().forgiving
     return "it vanished" if lost else ""
 
 
@@ -180,7 +170,7 @@ def _alive(before: Status, after: Status, seen: Sighting, now: float) -> Status:
     assert state is not None
     if state == "queued" and (before.state in ("running", "requeued") or seen.generation):
         state = "requeued"
-    rooted = before.rooted or now - (before.submitted or now) >= YOUNG
+    rooted = before.rooted or now - (before.submitted or now) >= clocks().young
     return msgspec.structs.replace(after, state=state, reason=seen.reason, rooted=rooted, missing_since=None)
 
 
@@ -190,21 +180,21 @@ def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: flo
     never = not ran and not seen.gone
     wished = seen.stopped == CANCELLED and bool(seen.generation)
     record: State | None = "cancelled" if wished else seen.record
-    if record is not None and (seen.sure or gone >= SETTLING or (record == "cancelled" and not ran)):
+    if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
         said = "cancelled" if wished else seen.reason or ("it ended before your code was started" if never else "")
         return _final(after, "failed" if never and record == "completed" else record, said, seen.ended or now)
     if seen.sure and not never:
         left = "its folder is gone" if seen.gone else "its process is gone and left no ending"
         return _final(after, "lost", seen.reason or left, now)
-    if seen.stopped and gone >= SETTLING:
+    if seen.stopped and gone >= clocks().settling:
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
     if seen.records_known and seen.record is None:
-        again = before.attempts < ATTEMPTS and (seen.sure or (not before.rooted and gone >= RESUBMIT_AFTER))
+        again = before.attempts < ATTEMPTS and (seen.sure or (not before.rooted and gone >= clocks().resubmit))
         if never and again:
             why = "the site forgot it before it started; it is submitted again"
             return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
-        if gone >= FORGIVING:
+        if gone >= clocks().forgiving:
             left = "its folder is gone" if seen.gone else "it left no ending"
             why = "the site forgot it before it started" if never else f"the site forgot it, and {left}"
             return _final(after, "lost", why, now)

@@ -17,8 +17,9 @@ import msgspec
 import pytest
 
 from yurt.backends.base import Backend, CodeParcel, Placed
+from yurt.clocks import clocks
 from yurt.model.run import Plan, Spot, Status
-from yurt.model.state import ATTEMPTS, CANCELLED, SETTLING, Ending, Sighting, settle
+from yurt.model.state import ATTEMPTS, CANCELLED, Ending, Sighting, settle
 from yurt.testing.waiting import eventually
 
 Planner = Callable[..., Plan]
@@ -61,7 +62,7 @@ def follow(backend: Backend, plan: Plan, *, seconds: float = 240) -> Status:
     """Look until a run has ended. What yurt would wait for late news of it is not waited for here."""
     status, deadline = submitted(), time.monotonic() + seconds
     while True:
-        ahead = SETTLING if status.missing_since else 0
+        ahead = clocks().settling if status.missing_since else 0
         status = settle(status, look(backend, plan), time.time() + ahead)
         if status.final:
             return status

@@ -50,9 +50,11 @@ def look(
 ) -> Looked:
     """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
 
+    Contexts of runs that waiting ones follow are looked at too.
+
     Without `keep`, what ended runs left is brought home by a later look.
     """
-    names = list(contexts) if contexts is not None else store.contexts_of_unfinished()
+    names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
     sights: dict[str, Sighting] = {}
@@ -75,6 +77,16 @@ def look(
         side_by_side(in_a_thread, names)
     notify.fire(store)
     return Looked(failed, advanced, sights)
+
+
+def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
+    """Contexts, and those of the unfinished runs that runs waiting for them follow: only a look there lets these go."""
+    names = list(contexts)
+    for name in names:  # grows while it is read: a predecessor may follow another one
+        for waiting in store.several(store.outbox(name)):
+            followed = store.several([after.run for after in waiting.run.after])
+            names += {each.run.context for each in followed if not each.status.final} - set(names)
+    return names
 
 
 def _look_at(

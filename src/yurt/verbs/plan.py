@@ -14,6 +14,7 @@ import msgspec
 
 from yurt import __version__
 from yurt.backends.job.script import variables_of
+from yurt.clocks import clocks
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
@@ -22,7 +23,7 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
-from yurt.model.run import LEASE, After, Again, Asked, Chosen, Code, Plan, Run, Setup
+from yurt.model.run import After, Again, Asked, Chosen, Code, Plan, Run, Setup
 from yurt.store import Store
 from yurt.verbs import bad_nodes, command, site, values, wishes
 from yurt.verbs.code import snapshot_of
@@ -59,7 +60,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """How many of them may run at a time."""
     hold: bool = False
     largest_file: int | None = None
-    lease: int = LEASE
     secrets: Sequence[str] = ()
     """Names of variables whose values are read from the environment or the keyring when the run is sent."""
     calls: str = ""
@@ -168,7 +168,8 @@ def plan(
         lines=list(what.sbatch.lines) if what.sbatch is not None else [],
         tasks=_tasks(asked, what, more, facts),
         limit=None if minutes is None else minutes * 60,
-        lease=request.lease,
+        lease=clocks().lease,
+        grace=clocks().grace,
         place=str(project.folder / project.subfolder) if not request.snapshot and wanted.type == "local" else "",
         copy=request.copy,
         sets=[values.jsonable(each) for each in request.sets],

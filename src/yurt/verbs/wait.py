@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from yurt.clocks import clocks
 from yurt.store import Entry, Store
 from yurt.verbs.look import look
-
-SHORTEST, LONGEST = 0.5, 15.0
 
 
 def wait(
@@ -20,7 +19,8 @@ def wait(
 ) -> list[Entry]:
     """Look again and again, ever more seldom, until all runs have ended or the time is over. Returns them."""
     deadline = None if timeout is None else time.monotonic() + timeout
-    pause = SHORTEST
+    pause = clocks().first_look
+    longest = clocks().last_look
     while True:
         entries = store.several(runs)
         open_ones = [entry for entry in entries if not entry.status.final]
@@ -33,6 +33,6 @@ def wait(
             return entries
         if deadline is not None and time.monotonic() >= deadline:
             return entries
-        left = LONGEST if deadline is None else max(0.05, deadline - time.monotonic())
+        left = longest if deadline is None else max(0.05, deadline - time.monotonic())
         time.sleep(min(pause, left))
-        pause = min(pause * 1.3, LONGEST)
+        pause = min(pause * 1.3, longest)

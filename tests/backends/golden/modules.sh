@@ -21,6 +21,7 @@ retries=0 # how often it may be started again after a failure of its site's
 errors= # whether an error of its own counts as one
 follow= # whether its next start is another job
 lease=60 # seconds
+grace=10 # seconds between TERM and KILL, where no scheduler sees to it
 secrets=''
 shares=go # those of secrets, once it has started
 

@@ -20,7 +20,8 @@ before=120 # seconds before its limit at which it is told to save
 retries=0 # how often it may be started again after a failure of its site's
 errors= # whether an error of its own counts as one
 follow= # whether its next start is another job
-lease=30 # seconds
+lease=60 # seconds
+grace=10 # seconds between TERM and KILL, where no scheduler sees to it
 secrets=''
 shares=stay # those of secrets, once it has started
 

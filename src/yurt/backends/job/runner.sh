@@ -102,7 +102,7 @@ stop() { # your command is told to end; where no scheduler sees to it, it is kil
   if [ -n "$limit" ] && [ "$(date +%s)" -ge $((came + limit - 5)) ]; then note timeout; else note stopped; fi
   # A signal that comes while a shell is being forked is lost with its traps: the first one may have been.
   [ "$(date +%s)" -gt $((began + 2)) ] || pass_on TERM
-  [ "$kind" = slurm ] || [ -z "$child" ] || later 10 "kill -KILL -$child"
+  [ "$kind" = slurm ] || [ -z "$child" ] || later "$grace" "kill -KILL -$child"
 }
 time_left() { # seconds until the limit, as the scheduler has it; nothing if it does not say
   timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {

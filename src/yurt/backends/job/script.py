@@ -84,6 +84,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
         f"errors={'yes' if run.again.errors else ''} # whether an error of its own counts as one",
         f"follow={'yes' if plan.follow else ''} # whether its next start is another job",
         f"lease={plan.lease} # seconds",
+        f"grace={plan.grace} # seconds between TERM and KILL, where no scheduler sees to it",
         f"secrets={quote(' '.join(run.secrets))}",
         f"shares={'stay' if run.again else 'go'} # those of secrets, once it has started",
         "",
