@@ -354,8 +354,8 @@ def draw_node(random: Random) -> Draw:
 def perform_node(site: Site, label: str, draw: Draw) -> None:
     finish(site)
     words = site.words(rest=draw["rest"], pace="0.5")
-    again = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
-    process = site.client.start("--context", site.name, "run", *again, *words, clocks=f"lease={LEASE}")
+    options = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
+    process = site.client.start("--context", site.name, "run", *options, *words, clocks=f"lease={LEASE}")
     site.client.end(process)
     site.settle()
     run = site.newest(label)
