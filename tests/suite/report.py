@@ -59,11 +59,13 @@ class Reporter:
             self._line(f"FAILED {_plain(report.nodeid)} ({report.when})")
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
+    def pytest_report_teststatus(self, report: object) -> tuple[str, str, str] | None:
         """No dots: the lines below say more."""
-        if isinstance(report, pytest.TestReport) and report.outcome == "passed":
-            return ("passed" if report.when == "call" else "", "", "")
-        return None
+        if not isinstance(report, pytest.TestReport) or hasattr(report, "wasxfail"):
+            return None
+        if report.when == "call" or report.skipped:
+            return (report.outcome, "", report.outcome.upper())
+        return ("error", "", "ERROR") if report.failed else ("", "", "")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None] | None:
         self.over.set()
