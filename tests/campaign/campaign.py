@@ -125,9 +125,9 @@ class Campaign:
 
     def _drained(self, site: Site) -> list[str]:
         """Jobs of duplicates end at the gate; what stays is wrong."""
-        for _try in range(6):
+        for _try in range(30):
             # After a crash the controller may hold jobs that ended, until the nodes are asked, which this does.
-            if site.until(lambda: not site.queue(), 5, pause=0.5):
+            if site.until(lambda: not site.queue(), 2, pause=0.5):
                 break
             site.on_ctl("scontrol", "reconfigure")
         return site.queue()

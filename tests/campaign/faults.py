@@ -25,7 +25,7 @@ SAVED = 6.0
 """Seconds after which slurmctld has written its state down."""
 
 LEASE = 6
-"""Seconds; the shortest that job.sh can divide by six."""
+"""Seconds; the shortest that job.sh can divide by six. A draw may have a longer one."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,7 @@ def _ending(random: Random) -> Draw:
 
 
 def perform_cut(site: Site, label: str, draw: Draw) -> None:
+    site.measure()
     site.client.hang_up()
     site.weather(
         Rules(
@@ -178,6 +179,8 @@ def draw_denied(random: Random) -> Draw:
 
 
 def perform_denied(site: Site, label: str, draw: Draw) -> None:
+    if draw["lost"]:
+        site.measure()
     site.client.hang_up()
     answer = Rules(cut_at=site.down - ANSWER, direction="down", connections=1)
     site.weather(answer if draw["lost"] else Rules(cut_at=0))
@@ -355,7 +358,8 @@ def perform_node(site: Site, label: str, draw: Draw) -> None:
     finish(site)
     words = site.words(rest=draw["rest"], pace="0.5")
     options = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
-    process = site.client.start("--context", site.name, "run", *options, *words, clocks=f"lease={LEASE}")
+    clocks = f"lease={draw.get('lease', LEASE)}"
+    process = site.client.start("--context", site.name, "run", *options, *words, clocks=clocks)
     site.client.end(process)
     site.settle()
     run = site.newest(label)
@@ -366,6 +370,8 @@ def perform_node(site: Site, label: str, draw: Draw) -> None:
     node = next(each.host for each in site.starts() if each.run == run)
     site.plug(node, up=False)
     stopped = _stop_beating(site, run, node) if draw["hangs"] else 0
+    if draw["hangs"] and not stopped:
+        site.missed.append(label)
     site.log(f"{label}: {run} on {node}, which is cut off" + (", its beat stopped" if stopped else ""))
     if draw["administrator"]:
         site.on_ctl("scontrol", "update", f"nodename={node}", "state=down", "reason=campaign")
@@ -394,26 +400,23 @@ def finish(site: Site) -> None:
 
 def _stop_beating(site: Site, run: str, node: str) -> int:
     """Stop the process of a job that touches the shared disk; 0 if it was not found."""
-    folder = next(each.run.folder for each in site.client.entries() if each.run.id == run)
-    nonce = (site.steps.root / folder[1:] / "winner").read_text().partition(".")[0]
+    own = f"/{run}/job.sh\0beats\0".encode()
 
-    def of_the_job(pid: int) -> bool:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").endswith(nonce.encode())
+    def beats(pid: int) -> bool:
+        with suppress(OSError):
+            return own in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return False
 
-    def parent(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    found: list[int] = []
 
-    for _try in range(50):
-        try:
-            own = [pid for pid in processes_in(site.cluster.pid(node), "slurm_script") if of_the_job(pid)]
-            beats = [pid for pid in own if parent(pid) in own]
-        except OSError:
-            beats = []
-        if beats:
-            os.kill(beats[0], signal.SIGSTOP)
-            return beats[0]
-        time.sleep(0.02)
-    return 0
+    def seen() -> bool:
+        found.extend(pid for pid in processes_in(site.cluster.pid(node), "sh") if beats(pid))
+        return bool(found)
+
+    if not site.until(seen, 30):
+        return 0
+    os.kill(found[0], signal.SIGSTOP)
+    return found[0]
 
 
 # The user changes their mind
@@ -438,6 +441,8 @@ def draw_cancel(random: Random) -> Draw:
 
 
 def perform_cancel(site: Site, label: str, draw: Draw) -> None:
+    if "cut" in draw or draw.get("by") == "answer":
+        site.measure()
     process = _begin_cancelled(site, label, draw)
     run = site.newest(label)
     if not run:

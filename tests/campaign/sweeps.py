@@ -61,6 +61,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     tasks: list[Task]
     wrong: list[str]
+    missed: list[str] = []
+    """Episodes whose fault did not bite."""
 
 
 def draw(seed: int, sweeps: int, only: Sequence[str] = ()) -> list[Episode]:
@@ -113,6 +115,7 @@ def client(site: Site, label: str, draw: Draw) -> None:
 
 def cut(site: Site, label: str, draw: Draw) -> None:
     """The link is cut while the sweep goes out."""
+    site.measure()
     site.client.hang_up()
     whole = site.up if draw["direction"] == "up" else site.down
     site.weather(Rules(cut_at=int(whole * (0.3 + 0.7 * draw["fraction"])), direction=draw["direction"], connections=1))
@@ -122,6 +125,7 @@ def cut(site: Site, label: str, draw: Draw) -> None:
 
 def poll(site: Site, label: str, draw: Draw) -> None:
     """The link is cut while one looks at it."""
+    site.measure()
     site.client.end(submit(site, label, draw))
     site.client.hang_up()
     site.weather(Rules(cut_at=int(site.down * draw["fraction"]), direction="down", connections=1))
@@ -179,12 +183,14 @@ def cancel(site: Site, label: str, draw: Draw) -> None:
     """Cancelled, alone or all of them, at any moment, and retried."""
     process = submit(site, label, draw)
     if draw["when"] == "before":
+        site.until(lambda: site.newest(label) or process.poll() is not None, 60, pause=0.02)
         time.sleep(draw["seconds"])
         process.kill()
     site.client.end(process)
     time.sleep(draw["fraction"])
     sweep = site.newest(label)
     if not sweep:
+        site.missed.append(label)
         return
     which = [f"{sweep}.{draw['tasks'] - 1}"] if draw["one"] else [f"{sweep}.{n}" for n in range(draw["tasks"])]
     site.cancelled.update(which)
@@ -242,7 +248,11 @@ def campaign(lab: Lab, work: Path, runtime: Path, episodes: Sequence[Episode], p
     names = sorted({episode.cluster for episode in episodes})
     with log, ThreadPoolExecutor(len(names)) as pool:
         found = list(pool.map(on, names))
-    return Outcome([task for each in found for task in each.tasks], [text for each in found for text in each.wrong])
+    return Outcome(
+        [task for each in found for task in each.tasks],
+        [text for each in found for text in each.wrong],
+        [label for each in found for label in each.missed],
+    )
 
 
 def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
@@ -274,7 +284,7 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
     strays = set(starts) - {task.id for task in tasks}
     wrong += [f"{site.name} {run}: its code ran, and no index knows it" for run in sorted(strays)]
     wrong += dict.fromkeys(text for each in site.clients for text in each.wrong)
-    return Outcome(tasks, wrong)
+    return Outcome(tasks, wrong, site.missed)
 
 
 def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:

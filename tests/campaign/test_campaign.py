@@ -3,89 +3,124 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.campaign.campaign import Campaign, Episode, Outcome, writer
+from tests.campaign.campaign import Campaign, Episode, writer
 from tests.campaign.faults import FAULTS, Draw
 from tests.campaign.judge import count
 from yurt.lab import Lab
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(240)]
-
-PATIENCE = 60
+PATIENCE = 200
 QUICK = {"rest": 0.3, "snapshot": False}
 CODE = {"rest": 0.3, "snapshot": True}
 RESET = {"ending": "reset", "greeting": False, "connections": 1}
+STALL = {"ending": "stall", "greeting": False, "connections": 1}
+AT_SBATCH = {"step": 1, "program": "sbatch"}
+NODE = {"administrator": True, "rest": 150, "lease": 12}
 
-ALPHA: list[tuple[str, Draw]] = [
-    ("node", {"administrator": True, "hangs": True, "seconds": 0, "rest": 150}),
-    ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
-    ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.83}),
-    ("ssh", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "victim": "master", "overtaken": True}),
-    ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "linger": 0.2}),
-    ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "after", "what": "inner"}),
-    ("shell", {**CODE, "step": 9, "program": "any", "when": "after", "what": "all"}),
-    ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3, "filler": 40000}),
-    ("truncate", {**QUICK, "head": 3, "percent": 90}),
-    ("node", {"administrator": True, "hangs": False, "seconds": 1.5, "rest": 150}),
-    ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
-    ("denied", {**QUICK, "lost": True}),
-    ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
-    ("cancel", {**QUICK, "rest": 2, "how": "lost", "by": "yurt", "when": "after"}),
-]
 
-BETA: list[tuple[str, Draw]] = [
-    ("silence", {**QUICK, "mode": "freeze", "seconds": 10.5, "at_sbatch": True}),
-    (
-        "cut",
-        {**QUICK, **RESET, "direction": "down", "fraction": 0.7, "ending": "stall", "victim": "yurt", "patience": 1},
+@dataclass(frozen=True)
+class Piece:
+    """Episodes on one cluster, one after the other, and what the table must show of them besides: (fault, column)."""
+
+    cluster: str
+    episodes: tuple[tuple[str, Draw], ...]
+    shown: tuple[tuple[str, str], ...] = ()
+
+
+PIECES = {
+    "node that hangs, cut link": Piece(
+        "alpha",
+        (
+            ("node", {**NODE, "hangs": True, "seconds": 0}),
+            ("cut", {**QUICK, **RESET, "direction": "up", "fraction": 0.9}),
+            ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.83}),
+            ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
+        ),
+        (("node", "again"), ("cancel", "cancelled")),
     ),
-    ("truncate", {**QUICK, "head": 1, "percent": 60}),
-    ("truncate", {**CODE, "head": 4, "percent": 0}),
-    ("shell", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "what": "self", "seconds": 0.02}),
-    ("ssh", {**CODE, "step": 6, "program": "any", "when": "after", "victim": "session", "linger": 0.1}),
-    ("client", {**QUICK, "step": 1, "program": "sbatch", "when": "before", "overtaken": True}),
-    ("twins", {**QUICK, "mode": "same", "held": False, "together": False}),
-    ("denied", {**QUICK, "lost": False}),
-    ("cancel", {**QUICK, "how": "waiting"}),
-    ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
-    ("crash", {**QUICK, "startable": False, "late": 0, "calm": True}),
-]
+    "node cut off, two clients": Piece(
+        "alpha",
+        (
+            ("node", {**NODE, "hangs": False, "seconds": 1.5}),
+            ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
+            ("client", {**QUICK, **AT_SBATCH, "when": "after", "linger": 0.2}),
+        ),
+        (("node", "again"), ("twins", "refused")),
+    ),
+    "ssh, shell, cancelled": Piece(
+        "alpha",
+        (
+            ("ssh", {**QUICK, **AT_SBATCH, "when": "before", "victim": "master", "overtaken": True}),
+            ("shell", {**QUICK, **AT_SBATCH, "when": "after", "what": "inner"}),
+            ("shell", {**CODE, "step": 9, "program": "any", "when": "after", "what": "all"}),
+            ("cancel", {**QUICK, "rest": 2, "how": "lost", "by": "yurt", "when": "after"}),
+        ),
+        (("ssh", "refused"),),
+    ),
+    "truncated, denied": Piece(
+        "alpha",
+        (
+            ("truncate", {**CODE, **RESET, "direction": "up", "fraction": 0.3, "filler": 40000}),
+            ("truncate", {**QUICK, "head": 3, "percent": 90}),
+            ("denied", {**QUICK, "lost": True}),
+        ),
+    ),
+    "silent controller": Piece("beta", (("silence", {**QUICK, "mode": "freeze", "seconds": 10.5, "at_sbatch": True}),)),
+    "crashed controller": Piece("beta", (("crash", {**QUICK, "startable": False, "late": 0, "calm": True}),)),
+    "stalled link, truncated": Piece(
+        "beta",
+        (
+            ("cut", {**QUICK, **STALL, "direction": "down", "fraction": 0.7, "victim": "yurt", "patience": 1}),
+            ("truncate", {**QUICK, "head": 1, "percent": 60}),
+            ("truncate", {**CODE, "head": 4, "percent": 0}),
+            ("denied", {**QUICK, "lost": False}),
+        ),
+    ),
+    "shell, ssh, client": Piece(
+        "beta",
+        (
+            ("shell", {**QUICK, **AT_SBATCH, "when": "before", "what": "self", "seconds": 0.02}),
+            ("ssh", {**CODE, "step": 6, "program": "any", "when": "after", "victim": "session", "linger": 0.1}),
+            ("client", {**QUICK, **AT_SBATCH, "when": "before", "overtaken": True}),
+        ),
+        (("client", "refused"),),
+    ),
+    "two yurts, cancelled": Piece(
+        "beta",
+        (
+            ("twins", {**QUICK, "mode": "same", "held": False, "together": False}),
+            ("cancel", {**QUICK, "how": "waiting"}),
+            ("cancel", {**QUICK, "rest": 20, "how": "later", "seconds": 1, "kill": 6, "what": "inner"}),
+        ),
+        (("cancel", "cancelled"), ("cancel", "once")),
+    ),
+}
+"""By their names. A node that is lost takes its time, in which the episodes after it happen."""
 
 
-@pytest.fixture(scope="module")
-def outcome(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """All of it is brought about once, on both clusters side by side."""
-    folder = tmp_path_factory.mktemp("campaign")
-    episodes = [
-        Episode(cluster, fault, number, draw)
-        for cluster, drawn in (("alpha", ALPHA), ("beta", BETA))
-        for number, (fault, draw) in enumerate(drawn)
-    ]
-    with (folder / "log").open("w") as log, tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
-        campaign = Campaign(lab, folder, Path(runtime), writer(log))
-        outcome = campaign.run(episodes, patience=PATIENCE)
-    print((folder / "log").read_text())
-    return outcome
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_code_starts_exactly_once(outcome: Outcome, fault: str) -> None:
-    row = count(outcome.cases)[fault]
-    assert row.once + row.cancelled == row.runs
-    assert (row.twice, row.never, row.killed, row.stranded) == (0, 0, 0, 0)
-
-
-def test_nothing_else_went_wrong(outcome: Outcome) -> None:
+@pytest.mark.lab
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PIECES)
+def test_code_starts_exactly_once(lab: Lab, tmp_path: Path, name: str) -> None:
+    piece = PIECES[name]
+    episodes = [Episode(piece.cluster, fault, number, draw) for number, (fault, draw) in enumerate(piece.episodes)]
+    with (tmp_path / "log").open("w") as log, tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
+        outcome = Campaign(lab, tmp_path, Path(runtime), writer(log)).run(episodes, patience=PATIENCE)
+    print((tmp_path / "log").read_text())
     assert outcome.violations == []
-
-
-def test_the_faults_bit(outcome: Outcome) -> None:
-    """A fault that comes too late proves nothing."""
     table = count(outcome.cases)
-    assert outcome.missed == []
-    assert table["twins"].refused and table["ssh"].refused + table["client"].refused, "duplicates met the gate"
-    assert table["node"].again == 2
-    assert table["cancel"].cancelled and table["cancel"].once, "some before their start, some after it"
+    assert table.keys() == {episode.fault for episode in episodes}
+    for fault, row in table.items():
+        assert row.once + row.cancelled == row.runs, (fault, row)
+        assert (row.twice, row.never, row.killed, row.stranded) == (0, 0, 0, 0), (fault, row)
+    assert outcome.missed == [], "a fault that comes too late proves nothing"
+    for fault, column in piece.shown:
+        assert getattr(table[fault], column), (fault, column, table[fault])
+
+
+def test_every_fault_is_there() -> None:
+    assert {fault for piece in PIECES.values() for fault, _draw in piece.episodes} == set(FAULTS)

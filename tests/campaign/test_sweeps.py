@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.campaign.sweeps import FAULTS, Draw, Episode, Outcome, Task, campaign, draw, judge
+from tests.campaign.sweeps import FAULTS, Draw, Episode, Task, campaign, draw, judge
 from yurt.lab import Lab
 
 USUAL: Draw = {"tasks": 4, "rest": 0.2, "parallel": None, "fraction": 0.9, "seconds": 0.3, "step": 1}
 USUAL |= {"when": "after", "overtaken": True, "one": True, "direction": "down", "retry": True, "killed": False}
 
-CHOSEN: list[tuple[str, str, Draw]] = [
-    ("alpha", "client", {}),
-    ("alpha", "cancel", {"one": False, "when": "before", "rest": 1}),
-    ("alpha", "room", {"tasks": 5}),
-    ("beta", "client", {"when": "before"}),
-    ("beta", "twins", {"when": "before"}),
-    ("beta", "cut", {}),
-]
-
-
-@pytest.fixture(scope="module")
-def outcome(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    folder = tmp_path_factory.mktemp("sweeps")
-    episodes = [
-        Episode(cluster, fault, f"{fault}-{number}", {**USUAL, **own})
-        for number, (cluster, fault, own) in enumerate(CHOSEN)
-    ]
-    with tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
-        found = campaign(lab, folder, Path(runtime), episodes, patience=60)
-    print((folder / "log").read_text())
-    return found
+PIECES: dict[str, tuple[str, list[tuple[str, Draw]]]] = {
+    "client killed, cancelled": (
+        "alpha",
+        [("client", {}), ("cancel", {"one": False, "when": "before", "rest": 1})],
+    ),
+    "little room": ("alpha", [("room", {"tasks": 5})]),
+    "client killed, two clients": ("beta", [("client", {"when": "before"}), ("twins", {"when": "before"})]),
+    "link cut": ("beta", [("cut", {})]),
+}
+"""Sweeps on one cluster, one after the other."""
 
 
 @pytest.mark.lab
-@pytest.mark.timeout(240)
-def test_every_task_starts_once(outcome: Outcome) -> None:
-    assert outcome.wrong == []
-    assert {task.fault for task in outcome.tasks} >= {"client", "room", "twins", "cut"}
-    assert sum(len(task.restarts) for task in outcome.tasks) > 10
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", PIECES)
+def test_every_task_starts_once(lab: Lab, tmp_path: Path, name: str) -> None:
+    cluster, chosen = PIECES[name]
+    episodes = [
+        Episode(cluster, fault, f"{fault}-{number}", {**USUAL, **own}) for number, (fault, own) in enumerate(chosen)
+    ]
+    with tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:
+        found = campaign(lab, tmp_path, Path(runtime), episodes, patience=200)
+    print((tmp_path / "log").read_text())
+    assert found.wrong == []
+    assert found.missed == [], "a fault that comes too late proves nothing"
+    assert {task.fault for task in found.tasks} == {episode.fault for episode in episodes}
+    begun = Counter(task.fault for task in {task.id: task for task in found.tasks}.values() if task.restarts)
+    expected = {episode.fault: episode.draw["tasks"] for episode in episodes if episode.fault != "cancel"}
+    expected |= {"room": expected["room"] + 4} if "room" in expected else {}
+    assert {fault: begun[fault] for fault in expected} == expected
 
 
 def test_the_same_seed_draws_the_same() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.user import end_masters
 from yurt.hosts import SshHost
 from yurt.lab import Lab
+from yurt.lab.cluster import inside
 from yurt.testing.waiting import eventually
 
 
@@ -29,13 +31,17 @@ def site(lab: Lab, name: str, *more: str, user: str = "alice") -> SshHost:
 
 
 @contextmanager
-def running_job(login: SshHost, node: str) -> Iterator[str]:
-    """The id of a job that runs on a node of a cluster for the time of the block."""
-    job = login.run(
-        f"cd /lustre/scratch/alice && sbatch --parsable -w {node} -o /dev/null --wrap 'sleep 600'"
-    ).text.strip()
-    eventually(lambda: login.run(f"squeue -h -j {job} -o %T").text.strip() == "RUNNING")
+def running_job(lab: Lab, cluster: str, node: str) -> Iterator[str]:
+    """The id of a job of alice that runs on a node of a cluster for the time of the block."""
+    login = lab.cluster(cluster).pid(lab.cluster(cluster).spec.login.name)
+
+    def ask(command: str) -> str:
+        argv = inside(login, ["runuser", "-u", "alice", "--", "sh", "-c", f"cd /lustre/scratch/alice && {command}"])
+        return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+
+    job = ask(f"sbatch --parsable -w {node} -o /dev/null --wrap 'sleep 600'")
     try:
+        eventually(lambda: ask(f"squeue -h -j {job} -o %T") == "RUNNING")
         yield job
     finally:
-        login.run(f"scancel {job}")
+        ask(f"scancel {job}")

@@ -39,15 +39,13 @@ class TestBetaBySsh(HostContract):
 class TestNodeBySrun(HostContract):
     @pytest.fixture
     def host(self, lab: Lab) -> Iterator[Host]:
-        login = site(lab, "beta")
-        with running_job(login, "n1") as job:
-            yield NodeHost(login, "n1", job)
+        with running_job(lab, "beta", "n1") as job:
+            yield NodeHost(site(lab, "beta"), "n1", job)
 
 
 @pytest.mark.lab
 class TestNodeBySsh(HostContract):
     @pytest.fixture
     def host(self, lab: Lab) -> Iterator[Host]:
-        login = site(lab, "alpha")
-        with running_job(login, "n2") as job:
-            yield NodeHost(login, "n2", job, "ssh")
+        with running_job(lab, "alpha", "n2") as job:
+            yield NodeHost(site(lab, "alpha"), "n2", job, "ssh")

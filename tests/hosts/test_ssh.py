@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +46,7 @@ def changed(lab: Lab, cluster: str, file: str, script: str) -> Iterator[None]:
 
 def failure(host: SshHost) -> YurtError:
     with pytest.raises(YurtError) as caught:
-        host.run("true", timeout=20)
+        host.run("true", timeout=120)
     return caught.value
 
 
@@ -111,20 +111,30 @@ def test_one_session_at_a_time_is_enough(lab: Lab) -> None:
     ):
         host = site(lab, "alpha")
         with ThreadPoolExecutor(6) as pool:
-            answers = list(pool.map(lambda n: host.run('sleep 0.2; echo "$1"', str(n), timeout=60).text, range(6)))
+            answers = list(pool.map(lambda n: host.run('sleep 0.2; echo "$1"', str(n), timeout=300).text, range(6)))
         assert answers == [f"{number}\n" for number in range(6)]
         assert host.master.most() < 8
 
 
 def test_at_most_eight_sessions(lab: Lab) -> None:
+    """Each session says how many there are when it begins; none ends before eight of them are there."""
     host = site(lab, "alpha")
-    host.run("true")
+    folder = f"/tmp/eight-{secrets.token_hex(4)}"
+    seen = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{folder}")
+    host.run('mkdir "$1"', folder)
+    script = 'cd "$1" && : > "in.$2" && set -- in.* "$2" && until [ -e go ]; do sleep 0.05; done; echo $(($# - 1))'
+    script += '; shift $(($# - 1)); rm "in.$1"'
     with ThreadPoolExecutor(20) as pool:
-        answers = [pool.submit(host.run, "sleep 1.5; echo done") for _ in range(20)]
-        time.sleep(1)
-        most = int(as_root(lab, "alpha", "pgrep -c -u alice -x sleep || true"))
-        assert {future.result().text for future in answers} == {"done\n"}
-    assert 2 <= most <= 8
+        answers = [pool.submit(host.run, script, folder, str(number), timeout=300) for number in range(20)]
+        try:
+            eventually(lambda: len(list(seen.glob("in.*"))) >= 8)
+            time.sleep(1)  # in which one more would come, were it let in
+            assert len(list(seen.glob("in.*"))) == 8
+        finally:
+            (seen / "go").touch()
+        counts = [int(future.result().text) for future in answers]
+    assert max(counts) == 8
+    host.run('rm -r "$1"', folder)
 
 
 def test_one_master_for_all(lab: Lab) -> None:
@@ -159,12 +169,18 @@ def test_dead_master_is_reopened(lab: Lab, number: int) -> None:
 def test_master_killed_while_a_command_runs(lab: Lab) -> None:
     host = site(lab, "alpha")
     host.run("true")
-    threading.Timer(1, kill_masters, [host, signal.SIGKILL]).start()
-    with pytest.raises(UnreachableError) as caught:
-        host.run("echo begun; sleep 5; touch /tmp/yurt-finished")
+    mark = f"/tmp/yurt-{secrets.token_hex(4)}"
+    seen = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{mark}")
+    with ThreadPoolExecutor(1) as pool:
+        script = ': > "$1.begun"; until [ -e "$1.go" ]; do sleep 0.05; done; : > "$1.finished"'
+        answer = pool.submit(host.run, script, mark, timeout=300)
+        eventually(seen.with_suffix(".begun").exists)
+        kill_masters(host, signal.SIGKILL)
+        with pytest.raises(UnreachableError) as caught:
+            answer.result()
     assert caught.value.code == "answer-lost"
-    eventually(lambda: host.run("ls /tmp/yurt-finished").code == 0, seconds=15)
-    host.run("rm /tmp/yurt-finished")
+    seen.with_suffix(".go").touch()
+    eventually(seen.with_suffix(".finished").exists)
 
 
 def test_link_cut_in_the_middle_of_an_answer(lab: Lab) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from yurt.lab import Lab
+from yurt.lab.cluster import inside
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,10 @@ class Ssh:
     """Runs commands on hosts of a lab, as a person, through the lab's own ssh config."""
 
     def __init__(self, lab: Lab) -> None:
+        self.lab = lab
         self.config = str(lab.instance.client / "ssh_config")
+        self.jobs: dict[str, list[str]] = {}
+        """By cluster, every job submitted here."""
 
     def ask(self, host: str, command: str, *, user: str = "alice", timeout: float = 60) -> Answer:
         argv = ["ssh", "-F", self.config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-l", user, host, command]
@@ -40,13 +45,24 @@ class Ssh:
         """The id of a job submitted from the person's scratch folder."""
         quoted = script.replace("'", "'\\''")
         command = f"cd /lustre/scratch/{user} && sbatch --parsable {options} --wrap '{quoted}'"
-        return self(host, command, user=user).splitlines()[-1]
+        job = self(host, command, user=user).splitlines()[-1]
+        self.jobs.setdefault(host, []).append(job)
+        return job
+
+    def end_jobs(self) -> None:
+        """Cancel every job that was submitted here."""
+        for cluster, jobs in self.jobs.items():
+            argv = inside(self.lab.cluster(cluster).pid("ctl"), ["scancel", *jobs])
+            subprocess.run(argv, capture_output=True, check=False, timeout=60)
 
     def state(self, host: str, job: str) -> str:
         """Slurm's word for a job, from its controller."""
         return self(host, f"scontrol show job {job} | sed -n 's/.*JobState=\\([A-Z_]*\\).*/\\1/p'").splitlines()[-1]
 
 
-@pytest.fixture(scope="session")
-def ssh(lab: Lab) -> Ssh:
-    return Ssh(lab)
+@pytest.fixture
+def ssh(lab: Lab) -> Iterator[Ssh]:
+    """The jobs of a test end with it."""
+    found = Ssh(lab)
+    yield found
+    found.end_jobs()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
+import select
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,15 +23,16 @@ from yurt.testing.waiting import eventually
 pytestmark = pytest.mark.lab
 
 
-@pytest.fixture(autouse=True)
-def whole_lab(lab: Lab) -> Iterator[None]:
-    """Whatever a test broke is whole again for the next one."""
+@pytest.fixture
+def whole_links(lab: Lab) -> Iterator[None]:
+    """Whatever a test did to the links is undone for the next one."""
     yield
     for target in ("alpha", "beta", "beta:login2"):
         lab.faults.heal(target)
     lab.faults.unlink()
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_cut_and_heal(lab: Lab, ssh: Ssh) -> None:
     lab.faults.cut("alpha")
     assert ssh.ask("alpha", "true").code == 255
@@ -38,18 +42,25 @@ def test_cut_and_heal(lab: Lab, ssh: Ssh) -> None:
     assert ssh("alpha", "ip route show default").startswith("default via ")
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_cut_link_stays_silent_and_an_open_session_survives_it(lab: Lab, ssh: Ssh) -> None:
-    argv = ["ssh", "-F", ssh.config, "-o", "BatchMode=yes", "alpha", "echo one; sleep 3; echo two"]
+    there = f"/tmp/cut-{secrets.token_hex(4)}"
+    outside = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{there}")
+    command = f"echo one; until [ -e {there}.go ]; do sleep 0.05; done; echo two; touch {there}.said"
+    argv = ["ssh", "-F", ssh.config, "-o", "BatchMode=yes", "alpha", command]
     session = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert session.stdout is not None
     assert session.stdout.readline() == "one\n"
     lab.faults.cut("alpha")
-    time.sleep(4)
+    outside.with_suffix(".go").touch()
+    eventually(outside.with_suffix(".said").exists)
+    assert select.select([session.stdout], [], [], 1)[0] == [], "something came through a cut link"
     assert session.poll() is None
     lab.faults.heal("alpha")
-    assert session.communicate(timeout=60)[0] == "two\n" and session.returncode == 0
+    assert session.communicate(timeout=120)[0] == "two\n" and session.returncode == 0
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_cut_of_one_login_host_leaves_the_other(lab: Lab, ssh: Ssh) -> None:
     lab.faults.cut("beta:login2")
     assert ssh.ask("beta-login2", "true").code == 255
@@ -57,13 +68,6 @@ def test_cut_of_one_login_host_leaves_the_other(lab: Lab, ssh: Ssh) -> None:
 
 
 def test_killed_node_loses_its_job_and_comes_back(lab: Lab, ssh: Ssh) -> None:
-    job = ssh.submit("beta", "sleep 300", "-w n2 -o /dev/null")
-    # Slurm takes a younger job for one that is still being started.
-    eventually(lambda: ssh("beta", f"squeue -h -j {job} -o %M").splitlines()[-1] >= "0:20")
-    lab.faults.kill_node("beta:n2")
-    lab.faults.kill_node("beta:n2")
-    assert "n2" not in lab.cluster("beta").pids() and "n1" in lab.cluster("beta").pids()
-    lab.faults.start_node("beta:n2")
     ctl = lab.cluster("beta").pid("ctl")
 
     def seen_as_lost() -> bool:
@@ -73,32 +77,50 @@ def test_killed_node_loses_its_job_and_comes_back(lab: Lab, ssh: Ssh) -> None:
         subprocess.run(inside(ctl, ["scontrol", "reconfigure"]), capture_output=True, check=True)
         return False
 
-    eventually(seen_as_lost, pause=4)
+    # Slurm takes a job that is younger than these and five seconds for one that is still being started.
+    lab.configure("beta", {"BatchStartTimeout": "1", "MessageTimeout": "5"})
+    try:
+        job = ssh.submit("beta", "sleep 300", "-w n2 -o /dev/null")
+        eventually(lambda: ssh("beta", f"squeue -h -j {job} -o %M").splitlines()[-1] >= "0:11", pause=0.5)
+        lab.faults.kill_node("beta:n2")
+        lab.faults.kill_node("beta:n2")
+        assert "n2" not in lab.cluster("beta").pids() and "n1" in lab.cluster("beta").pids()
+        lab.faults.start_node("beta:n2")
+        eventually(seen_as_lost, pause=2)
+    finally:
+        lab.configure("beta", {"BatchStartTimeout": "", "MessageTimeout": ""})
+        lab.faults.start_node("beta:n2")
     assert ssh("beta", "cd $SCRATCH && srun -w n2 hostname").splitlines()[-1] == "n2"
 
 
 def test_start_of_one_node_leaves_another_off(lab: Lab) -> None:
     for node in ("alpha:n1", "alpha:n2"):
         lab.faults.kill_node(node)
-    lab.faults.start_node("alpha:n1")
-    assert "n1" in lab.cluster("alpha").pids() and "n2" not in lab.cluster("alpha").pids()
-    lab.faults.start_node("alpha:n2")
+    try:
+        lab.faults.start_node("alpha:n1")
+        assert "n1" in lab.cluster("alpha").pids() and "n2" not in lab.cluster("alpha").pids()
+    finally:
+        lab.faults.start_node("alpha:n2")
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
 def test_controller_gone_and_back(lab: Lab, ssh: Ssh, way: str) -> None:
     {"stop": lab.faults.stop_ctld, "kill": lab.faults.kill_ctld}[way]("beta")
-    assert ssh.ask("beta", "timeout 2 sinfo").code == 124
-    broken = next(host for host in status_of(lab).clusters[1].hosts if host.name == "ctl")
-    assert broken.missing == ["slurmctld"]
-    lab.faults.start_ctld("beta")
-    assert ssh("beta", "sinfo -h -o %T").splitlines()[-1] == "idle"
+    try:
+        assert ssh.ask("beta", "timeout 2 sinfo").code == 124
+        broken = next(host for host in status_of(lab).clusters[1].hosts if host.name == "ctl")
+        assert broken.missing == ["slurmctld"]
+    finally:
+        lab.faults.start_ctld("beta")
+    eventually(lambda: ssh("beta", "sinfo -h -o %T").splitlines()[-1] == "idle")
 
 
 def test_accounting_daemon_gone_and_back(lab: Lab, ssh: Ssh) -> None:
     lab.faults.stop_dbd("alpha")
-    assert "Connection refused" in ssh.ask("alpha", "sacct").err
-    lab.faults.start_dbd("alpha")
+    try:
+        assert "Connection refused" in ssh.ask("alpha", "sacct").err
+    finally:
+        lab.faults.start_dbd("alpha")
     assert ssh.ask("alpha", "sacct -n").code == 0
 
 
@@ -110,27 +132,30 @@ def test_full_disk(lab: Lab, ssh: Ssh, disk: str, path: str) -> None:
     write = (
         f"head -c 100000 /dev/zero > {path}/more" if path else "srun -w n1 sh -c 'head -c 9999 /dev/zero > /scratch/m'"
     )
-    lab.faults.full(f"alpha:{disk}")
-    lab.faults.full(f"alpha:{disk}")
-    answer = ssh.ask("alpha", write)
-    lab.faults.free(f"alpha:{disk}")
+    try:
+        lab.faults.full(f"alpha:{disk}")
+        lab.faults.full(f"alpha:{disk}")
+        answer = ssh.ask("alpha", write)
+    finally:
+        lab.faults.free(f"alpha:{disk}")
     assert answer.code != 0 and "No space left on device" in answer.err
     assert ssh.ask("alpha", write).code == 0
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_delay_is_felt(lab: Lab, ssh: Ssh) -> None:
     def seconds() -> float:
         started = time.monotonic()
         ssh("alpha", "true")
         return time.monotonic() - started
 
-    plain = min(seconds() for _ in range(3))
-    lab.faults.delay("alpha", Rules(delay_ms=150))
-    assert seconds() > plain + 6 * 0.15, "ssh goes to and fro more than three times"
+    lab.faults.delay("alpha", Rules(delay_ms=250))
+    assert seconds() > 6 * 0.25, "ssh goes to and fro more than three times"
     lab.faults.heal("alpha")
-    assert seconds() < plain + 6 * 0.15
+    eventually(lambda: seconds() < 6 * 0.25)
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_connection_is_cut_at_the_byte_asked_for(lab: Lab, ssh: Ssh) -> None:
     log = lab.faults.rules_file("alpha").with_suffix(".log")
     log.unlink(missing_ok=True)
@@ -144,12 +169,23 @@ def test_connection_is_cut_at_the_byte_asked_for(lab: Lab, ssh: Ssh) -> None:
         log.unlink()
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_stalled_connection_says_nothing(lab: Lab, ssh: Ssh) -> None:
     lab.faults.delay("beta", Rules(cut_at=1200, ending="stall"))
-    with pytest.raises(subprocess.TimeoutExpired):
-        ssh.ask("beta", "true", timeout=4)
+    argv = ["ssh", "-v", "-F", ssh.config, "-o", "BatchMode=yes", "beta", "true"]
+    session = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert session.stderr is not None
+        said = iter(session.stderr.readline, "")
+        assert any("expecting SSH2_MSG_KEX" in line for line in said), "more than 1200 bytes were sent"
+        with pytest.raises(subprocess.TimeoutExpired):
+            session.wait(1)
+    finally:
+        session.kill()
+        session.communicate()
 
 
+@pytest.mark.usefixtures("whole_links")
 def test_link_between_the_clusters(lab: Lab, ssh: Ssh) -> None:
     there, back = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
     assert ssh.ask("alpha", there).code == 255

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,16 +32,18 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         return done.returncode, done.stderr
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    before = processes.marked("yurt-lab/")
+    own = Instance("default", tmp_path / "data" / "lab" / "default")
     yield Machine(tmp_path)
-    assert processes.marked("yurt-lab/") == before
+    assert processes.marked(own.mark) == {}
+    assert not [name for _index, name in socket.if_nameindex() if name.startswith(own.link(0)[:-1])]
+    assert list(Path("/sys/fs/cgroup").glob(f"*/{own.group}")) == []
     assert not (tmp_path / "config" / "contexts.yaml").exists()
 
 

@@ -40,7 +40,7 @@ def test_who_and_where(lab: Lab) -> None:
 @pytest.mark.parametrize(("target", "name"), [("alpha", "login"), ("alpha:n1", "n1")])
 def test_terminal_is_a_terminal(lab: Lab, target: str, name: str) -> None:
     child = pexpect.spawn(
-        YURT, ["lab", "shell", target], env=os.environ, timeout=20, encoding="utf8", dimensions=(33, 99)
+        YURT, ["lab", "shell", target], env=os.environ, timeout=120, encoding="utf8", dimensions=(33, 99)
     )
     child.sendline("tty; stty size; hostname | tr a-z A-Z")
     child.expect("/dev/pts/")

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.snapshot import Snapshot, send, take
+from yurt.testing.waiting import eventually
 
 NO_GIT = """\
 bin=$1/bin && mkdir -p "$bin" && ln -sf /usr/bin/* /bin/* "$bin" 2> /dev/null
@@ -341,9 +341,9 @@ def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, st
     first, second = both(project, store)
     send.send(here, first, folder)
     shutil.rmtree(f"{folder}/code.git")
-    slow = 'cp() { sleep 0.3; mkdir -p "${3%/*}"; command cp "$@"; }\n'
+    slow = f'cp() {{ sleep 0.3; mkdir -p "${{3%/*}}"; command cp "$@"; : > {tmp_path}/copied; }}\n'
     assert receive(here, folder, send.code_for(second, [first.tree]), before=slow).code == 47
-    time.sleep(0.4)
+    eventually((tmp_path / "copied").exists)
     assert os.listdir(f"{folder}/incoming") == []
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 

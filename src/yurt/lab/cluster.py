@@ -96,7 +96,7 @@ class Cluster:
         for host in wanted:
             if host.name not in alive:
                 self._start_host(host, alive["fabric"], limits)
-        self._wait(lambda: {host.name for host in wanted} <= set(self.pids()), "hosts", 20)
+        self._wait(lambda: {host.name for host in wanted} <= set(self.pids()), "hosts", 90)
         alive = self.pids()
         network.plug_in(alive["fabric"], {host.name: alive[host.name] for host in wanted})
         for host in wanted:
@@ -108,7 +108,7 @@ class Cluster:
         script = str(Path(__file__).with_name("boot") / "fabric.sh")
         argv = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
         self._launch("fabric", [*argv, "bash", script, str(self.folder), f"{self.mark}fabric"], [])
-        self._wait(lambda: (self.folder / "fabric.ready").exists() and "fabric" in self.pids(), "fabric", 20)
+        self._wait(lambda: (self.folder / "fabric.ready").exists() and "fabric" in self.pids(), "fabric", 90)
 
     def _start_host(self, host: HostSpec, fabric: int, limits: cgroups.Limits) -> None:
         try:

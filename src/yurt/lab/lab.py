@@ -190,11 +190,13 @@ class Lab:
         one.pid("ctl")
         for name, value in settings.items():
             if not re.fullmatch(r"[A-Za-z]+", name) or not value.isprintable():
-                raise UserError(f"'{name}={value}' is not a line of slurm.conf", code="usage", hint="KillWait=30")
+                line = f"{name}={value}"
+                raise UserError(f"{line!r} is not a line of slurm.conf", code="usage", hint="KillWait=30")
         with self.instance.locked():
             memory = self.instance.recall()
-            changed = {**memory.settings.get(cluster, {}), **settings}
-            changed = {name: value for name, value in changed.items() if value}
+            new = {name.lower() for name in settings}  # Slurm does not tell KillWait from killwait
+            kept = {name: value for name, value in memory.settings.get(cluster, {}).items() if name.lower() not in new}
+            changed = {**kept, **{name: value for name, value in settings.items() if value}}
             limits = one.limits(msgspec.convert(memory.limits, cgroups.Limits))
             try:
                 one.reconfigure(limits, changed)
@@ -243,6 +245,10 @@ class Lab:
             for part in cluster.folder.iterdir():
                 if part.name != "keys":
                     shutil.rmtree(part) if part.is_dir() else part.unlink()
+        memory = self.instance.recall()
+        for cluster in chosen:
+            memory.settings.pop(cluster.spec.name, None)
+        self.instance.remember(memory)
 
     def pids(self) -> dict[str, int]:
         """Mark -> first process of every host of this lab that is alive."""
