@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,19 +29,18 @@ class Here:
             return [entry.run.id for entry in index.newest() if entry.run.sets]
 
 
-@pytest.fixture(scope="module")
-def at_home(tmp_path_factory: pytest.TempPathFactory) -> Here:
+@pytest.fixture
+def at_home(tmp_path: Path) -> Here:
     """This machine alone."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "proj").mkdir()
+    home = tmp_path / "home"
+    (home / "proj").mkdir(parents=True)
     return Here(home, {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")})
 
 
-@pytest.fixture(scope="module")
-def with_clusters(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Here]:
+@pytest.fixture
+def with_clusters(laptop: Laptop) -> Here:
     """With the lab's clusters."""
-    with Laptop(tmp_path_factory.mktemp("laptop"), request.getfixturevalue("probed")) as laptop:
-        yield Here(laptop.home, laptop.environment)
+    return Here(laptop.home, laptop.environment)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import yurt
 from tests.api.conftest import Here
 from yurt.errors import RefusedError
 from yurt.lab import Lab
+from yurt.lab.cluster import inside
 from yurt.model import calls
 from yurt.store import calls as kept
 from yurt.testing.waiting import eventually
@@ -125,7 +126,7 @@ def test_secrets_reach_functions_and_no_file(here: Here, context: str, monkeypat
 def test_somebody_else_ends_or_removes_them(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor:
         ended = executor.submit(after, 100, 1)
-        eventually(ended.running, seconds=60)
+        eventually(ended.running)
         assert here.yurt("cancel", ended.run.partition(".")[0]).code == 0
         error = ended.exception(SECONDS)
         assert isinstance(error, yurt.CallError) and "(cancelled)" in error.message
@@ -146,23 +147,26 @@ def _damage() -> None:
     os._exit(0)
 
 
-def test_a_result_without_room(here: Here) -> None:
+@pytest.mark.parametrize(
+    ("room", "words"), [(20_000, "File too large"), (0, "the disk or your quota may be full")], ids=["words", "none"]
+)
+def test_a_result_without_room(here: Here, room: int, words: str) -> None:
+    """There may be none for what is said of it either."""
     with yurt.executor("local", snapshot=False) as executor:
-        error = executor.submit(_without_room).exception(SECONDS)
+        error = executor.submit(_without_room, room).exception(SECONDS)
         taken_back = executor.submit(after, 0, 1)
         assert taken_back.result(SECONDS) == 1
-    assert isinstance(error, yurt.CallError)
-    assert "File too large" in error.message or "the disk or your quota may be full" in error.message
+    assert isinstance(error, yurt.CallError) and words in error.message
     folder = yurt.runs(sweep=error.task.partition(".")[0])[0].folder
     assert not list(Path(folder).glob("result*"))
 
 
-def _without_room() -> bytes:
+def _without_room(room: int) -> bytes:
     import resource
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-    return os.urandom(5000)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+    return os.urandom(50_000)
 
 
 def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,27 +245,50 @@ def _lines(file: str) -> list[str]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_a_link_that_dies_and_comes_back(here: Here, context: str, lab: Lab) -> None:
-    """Before they go out and while they run: nobody types anything, and the values come."""
-    here.yurt("login", "--close", context)
+def test_a_link_that_comes_back_before_they_are_out(here: Here, context: str, lab: Lab) -> None:
+    """Nobody types anything, and the values come."""
     lab.faults.cut(context)
     with yurt.executor(context, snapshot=False) as executor:
         try:
-            early = executor.submit(after, 1, 11)
-            eventually(lambda: early.run, seconds=60)
-            assert yurt.runs(sweep=early.run.partition(".")[0], refresh=False)[0].state == "waiting"
+            call = executor.submit(after, 0, 11)
+            eventually(lambda: call.run)
+            assert yurt.runs(sweep=call.run.partition(".")[0], refresh=False)[0].state == "waiting"
         finally:
             lab.faults.heal(context)
-        assert early.result(SECONDS) == 11
-        late: Any = executor.submit(after, 6, 12)
-        eventually(late.running, seconds=60)
-        lab.faults.cut(context)
+        assert call.result(SECONDS) == 11
+
+
+def until(file: str) -> int:
+    for _each in range(3000):
+        if Path(file).exists():
+            break
+        time.sleep(0.1)
+    return 12
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha"])
+def test_a_link_that_dies_while_they_run(here: Here, context: str, lab: Lab) -> None:
+    """They end meanwhile; the values come when the link is back."""
+    go = f"/lustre/scratch/alice/go-{time.time()}"
+
+    def on_site(*command: str) -> int:
+        return subprocess.run(inside(lab.cluster(context).pid("login"), [*command]), check=False).returncode
+
+    with yurt.executor(context, snapshot=False) as executor:
+        call: Any = executor.submit(until, go)
         try:
-            time.sleep(8)
-            assert not late.done()
+            eventually(call.running)
+            result = f"{yurt.runs(sweep=call.run.partition('.')[0], refresh=False)[0].folder}/result"
+            lab.faults.cut(context)
+            assert on_site("touch", go) == 0
+            eventually(lambda: on_site("test", "-s", result) == 0)
+            assert not call.done()
         finally:
             lab.faults.heal(context)
-        assert late.result(SECONDS) == 12
+            on_site("touch", go)
+        assert call.result(SECONDS) == 12
+    on_site("rm", go)
 
 
 def test_the_file_of_calls_is_small_where_a_function_is_shared() -> None:

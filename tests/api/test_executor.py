@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, as_completed, wait
 from pathlib import Path
 from typing import Any
@@ -146,24 +147,24 @@ def test_another_python_there(here: Here, context: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_five_hundred_submits_from_four_threads_are_one_sweep(
-    here: Here, context: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(box, "QUIET", 3.0)  # a machine may be so busy that there are gaps in a burst
-    monkeypatch.setattr(box, "LONGEST", 60.0)
+def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, context: str) -> None:
     before = here.sweeps()
     count = 500 if context == "alpha" else 24
+    futures: list[Any] = []
     with yurt.executor(context, snapshot=False, max_parallel=4) as executor:
-        futures: list[Any] = []
 
-        def submit(first: int) -> None:
-            futures.extend((number, executor.submit(pow, number, 2)) for number in range(first, count, 4))
+        def submit(numbers: Iterable[int]) -> None:
+            futures.extend((number, executor.submit(pow, number, 2)) for number in numbers)
 
-        threads = [threading.Thread(target=submit, args=(first,)) for first in range(4)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("ALONE", "QUIET", "LONGEST"):  # a machine may be so busy that there are gaps in a burst
+                patch.setattr(box, name, SECONDS)
+            threads = [threading.Thread(target=submit, args=(range(first, count - 1, 4),)) for first in range(4)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+        submit([count - 1])
         eventually(lambda: all(future.run for _number, future in futures))
         assert len(set(here.sweeps()) - set(before)) == 1
         if count <= 24:
@@ -181,10 +182,10 @@ def test_cancelled_before_it_runs(here: Here, context: str, tmp_path: Path) -> N
     go = str(tmp_path / "go") if context == "local" else f"/lustre/scratch/alice/go-{time.time()}"
     with yurt.executor(context, max_parallel=1) as executor:
         first, second, third = (executor.submit(until, go) for _each in range(3))
-        eventually(first.running, seconds=60)
+        eventually(first.running)
         assert not first.cancel() and second.cancel() and second.cancelled()
         assert wait([second], timeout=1).done == {second}
-        eventually(lambda: yurt.runs(sweep=second.run.partition(".")[0])[1].state == "cancelled", seconds=60)
+        eventually(lambda: yurt.runs(sweep=second.run.partition(".")[0])[1].state == "cancelled")
         with yurt.executor(context) as other:
             other.submit(os.mkdir, go).result(SECONDS)
         assert first.result(SECONDS) == third.result(SECONDS) == go
@@ -231,53 +232,70 @@ def test_what_the_site_will_not_have_is_raised(here: Here, context: str) -> None
 
 
 PROGRAM = """\
-import sys, time, yurt
+import os, sys, time, yurt
 
-def work(x):
-    time.sleep(1)
+def work(x, file):
+    while not os.path.exists(file):
+        time.sleep(0.1)
     return x * 2
 
 if __name__ == "__main__":
     executor = yurt.executor("local")
-    futures = [executor.submit(work, x) for x in range(3)]
+    futures = [executor.submit(work, x, os.path.abspath("go")) for x in range(3)]
     for each in futures:
         each.add_done_callback(lambda future: print("value", future.result(), flush=True))
-    if sys.argv[1] == "killed":
-        while not all(each.run for each in futures):
-            time.sleep(0.05)
-        print("out", flush=True)
-        time.sleep(100)
+    while not all(each.run for each in futures):
+        time.sleep(0.05)
     if sys.argv[1] == "interrupted":
         with executor:
-            while not all(each.run for each in futures):
-                time.sleep(0.05)
             print("out", flush=True)
-            time.sleep(100)
+            time.sleep(1000)
+    print("out", flush=True)
+    if sys.argv[1] == "killed":
+        time.sleep(1000)
 """
 
 
-def program(here: Here, how: str) -> subprocess.Popen[str]:
-    (here.project / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "program.py", how]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+Program = Callable[[str], "subprocess.Popen[str]"]
 
 
-def test_a_program_that_just_ends_waits_for_its_calls(here: Here) -> None:
-    done = program(here, "ends")
+@pytest.fixture
+def program(here: Here) -> Iterator[Program]:
+    """Starts a program that ends in some way while its calls, which are out, wait for a file `go`."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(how: str) -> subprocess.Popen[str]:
+        (here.project / "program.py").write_text(PROGRAM)
+        command = [sys.executable, "program.py", how]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        assert started[0].stdout is not None and started[0].stdout.readline() == "out\n"
+        return started[0]
+
+    yield start
+    (here.project / "go").touch()
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+def test_a_program_that_just_ends_waits_for_its_calls(here: Here, program: Program) -> None:
+    done = program("ends")
+    (here.project / "go").touch()
     out, err = done.communicate(timeout=SECONDS)
     assert (done.returncode, err) == (0, "") and sorted(out.split()) == ["0", "2", "4", "value", "value", "value"]
 
 
 @pytest.mark.parametrize("how", ["killed", "interrupted"])
-def test_a_program_that_is_gone_leaves_its_calls_to_the_next(here: Here, how: str) -> None:
-    done = program(here, how)
-    assert done.stdout is not None and done.stdout.readline() == "out\n"
-    (sweep, *_others) = here.sweeps()
+def test_a_program_that_is_gone_leaves_its_calls_to_the_next(here: Here, program: Program, how: str) -> None:
+    done = program(how)
+    (sweep,) = here.sweeps()
     done.send_signal(signal.SIGKILL if how == "killed" else signal.SIGINT)
-    _out, err = done.communicate(timeout=20)
+    out, err = done.communicate(timeout=SECONDS)
+    assert out == ""
     assert done.returncode == -signal.SIGKILL if how == "killed" else f"yurt cancel {sweep}" in err
-    (run,) = (each for each in yurt.runs() if each.id == sweep)
-    assert run.wait(SECONDS) == "completed"
+    (here.project / "go").touch()
+    (run,) = yurt.runs()
+    assert run.id == sweep and run.wait(SECONDS) == "completed"
     assert [task.result() for task in run.tasks] == [0, 2, 4]
 
 

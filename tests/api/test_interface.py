@@ -55,7 +55,7 @@ def closed_early(executor: Executor) -> Any:
 
 
 def first_error(executor: Executor) -> Any:
-    calls: list[Future[Any]] = [executor.submit(time.sleep, 2), executor.submit(divmod, 1, 0)]
+    calls: list[Future[Any]] = [executor.submit(time.sleep, 0.2), executor.submit(divmod, 1, 0)]
     done = wait(calls, timeout=SECONDS, return_when=FIRST_EXCEPTION).done
     return calls[1] in done, type(calls[1].exception()), calls[1].cancel(), calls[1].running()
 

@@ -6,12 +6,14 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
@@ -24,27 +26,40 @@ from yurt.verbs.plan import Request
 from yurt.verbs.plan import plan as planning
 
 COUNT = """\
-step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0)
+step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0) told=
 save() { echo "$step" > "$YURT_CHECKPOINTS/new" && mv "$YURT_CHECKPOINTS/new" "$YURT_CHECKPOINTS/step"; }
-trap 'save; exit 85' USR1 TERM
-while [ "$step" -lt "$1" ]; do
-  sleep 0.2 & wait $!
+trap 'told=yes' USR1 TERM
+while [ "$step" -lt 5 ] || [ "$YURT_RESTARTS" -lt "$1" ]; do
+  sleep 0.1 & wait $!
+  [ -z "$told" ] || { save; exit 85; }
   step=$((step + 1))
   echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
 done
 """
-"""Counts up, and saves when it is told to."""
+"""Counts up until it was started again so many times, and saves when it is told to."""
 
 SELDOM = """\
-step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0)
-while [ "$step" -lt "$1" ]; do
-  sleep 0.2
-  step=$((step + 1))
-  echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
-  [ $((step % 5)) -ne 0 ] || { echo "$step" > new && mv new "$YURT_CHECKPOINTS/step"; }
-done
+import os, sys, time
+os.chdir(os.environ["YURT_CHECKPOINTS"])
+step = int(open("step").read()) if os.path.exists("step") else 0
+start, enough = int(os.environ["YURT_RESTARTS"]), step + 10
+while step < enough or start < int(sys.argv[1]):
+    time.sleep(0.02)
+    step += 1
+    print(step, start, file=open(os.environ["YURT_OUTPUTS"] + "/steps", "a"))
+    if step % 5 == 0:
+        print(step, file=open("new", "w"))
+        os.rename("new", "step")
 """
-"""Counts up, and saves now and then; it knows of no signals."""
+"""Counts up until it was started again so many times, and saves now and then; it knows of no signals.
+
+One process: where the children of one that was killed are taken over late, a start that has orphans ends late.
+"""
+
+
+def goes_on_after(step: int) -> set[int]:
+    """Where SELDOM may go on that was ended after a step: it may not yet have saved the one it had just made."""
+    return {step - step % 5 + 1, step - 4} if step % 5 == 0 else {step - step % 5 + 1}
 
 
 @pytest.fixture
@@ -57,9 +72,16 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     return LocalBackend(LocalHost(), tmp_path / "data" / "slots")
 
 
+BEFORE = 60
+"""Seconds that a run has for saving: no test waits for their end, so a busy machine may take its time."""
+
+SOON = BEFORE + 2
+"""A limit of which a run is told after one second, or two."""
+
+
 @pytest.fixture
 def plan(backend: LocalBackend) -> Planner:
-    def make(*words: str, limit: int = 4, before: int = 2, lease: int = 6, **again: int | bool) -> Plan:
+    def make(*words: str, limit: int = 280, before: int = BEFORE, lease: int = 60, **again: int | bool) -> Plan:
         wanted = Again(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
         request = Request(words=words, again=wanted, snapshot=False, flags={"time": 5})
         made = planning(Context(name="local", type="local"), request).plan
@@ -78,27 +100,26 @@ def steps(plan: Plan) -> list[tuple[int, int]]:
 
 
 def test_what_saves_on_the_signal_repeats_nothing(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", COUNT, "sh", "30")
+    made = plan("sh", "-c", COUNT, "sh", "2", limit=SOON)
     submit(backend, made)
     status = follow(backend, made)
     done = steps(made)
-    assert (status.state, status.restarts) == ("completed", done[-1][1]), read(backend, made, "err.log")
-    assert [step for step, _start in done] == list(range(1, 31)), done
-    assert 2 <= status.restarts <= 5
-    assert status.seconds and status.seconds >= 5
+    assert status.state == "completed" and status.restarts >= 2, read(backend, made, "err.log")
+    assert [step for step, _start in done] == list(range(1, len(done) + 1)), done
+    assert status.seconds and status.seconds >= status.restarts
     assert status.ended and status.started and status.ended - status.started >= status.seconds - 1
 
 
 def test_what_knows_no_signal_repeats_only_what_it_had_not_saved(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", SELDOM, "sh", "30")
+    made = plan("python3", "-c", SELDOM, "1", limit=SOON)
     submit(backend, made)
     status = follow(backend, made)
     assert status.state == "completed" and status.restarts >= 1, status
     done = steps(made)
     for (before, start), (after, following) in pairwise(done):
-        expected = before + 1 if start == following else before - before % 5 + 1
-        assert after == expected, done
-    assert done[-1][0] == 30
+        expected = {before + 1} if start == following else goes_on_after(before)
+        assert after in expected, done
+    assert done[-1][1] == status.restarts and len(done) >= 20
 
 
 def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
@@ -110,7 +131,9 @@ def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend
 
 
 def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"; exec sleep 60', limit=2, before=1, requeues=3)
+    """After its limit, or when it asks for it: both count."""
+    command = 'date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"; [ "$YURT_RESTARTS" -ge 2 ] || exit 85; exec sleep 60'
+    made = plan("sh", "-c", command, limit=SOON, requeues=3)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("timeout", 3)
@@ -118,7 +141,7 @@ def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
 
 
 def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", 'echo x >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85', limit=60)
+    made = plan("sh", "-c", 'echo x >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85')
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts, read(backend, made, "outputs/x")) == ("completed", 2, "x\nx\nx\n")
@@ -126,7 +149,7 @@ def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) ->
 
 def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend, plan: Planner) -> None:
     made, told = (
-        plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", requeues=0, retries=2, errors=errors, limit=60)
+        plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", requeues=0, retries=2, errors=errors)
         for errors in (False, True)
     )
     for each in (made, told):
@@ -137,7 +160,7 @@ def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend
 
 
 def test_done_is_done_even_after_the_signal(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", "trap 'exit 0' USR1; while :; do sleep 0.1; done", limit=2, before=1)
+    made = plan("sh", "-c", "trap 'exit 0' USR1; while :; do sleep 0.1; done", limit=SOON + 1)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("completed", 0)
@@ -145,23 +168,29 @@ def test_done_is_done_even_after_the_signal(backend: LocalBackend, plan: Planner
 
 def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Planner) -> None:
     """The shell around it knows no signals, and dies of the first; what it started is given its time."""
-    child = 'trap "sleep 1; echo saved > $YURT_CHECKPOINTS/state; exit 85" USR1; while :; do sleep 0.1; done'
+    saves = "until [ -e $YURT_RUN_DIR/go ]; do sleep 0.1; done; echo saved > $YURT_CHECKPOINTS/state; exit 85"
+    child = f'trap "{saves}" USR1; while :; do sleep 0.1; done'
     parent = f"[ ! -e $YURT_CHECKPOINTS/state ] || exit 0; bash -c '{child}'; true"
-    made = plan("bash", "-c", parent, limit=6, before=4)
+    made = plan("bash", "-c", parent, limit=SOON)
+    folder = Path(made.run.folder)
     submit(backend, made)
+    eventually((folder / "child.1").exists)
+    eventually(lambda: waiter.born(int((folder / "child.1").read_text().split()[0])) is None)
+    assert look(backend, made).live == "running"
+    (folder / "go").touch()
     status = follow(backend, made)
     assert (status.state, status.restarts, read(backend, made, "checkpoints/state")) == ("completed", 1, "saved\n")
 
 
-def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner) -> None:
-    for wait in (0.0, 0.5, 1.0, 1.3, 1.6):
-        made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; sleep 60', limit=2, before=1)
-        submit(backend, made)
-        eventually((Path(made.run.folder) / "checkpoints" / "x").exists)
-        time.sleep(wait)
-        backend.cancel(spot(made))
-        assert follow(backend, made).state == "cancelled"
-        eventually(lambda made=made: look(backend, made).live is None)  # type: ignore[misc]
+@pytest.mark.parametrize("moment", ["checkpoints/x", "stopped.1", "end.1", "gen.2", "child.2"])
+def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner, moment: str) -> None:
+    """As soon as a file is there: while the first start runs, when it was told, after its end, and so on."""
+    made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; exec sleep 60', limit=SOON, requeues=50)
+    submit(backend, made)
+    eventually((Path(made.run.folder) / moment).exists, pause=0.001)
+    backend.cancel(spot(made))
+    assert follow(backend, made).state == "cancelled"
+    eventually(lambda: look(backend, made).live is None)
 
 
 def goes_on(backend: LocalBackend, plan: Plan) -> Status:
@@ -174,7 +203,7 @@ def goes_on(backend: LocalBackend, plan: Plan) -> Status:
 
 def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -> None:
     """All of a run is killed at once; its next start takes over what it saved, and nothing runs twice at a time."""
-    made = plan("sh", "-c", SELDOM, "sh", "20", limit=60)
+    made = plan("python3", "-c", SELDOM, "1", lease=6)
     submit(backend, made)
     eventually(lambda: len(steps(made)) >= 7)
     pid = int(look(backend, made).job)
@@ -184,24 +213,22 @@ def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -
     eventually(lambda: look(backend, made).live is None)
     status = goes_on(backend, made)
     assert (status.state, status.start) == ("waiting", 2)
-    first = len(steps(made))
+    before = steps(made)
     submit(backend, made, start=2)
     submit(backend, made, start=2)
     assert follow(backend, made).state == "completed"
     done = steps(made)
-    assert done[first] == (done[first - 1][0] // 5 * 5 + 1, 1) and done[-1] == (20, 1)
-    assert len(done) == first + 20 - done[first - 1][0] // 5 * 5
-
-
-TICKS = 'while [ "$(cat "$YURT_CHECKPOINTS/n" 2> /dev/null || echo 0)" -lt "$1" ]; do sleep 0.1 & wait $!; ' + (
-    'n=$(cat "$YURT_CHECKPOINTS/n" 2> /dev/null || echo 0); echo $((n + 1)) > "$YURT_CHECKPOINTS/new"; '
-    'mv "$YURT_CHECKPOINTS/new" "$YURT_CHECKPOINTS/n"; done'
-)
-"""Counts tenths of seconds, each of them saved. Signals that are none to stop do not end it: trap '' before it."""
+    assert done[: len(before)] == before and {start for _step, start in before} == {0}
+    resumed = done[len(before)][0]
+    assert resumed in goes_on_after(before[-1][0])
+    assert done[len(before) :] == [(step, 1) for step in range(resumed, resumed + 10)]
 
 
 def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
-    """The processes of a run: job.sh itself, its beats (the same program, its children), its timers, your command."""
+    """The processes of a run: job.sh itself, its beats (the same program, its children), timers of both, your command.
+
+    The clock is the timers of job.sh itself: those of its beats come and go.
+    """
     job = int(look(backend, plan).job)
     parents: dict[int, tuple[int, str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -217,11 +244,12 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
     while more:
         more = {pid for pid, (parent, _words) in parents.items() if parent in own} - own
         own |= more
-    found: dict[str, list[int]] = {"job": [job], "beats": [], "timers": [], "all": sorted(own)}
+    found: dict[str, list[int]] = {"job": [job], "beats": [], "timers": [], "clock": [], "all": sorted(own)}
     for pid in own - {job}:
         parent, words = parents[pid]
         if "yurt-timer" in words:
             found["timers"].append(pid)
+            found["clock"] += [pid] if parent == job else []
         elif parent == job and " inside " not in words and "job.sh" in words:
             found["beats"].append(pid)
     return found
@@ -233,65 +261,127 @@ def signalled(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def ticks(plan: Plan) -> int:
-    try:
-        return int((Path(plan.run.folder) / "checkpoints" / "n").read_text() or 0)
-    except FileNotFoundError:
-        return 0
+TOLD = """\
+trap 'date >> "$YURT_OUTPUTS/told"' USR1 USR2
+echo begun
+until [ "$YURT_RESTARTS" -gt 0 ] || [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1 & wait $!; done
+"""
+"""Runs until there is a file `go`, and not at all when it is started again; notes signals that are none to stop."""
 
 
-def test_what_befalls_a_start(backend: LocalBackend, plan: Planner) -> None:
-    """What ends a start through no fault of its own, and what must not end it. Side by side: each takes seconds."""
-    told = "trap 'date >> \"$YURT_OUTPUTS/told\"' USR1 USR2; "
-    names = ("hangs", "errs", "frozen", "group", "every")
-    # A lease that also a busy machine keeps.
-    made = {name: plan("sh", "-c", told + TICKS, "sh", "130", limit=90, lease=12) for name in names}
-    for each in made.values():
-        submit(backend, each)
-    for each in made.values():
-        eventually(lambda each=each: ticks(each) >= 3)  # type: ignore[misc]
-    (beats,) = family(backend, made["hangs"])["beats"]
+@pytest.fixture
+def told(backend: LocalBackend, plan: Planner) -> Plan:
+    """A run that runs, and beats every other second."""
+    made = plan("sh", "-c", TOLD, lease=13)
+    submit(backend, made)
+    eventually(lambda: read(backend, made, "out.log"))
+    eventually(lambda: [len(family(backend, made)[kind]) for kind in ("beats", "clock")] == [1, 1])
+    return made
+
+
+def beaten(plan: Plan) -> None:
+    """Wait until a run has shown twice that it lives: once may have been on its way already."""
+    for _each in range(2):
+        first = [*Path(plan.run.folder).glob("beat.1.?")]
+        eventually(lambda first=first: (now := [*Path(plan.run.folder).glob("beat.1.?")]) and now != first)  # type: ignore[misc]
+
+
+def goes_on_undisturbed(backend: LocalBackend, plan: Plan, *, told: bool) -> None:
+    """Once it is let go its first start completes."""
+    (Path(plan.run.folder) / "go").touch()
+    status = follow(backend, plan)
+    assert (status.state, status.restarts) == ("completed", 0), status
+    assert read(backend, plan, "end.1").startswith("0 done ")
+    assert bool(read(backend, plan, "outputs/told")) == told
+
+
+def is_started_again(backend: LocalBackend, plan: Plan) -> None:
+    """It was lost, through no fault of its own."""
+    status = follow(backend, plan)
+    assert (status.state, status.restarts) == ("completed", 1), status
+    assert read(backend, plan, "end.1").startswith("137 lost ")
+    assert not read(backend, plan, "outputs/told")
+
+
+def test_a_start_whose_beats_hang_is_lost(backend: LocalBackend, told: Plan) -> None:
+    (beats,) = family(backend, told)["beats"]
     os.kill(beats, signal.SIGSTOP)  # as in a rename that does not come back
-    for token in Path(made["errs"].run.folder).glob("beat.1.*"):
-        token.unlink()
-    frozen = family(backend, made["frozen"])["all"]
-    for pid in frozen:  # as Slurm does with what it suspends
-        signalled(pid, signal.SIGSTOP)
-    os.killpg(int(look(backend, made["group"]).job), signal.SIGUSR2)  # as scancel --full does
-    found = family(backend, made["every"])
-    for pid in (*found["beats"], *found["timers"], *found["job"]):
-        signalled(pid, signal.SIGUSR1)
-    time.sleep(8)
+    is_started_again(backend, told)
+
+
+def test_a_start_whose_beats_fail_is_lost(backend: LocalBackend, told: Plan) -> None:
+    def gone() -> bool:
+        for token in Path(told.run.folder).glob("beat.1.*"):
+            token.unlink(missing_ok=True)  # or it has another name by now
+        return bool(read(backend, told, "end.1"))
+
+    eventually(gone)
+    is_started_again(backend, told)
+
+
+def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, told: Plan) -> None:
+    """For longer than half a lease, after which it would be lost; also on a clock that counts whole seconds."""
+    frozen: list[int] = []
+    while more := [pid for pid in family(backend, told)["all"] if pid not in frozen]:  # some have just been started
+        for pid in more:  # as Slurm does with what it suspends
+            signalled(pid, signal.SIGSTOP)
+        frozen += more
+    time.sleep(told.lease // 2 + 2.5)
     for pid in frozen:
         signalled(pid, signal.SIGCONT)
-    for name, each in made.items():
-        status = follow(backend, each)
-        again = name in ("hangs", "errs")
-        assert (status.state, status.restarts) == ("completed", int(again)), (name, status)
-        assert read(backend, each, "end.1").startswith("137 lost " if again else "0 done "), name
-        assert bool(read(backend, each, "outputs/told")) == (name in ("group", "every")), name
+    beaten(told)
+    goes_on_undisturbed(backend, told, told=False)
+
+
+def signalled_only(backend: LocalBackend, plan: Plan, send: Callable[[dict[str, list[int]]], None]) -> None:
+    """A signal reaches the command, and neither its clock nor what shows that it lives."""
+    before = family(backend, plan)
+    send(before)
+    eventually(lambda: read(backend, plan, "outputs/told"))
+    beaten(plan)
+    after = family(backend, plan)
+    assert before["clock"] and (after["clock"], after["beats"]) == (before["clock"], before["beats"])
+    goes_on_undisturbed(backend, plan, told=True)
+
+
+def test_a_signal_to_the_group_of_a_start(backend: LocalBackend, told: Plan) -> None:
+    """As scancel --full sends it."""
+    signalled_only(backend, told, lambda found: os.killpg(found["job"][0], signal.SIGUSR2))
+
+
+def test_a_signal_to_every_process_of_a_start(backend: LocalBackend, told: Plan) -> None:
+    def send(found: dict[str, list[int]]) -> None:
+        for pid in (*found["beats"], *found["timers"], *found["job"]):
+            signalled(pid, signal.SIGUSR1)
+
+    signalled_only(backend, told, send)
+
+
+NO_BEATS = 'while :; do rm -f "$YURT_RUN_DIR"/beat.*; sleep 0.1; done'
+"""As on a disk that takes no more: ends when it is killed."""
 
 
 def test_what_fails_on_every_disk_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", 'rm -f "$YURT_RUN_DIR"/beat.*; sleep 60', limit=60, requeues=0, retries=1)
+    made = plan("sh", "-c", NO_BEATS, lease=6, requeues=0, retries=1)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("node_failed", 1), status
 
 
 def test_timers_end_with_what_they_were_for(backend: LocalBackend, plan: Planner) -> None:
-    made = [plan("true", limit=limit) for limit in range(987, 999)]
+    limits = range(987, 999)
+    made = [plan("true", limit=limit) for limit in limits]
     for each in made:
         submit(backend, each)
     for each in made:
         assert follow(backend, each).state == "completed"
-    time.sleep(0.3)
-    left = [
-        words
-        for folder in Path("/proc").glob("[0-9]*")
-        if (words := _words(folder)) and words[0] == "sleep" and words[-1] in {str(each) for each in range(980, 1000)}
-    ]
-    assert left == []
+    clocks_of_these = {str(each) for each in range(limits[0] - BEFORE - 5, limits[-1] - BEFORE + 1)}
+
+    def left() -> list[list[str]]:
+        found = [_words(folder) for folder in Path("/proc").glob("[0-9]*")]
+        return [words for words in found if words and words[0] == "sleep" and words[-1] in clocks_of_these]
+
+    eventually(lambda: left() == [])
 
 
 def _words(folder: Path) -> list[str]:
@@ -311,8 +401,8 @@ def test_a_disk_without_hard_links_and_a_folder_of_a_strange_name(
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / 'it\'s $(a) "day" *'))
     backend = LocalBackend(LocalHost(), tmp_path / "slots")
-    made = plan("sh", "-c", 'date >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85', limit=60)
-    lost = plan("sh", "-c", '[ "$YURT_RESTARTS" -eq 1 ] || { rm -f "$YURT_RUN_DIR"/beat.*; sleep 9; }', limit=60)
+    made = plan("sh", "-c", 'date >> "$YURT_OUTPUTS/x"; [ "$YURT_RESTARTS" -eq 2 ] || exit 85')
+    lost = plan("sh", "-c", f'[ "$YURT_RESTARTS" -eq 1 ] && exit; {NO_BEATS}', lease=6)
     for each in (made, lost):
         submit(backend, each)
     status = follow(backend, made)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.user import end_masters
@@ -146,7 +147,7 @@ class TestAlpha(Cluster):
     @pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="Slurm takes its time to requeue: YURT_SLOW=1")
     def test_started_again_after_a_requeue(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         command = 'echo "start $YURT_RESTARTS"; [ "$YURT_RESTARTS" = 1 ] || sleep 300'
-        made = plan("sh", "-c", command, again=Again(requeues=1), lease=6)
+        made = msgspec.structs.replace(plan("sh", "-c", command, again=Again(requeues=1)), lease=12)
         clean.append(made)
         job = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log"))

@@ -282,7 +282,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     count = tmp_path / "count"
     script = f"echo x >> '{count}'; [ $(wc -l < '{count}') -lt 3 ] && echo 'a: b' >> \"$1\" || sed -i '/^a: b/d' \"$1\""
     environment = {**os.environ, **editor(script), "YURT_CONFIG_HOME": str(file.parent), "NO_COLOR": "1"}
-    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=20)
+    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=120)
     child.expect("small.yaml:2: contexts.small.a is not a key")
     child.expect(r"edit again\? \[Y/n\]")
     child.sendline("")
@@ -294,7 +294,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     child.close()
     assert child.exitstatus == 0 and untouched(file)
     count.unlink()
-    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=20)
+    child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=120)
     child.expect(r"\[Y/n\]")
     child.sendline("n")
     child.expect("your text is kept in")

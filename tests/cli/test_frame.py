@@ -156,7 +156,7 @@ def test_bash_completes_verbs_and_choices(tmp_path: Path) -> None:
         return subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout.split()
 
     assert complete("yurt", "la") == ["lab"]
-    assert complete("yurt", "lab", "s") == ["status", "shell"]
+    assert complete("yurt", "lab", "s") == ["status", "set", "shell"]
     assert "--instance" in complete("yurt", "lab", "up", "--in")
     assert complete("yurt", "lab", "up", "a") == ["alpha"]
 

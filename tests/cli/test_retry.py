@@ -24,106 +24,104 @@ FAILING = 'cat train.py; echo "$SEED $YURT_RUN_ID $*"; exit 3'
 
 def failed(user: User, *options: str) -> dict[str, Any]:
     words = ("--json", "run", "--wait", "--var", "SEED=7", *options, "sh", "-c", FAILING, "sh", "--", "--lr", "0.1")
-    done = user(*words)
+    done = user.quick(*words)
     assert done.code == 1, done
     run: dict[str, Any] = done.json["data"]["run"]
     return run
 
 
 def shown(user: User, run: str) -> dict[str, Any]:
-    data: dict[str, Any] = user("show", run, "--json").json["data"]
+    data: dict[str, Any] = user.quick("show", run, "--json").json["data"]
     return data
 
 
 def test_same_code_parameters_and_settings(user: User) -> None:
     old = failed(user, "--name", "first", "--tag", "t", "--note", "n", "--time", "5m")
     (user.project / "train.py").write_text("print('another')\n")
-    done = user("retry", old["id"][:9], "--json")
+    done = user.quick("retry", old["id"][:9], "--json")
     assert (done.code, done.json["kind"], len(done.json["data"])) == (0, "runs-retried", 1)
     new = done.json["data"][0]["run"]
     own = ("id", "folder", "created", "retry_of")
     assert {key: new[key] for key in new if key not in own} == {key: old[key] for key in old if key not in own}
     assert new["retry_of"] == old["id"] and new["folder"].endswith(new["id"]) and new["created"] > old["created"]
-    assert user("wait", new["id"]).code == 1
-    assert user("logs", new["id"]).out == f"print('trained')\n7 {new['id']} --lr 0.1\n"
+    assert user.quick("wait", new["id"]).code == 1
+    assert user.quick("logs", new["id"]).out == f"print('trained')\n7 {new['id']} --lr 0.1\n"
     assert shown(user, old["id"])["retried_as"] == [new["id"]]
     assert shown(user, new["id"])["run"]["retry_of"] == old["id"]
-    assert ["retried", "as", new["id"]] in [line.split() for line in user("show", old["id"]).out.splitlines()]
-    assert ["retry", "of", old["id"]] in [line.split() for line in user("show", new["id"]).out.splitlines()]
+    assert ["retried", "as", new["id"]] in [line.split() for line in user.quick("show", old["id"]).out.splitlines()]
+    assert ["retry", "of", old["id"]] in [line.split() for line in user.quick("show", new["id"]).out.splitlines()]
 
 
 def test_one_that_ended_unseen(user: User) -> None:
     """Nobody has looked since: retry looks itself."""
-    runs = [user("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"] for _each in range(2)]
+    runs = [user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"] for _each in range(2)]
     for run in runs:
         Path(run["folder"], "go").touch()
         eventually(Path(run["folder"], "exit.json").exists)
-    assert [row["state"] for row in user("ps", "--cached", "--json").json["data"]] == ["queued", "queued"]
-    assert user("retry", runs[0]["id"]).code == 0
-    third = user("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"]
+    assert [row["state"] for row in user.quick("ps", "--cached", "--json").json["data"]] == ["queued", "queued"]
+    assert user.quick("retry", runs[0]["id"]).code == 0
+    third = user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"]
     Path(third["folder"], "go").touch()
     eventually(Path(third["folder"], "exit.json").exists)
-    retried = user("retry", "--failed", "--json").json["data"]
+    retried = user.quick("retry", "--failed", "--json").json["data"]
     assert [each["run"]["retry_of"] for each in retried] == [runs[1]["id"], third["id"]]
 
 
 def test_all_that_failed_once(user: User) -> None:
     first, second = failed(user), failed(user)
     for ended in ("true", "exit 0"):
-        assert user("run", "--wait", "sh", "-c", ended).code == 0
-    running = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
-    assert user("cancel", running).code == 0
-    user("wait", running)
+        assert user.quick("run", "--wait", "sh", "-c", ended).code == 0
+    running = user.quick("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
+    assert user.quick("cancel", running).code == 0
+    user.quick("wait", running)
     elsewhere = user.home / "other"
     elsewhere.mkdir()
-    os.chdir(elsewhere)
-    assert user("retry", "--failed").out == "no run of this project failed that was not retried\n"
-    os.chdir(user.project)
-    assert user("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
-    done = user("retry", "--failed", "-f")
+    assert user("retry", "--failed", cwd=elsewhere).out == "no run of this project failed that was not retried\n"
+    assert user.quick("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
+    done = user.quick("retry", "--failed", "-f")
     assert done.code == 1
     assert [line.rpartition(" ")[2] for line in done.out.splitlines() if "retry of" in line] == [
         first["id"],
         second["id"],
     ]
     assert done.out.count("--lr 0.1") == 2, "what both wrote is shown"
-    again = user("retry", "--failed", "--json").json["data"]
+    again = user.quick("retry", "--failed", "--json").json["data"]
     assert {each["run"]["retry_of"] for each in again} & {first["id"], second["id"]} == set()
     assert len(again) == 2, "the retries failed too, and were not retried"
 
 
 def test_what_is_refused_sends_nothing(user: User) -> None:
     old = failed(user)
-    running = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
+    running = user.quick("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
     eventually(lambda: shown(user, running)["status"]["state"] == "running")
 
     def runs() -> list[str]:
-        known = [row["id"] for row in user("ps", "--cached", "--json").json["data"]]
+        known = [row["id"] for row in user.quick("ps", "--cached", "--json").json["data"]]
         return [*known, *sorted(str(each) for each in user.home.glob("data/projects/*/runs/*"))]
 
     before = runs()
-    assert said(user("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
-    assert said(user("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
-    assert said(user("retry"), 2) == "name the runs, or give --failed"
-    assert said(user("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
-    assert said(user("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
-    assert "stays on its context" in said(user("retry", old["id"], "--context", "alpha"), 2)
+    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
+    assert said(user.quick("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
+    assert said(user.quick("retry"), 2) == "name the runs, or give --failed"
+    assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
+    assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
+    assert "stays on its context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
     with Store(str(user.home / "data" / "yurt.db")) as index:
         index._db.execute("DELETE FROM plans")
-    assert "is not known on this machine" in said(user("retry", old["id"]), 3)
+    assert "is not known on this machine" in said(user.quick("retry", old["id"]), 3)
     assert runs() == before
 
 
 def test_code_that_is_nowhere(user: User) -> None:
     old = failed(user)
     shutil.rmtree(user.home / "data" / "code")
-    assert user("retry", old["id"], "--wait").code == 1, "its site still has it"
+    assert user.quick("retry", old["id"], "--wait").code == 1, "its site still has it"
     project = Path(old["folder"]).parent.parent
     for folder in (project / "snapshots", project / "code.git"):
         os.system(f"chmod -R u+w '{folder}'")
         shutil.rmtree(folder)
     before = user.contents()
-    answer = user("retry", old["id"])
+    answer = user.quick("retry", old["id"])
     tree = old["code"]["tree"][:12]
     assert said(answer, 5) == f"the code {tree} is no longer on the site, and not on this machine either"
     assert user.contents() == before
@@ -140,11 +138,11 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     script = user.project / "job.sbatch"
     script.write_text("#!/bin/sh\n#SBATCH --time=7\ntrue\n")
     words = ("--json", "--context", "big", "run", "--requeue", "--sbatch-option", "mem-per-cpu=1G")
-    old = user(*words, "job.sbatch").json["data"]["run"]
-    assert user("cancel", old["id"]).code == 0
-    assert "at most 1d" in said(user("retry", old["id"], "--time", "2d"), 5)
-    assert "no node of partition 'main' has 16G of memory" in said(user("retry", old["id"], "--mem", "16G"), 5)
-    new = user("retry", old["id"], "--time", "4h", "--mem", "2G", "--json").json["data"][0]["run"]
+    old = user.quick(*words, "job.sbatch").json["data"]["run"]
+    assert user.quick("cancel", old["id"]).code == 0
+    assert "at most 1d" in said(user.quick("retry", old["id"], "--time", "2d"), 5)
+    assert "no node of partition 'main' has 16G of memory" in said(user.quick("retry", old["id"], "--mem", "16G"), 5)
+    new = user.quick("retry", old["id"], "--time", "4h", "--mem", "2G", "--json").json["data"][0]["run"]
     index = Store(str(user.home / "data" / "yurt.db"))
     before, after = index.plan(old["id"]), index.plan(new["id"])
     assert before is not None and after is not None

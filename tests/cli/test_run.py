@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import time
@@ -443,7 +442,7 @@ def test_every_verb_speaks_json(user: User) -> None:
     started = user("run", "--json", "train.py", "--", "--lr", "0.1")
     assert started.code == 0 and started.err == "" and started.json["kind"] == "run"
     run = started.json["data"]["run"]["id"]
-    assert user("wait", "--json", run).json["data"][0]["status"]["state"] == "completed"
+    assert user.quick("wait", "--json", run).json["data"][0]["status"]["state"] == "completed"
     for words, kind in (
         (["ps"], "runs"),
         (["show", "-"], "run-shown"),
@@ -453,42 +452,43 @@ def test_every_verb_speaks_json(user: User) -> None:
         (["run", "--wait", "train.py"], "run"),
         (["run", "--follow", "train.py"], "run"),
     ):
-        answer = user(*words, "--json") if words[0] != "run" else user("--json", *words)
+        answer = user.quick(*words, "--json") if words[0] != "run" else user.quick("--json", *words)
         assert answer.code == 0 and answer.err == "" and len(answer.out.splitlines()) == 1, words
         assert set(answer.json) == {"yurt", "kind", "data", "warnings"} and answer.json["yurt"] == 1
         assert answer.json["kind"] == kind and answer.json["warnings"] == []
-    (line,) = user("logs", "--json", run).out.splitlines()
+    (line,) = user.quick("logs", "--json", run).out.splitlines()
     assert json.loads(line)["data"] == {"run": run, "stream": "out", "line": "trained"}
 
 
 def test_how_a_run_ended_is_the_exit_code(user: User) -> None:
     failing = ["--no-snapshot", "sh", "-c", "echo out; echo err >&2; exit 9"]
-    answer = user("run", "-f", *failing)
+    answer = user.quick("run", "-f", *failing)
     assert answer.code == 1 and "out\n" in answer.out
     assert answer.err.startswith("err\n") and answer.err.endswith(": exit code 9\n")
-    assert user("run", "--wait", *failing).code == 1
-    assert user("wait", "-").code == 1
-    assert user("run", *failing).code == 0
-    assert user("run", "--wait", "--no-snapshot", "true").code == 0
-    assert user("run", "-q", "--wait", "--no-snapshot", "true").out == ""
-    assert user("run", "--no-snapshot", "sh", "-c", "sleep 30").code == 0
-    late = user("wait", "-", "--timeout", "0.3", "--json")
+    assert user.quick("run", "--wait", *failing).code == 1
+    assert user.quick("wait", "-").code == 1
+    assert user.quick("run", *failing).code == 0
+    assert user.quick("run", "--wait", "--no-snapshot", "true").code == 0
+    assert user.quick("run", "-q", "--wait", "--no-snapshot", "true").out == ""
+    assert user.quick("run", "--no-snapshot", "sh", "-c", "sleep 30").code == 0
+    late = user.quick("wait", "-", "--timeout", "0.3", "--json")
     assert late.code == 4 and late.json["data"][0]["status"]["state"] in ("queued", "running")
-    assert user("cancel", "-").code == 0
+    assert user.quick("cancel", "-").code == 0
 
 
 def test_logs(user: User) -> None:
     writing = "for i in 1 2 3; do echo out $i; echo err $i >&2; done; printf rest"
-    runs = [user("--json", "run", "--wait", "--no-snapshot", "sh", "-c", writing).json["data"]["run"]["id"]]
-    assert (user("logs", "-").out, user("logs", "-").err) == ("out 1\nout 2\nout 3\nrest", "err 1\nerr 2\nerr 3\n")
-    assert (user("logs", "--out", "-").err, user("logs", "--err", "-").out) == ("", "")
-    tail = user("logs", "--tail", "2", "-")
+    runs = [user.quick("--json", "run", "--wait", "--no-snapshot", "sh", "-c", writing).json["data"]["run"]["id"]]
+    whole = user.quick("logs", "-")
+    assert (whole.out, whole.err) == ("out 1\nout 2\nout 3\nrest", "err 1\nerr 2\nerr 3\n")
+    assert (user.quick("logs", "--out", "-").err, user.quick("logs", "--err", "-").out) == ("", "")
+    tail = user.quick("logs", "--tail", "2", "-")
     assert (tail.out, tail.err) == ("out 3\nrest", "err 2\nerr 3\n")
-    follow = user("logs", "-f", "-")
-    assert (follow.out, follow.err) == (user("logs", "-").out, user("logs", "-").err)
-    runs.append(user("--json", "run", "--wait", "--no-snapshot", "echo", "other").json["data"]["run"]["id"])
+    follow = user.quick("logs", "-f", "-")
+    assert (follow.out, follow.err) == (whole.out, whole.err)
+    runs.append(user.quick("--json", "run", "--wait", "--no-snapshot", "echo", "other").json["data"]["run"]["id"])
     for more in ([], ["-f"]):
-        both = user("logs", *more, *runs)
+        both = user.quick("logs", *more, *runs)
         assert sorted(both.out.splitlines()) == sorted(
             [*(f"[{runs[0]}] {line}" for line in ("out 1", "out 2", "out 3", "rest")), f"[{runs[1]}] other"]
         )
@@ -509,12 +509,15 @@ def test_watching_says_what_changes_a_line_each(user: User) -> None:
 
     first = until("running")
     assert first["kind"] == "runs" and [row["name"] for row in first["data"]] == ["one"]
-    assert not select.select([watching.stdout], [], [], 3)[0], "nothing is new, and yet it speaks"
+    with Store(str(user.home / "data" / "yurt.db")) as index:
+        before = index.looked_at("local")
+        eventually(lambda: index.looked_at("local") != before)
     (folder,) = user.home.glob("data/projects/*/runs/*")
     (folder / "go").touch()
-    until("completed")
+    (row,) = json.loads(watching.stdout.readline())["data"]
+    assert row["state"] == "completed", "nothing was new, and yet it spoke"
     watching.send_signal(signal.SIGINT)
-    rest, errors = watching.communicate(timeout=10)
+    rest, errors = watching.communicate(timeout=120)
     assert watching.returncode == 130 and "Traceback" not in errors
     assert all(json.loads(line)["kind"] == "runs" for line in rest.splitlines())
 
@@ -525,13 +528,15 @@ def test_code_travels_and_stays_as_it_was(user: User) -> None:
         "open('data.txt', 'a') if 'COPIED' in os.environ else None\n"
     )
     (user.project / "data.txt").write_text("first")
-    first = user("--json", "run", "--wait", "train.py").json["data"]
+    first = user.quick("--json", "run", "--wait", "train.py").json["data"]
     (user.project / "data.txt").write_text("second")
-    second = user("--json", "run", "--wait", "--copy", "--var", "COPIED=1", "train.py").json["data"]
+    second = user.quick("--json", "run", "--wait", "--copy", "--var", "COPIED=1", "train.py").json["data"]
     assert [each["status"]["state"] for each in (first, second)] == ["completed"] * 2
-    assert user("logs", first["run"]["id"]).out == "first 1\n" and user("logs", "-").out == "second 1\n"
+    assert user.quick("logs", first["run"]["id"]).out == "first 1\n" and user.quick("logs", "-").out == "second 1\n"
     assert first["run"]["code"]["tree"] != second["run"]["code"]["tree"]
-    assert not (user.project / "new").exists() and user("ps", "--json").json["data"][0]["id"] == second["run"]["id"]
+    assert (
+        not (user.project / "new").exists() and user.quick("ps", "--json").json["data"][0]["id"] == second["run"]["id"]
+    )
     work = Path(second["run"]["folder"]) / "work"
     assert not (work / "data.txt").is_symlink() and (work / "new").read_text() == "x"
     assert (Path(first["run"]["folder"]) / "work" / "data.txt").is_symlink()
@@ -633,7 +638,7 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     eventually(lambda: standing("ps", "--json", "-n", "1").json["data"][0]["state"] == "running")
     gone = standing("cancel", "-", "--json")
     assert gone.code == 0 and gone.json["data"][0]["told"]
-    done = standing("wait", "-", "--json", "--timeout", "60")
+    done = standing("wait", "-", "--json", "--timeout", "240")
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")
     assert again.code == 0 and "it had ended already (cancelled)" in again.out

@@ -27,9 +27,8 @@ def arguments(typed: Type, *words: str) -> list[str]:
     done = typed("run", "--wait", "--json", *words)
     assert done.code == 0, done
     run = done.json["data"]["run"]
-    count = run["sets"]
-    names = [f"{run['id']}.{number}" for number in range(count)] or [run["id"]]
-    return [typed("logs", name).out.rstrip("\n") for name in names]
+    folders = [Path(run["folder"], "tasks", str(number)) for number in range(run["sets"])] or [Path(run["folder"])]
+    return [(folder / "out.log").read_text().rstrip("\n") for folder in folders]
 
 
 def test_a_script_that_the_spec_file_names(typed: Type) -> None:

@@ -11,6 +11,7 @@ import pytest
 from yurt.config import spec
 from yurt.config.spec import SpecError
 from yurt.errors import UserError
+from yurt.testing.waiting import eventually
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "mrunner"
 
@@ -192,46 +193,55 @@ def test_functions_need_cloudpickle(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert found.experiments[0].parameters["param3"]["cloudpickle"] == "cGlja2xlIG9mIDxsYW1iZGE+"
 
 
+PATIENCE = (1.5, 6, 30, 120)
+"""Seconds that a file is given; more, where a busy machine had not come to what the test is about."""
+
+
 def test_one_that_does_not_end(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text = (
         "import subprocess, time\n"
-        f"child = subprocess.Popen(['sleep', '60'])\nopen({str(mark)!r}, 'w').write(str(child.pid))\ntime.sleep(60)\n"
+        f"child = subprocess.Popen(['sleep', '600'])\nopen({str(mark)!r}, 'w').write(str(child.pid))\ntime.sleep(600)\n"
     )
-    began = time.monotonic()
-    with pytest.raises(SpecError, match=r"took longer than 1\.5 seconds"):
-        spec.read(written(tmp_path, text), seconds=1.5)
-    assert time.monotonic() - began < 10
-    assert _gone(int(mark.read_text())), "what it started is ended too"
+    for seconds in PATIENCE:
+        began = time.monotonic()
+        with pytest.raises(SpecError, match=f"took longer than {seconds} seconds"):
+            spec.read(written(tmp_path, text), seconds=seconds)
+        assert time.monotonic() - began < 500
+        if mark.exists():
+            break
+    eventually(lambda: _gone(int(mark.read_text())))  # what it started is ended too
 
 
 def test_one_that_leaves_something_behind(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text = (
-        "import subprocess, threading, time\nchild = subprocess.Popen(['sleep', '60'], close_fds=False)\n"
-        f"open({str(mark)!r}, 'w').write(str(child.pid))\nthreading.Thread(target=time.sleep, args=[60]).start()\n"
+        "import subprocess, threading, time\nchild = subprocess.Popen(['sleep', '600'], close_fds=False)\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\nthreading.Thread(target=time.sleep, args=[600]).start()\n"
         "spec = [{'a': 1}]\n"
     )
     began = time.monotonic()
     assert spec.read(written(tmp_path, text)).experiments[0].parameters == {"a": 1}
-    assert time.monotonic() - began < 10 and _gone(int(mark.read_text()))
+    assert time.monotonic() - began < 500
+    eventually(lambda: _gone(int(mark.read_text())))
 
 
 def test_one_that_closes_everything(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="gave no experiments and does not end"):
-        spec.read(written(tmp_path, "import os, time\nos.closerange(0, 99)\ntime.sleep(60)\n"), seconds=1.5)
+    file = written(tmp_path, "import os, time\nos.closerange(0, 99)\ntime.sleep(600)\n")
+    for seconds in PATIENCE:
+        with pytest.raises(SpecError) as raised:
+            spec.read(file, seconds=seconds)
+        if "took longer" not in raised.value.message:
+            break
+    assert "gave no experiments and does not end" in raised.value.message
 
 
 def _gone(pid: int) -> bool:
-    for _ in range(50):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.1)
-    return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
 
 
 def test_nothing_of_it_is_in_this_process(tmp_path: Path) -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+
+from tests.calls import YURT
+
+if TYPE_CHECKING:
+    from yurt.lab import Lab
 
 ROOT = Path(__file__).parent.parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-run.md"
@@ -55,12 +61,30 @@ def python(block: str, number: int) -> str:
     return write if named else f"{write}\npython {file}"
 
 
+OWN_LAB = ("use-the-lab.md", "second-laptop.md")
+"""Pages with a lab of their own, since it must be empty or go down; the others find the session's, which is up."""
+
+
 def needs_lab(page: Path) -> bool:
     return any(re.search(r"yurt lab|alpha|beta", step.command) for step in steps(page))
 
 
-def follow(found: Sequence[Step], folder: Path) -> None:
-    """Type the commands in one shell, in a home of its own; all must succeed and print what the page shows."""
+SESSIONS = """\
+#!/bin/sh
+# The lab is the session's and stays up: there is none to take down where the runs of this page are kept.
+case "$1 $2" in
+"lab down") ;;
+"lab "*) export YURT_DATA_HOME={data} ;;
+esac
+exec {yurt} "$@"
+"""
+
+
+def follow(found: Sequence[Step], folder: Path, lab: Lab | None = None) -> None:
+    """Type the commands in one shell, in a home of its own; all must succeed and print what the page shows.
+
+    With a lab, `yurt lab` is about that one. Without, it makes one of its own, which is taken down in the end.
+    """
     clone = folder / "clone"
     clone.mkdir()
     (clone / "examples").symlink_to(ROOT / "examples")
@@ -68,39 +92,63 @@ def follow(found: Sequence[Step], folder: Path) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("YURT_")},
         "HOME": str(folder / "home"),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "YURT_CONFIG_HOME": str(folder / "config"),
         "YURT_DATA_HOME": str(folder / "data"),
+        "YURT_CLOCKS": "first_look=0.2 last_look=1",
     }
+    if lab is not None:
+        program = folder / "bin" / "yurt"
+        program.parent.mkdir()
+        data = lab.instance.folder.parent.parent
+        program.write_text(SESSIONS.format(data=shlex.quote(str(data)), yurt=shlex.quote(YURT)))
+        program.chmod(0o755)
+        environment["PATH"] = f"{program.parent}:{environment['PATH']}"
     files = [folder / f"{number}.txt" for number in range(len(found) + 1)]
-    typed = [f"{{ {step.command}\n}} > {file} 2>&1 || exit 1" for step, file in zip(found, files, strict=False)]
+    typed = [typing(step, file) for step, file in zip(found, files, strict=False)]
     try:
         subprocess.run(
             ["bash", "-c", "\n".join([*typed, f": > {files[-1]}"])],
             cwd=clone,
             env=environment,
             stdin=subprocess.DEVNULL,
-            timeout=240,
+            timeout=600,
             check=False,
         )
     finally:
         if any("yurt lab" in step.command for step in found):
-            subprocess.run(["yurt", "lab", "down", "--wipe"], env=environment, capture_output=True, check=True)
+            if lab is None:
+                subprocess.run([YURT, "lab", "down", "--wipe"], env=environment, capture_output=True, check=True)
+            elif not files[-1].exists():
+                lab.faults.heal("alpha")  # what the page broke, it had no chance to mend
     for step, file, following in zip(found, files, files[1:], strict=False):
         output = file.read_text()
         assert following.exists(), f"this failed: {step.command}\n{output}"
         for shown in step.shown:
-            pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
-            assert re.search(pattern, output), f"{step.command}\n{shown!r} is not in\n{output}"
+            assert re.search(pattern(shown), output), f"{step.command}\n{shown!r} is not in\n{output}"
+
+
+def pattern(shown: str) -> str:
+    return ".*".join(re.escape(part.strip()) for part in shown.split("…"))
+
+
+def typing(step: Step, file: Path) -> str:
+    """A command of a page in the shell's words. One that begins with a pause is repeated until it shows what it should:
+    on a busy machine the pause may be too short."""
+    once = f"{{ {step.command}\n}} > {file} 2>&1 || exit 1"
+    if not step.command.startswith("sleep "):
+        return once
+    shows = " && ".join(f"grep -qP -e {shlex.quote(pattern(shown))} {file}" for shown in step.shown)
+    return f"for again in {{1..40}}; do\n{once}\n{shows or 'true'} && break\ndone"
 
 
 @pytest.mark.parametrize(
     "page", [pytest.param(page, id=page.name, marks=[pytest.mark.lab] if needs_lab(page) else []) for page in PAGES]
 )
-def test_blocks_run(page: Path, tmp_path: Path) -> None:
+def test_blocks_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = steps(page)
     assert found, "a page without a command to type"
-    follow(found, tmp_path)
+    shared = needs_lab(page) and page.name not in OWN_LAB
+    follow(found, tmp_path, request.getfixturevalue("lab") if shared else None)
 
 
 def test_the_tutorial_begins_without_root_or_a_cluster(tmp_path: Path) -> None:
@@ -112,21 +160,60 @@ def test_the_tutorial_begins_without_root_or_a_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.lab
-def test_python_example_of_the_lab_fixture(tmp_path: Path) -> None:
+def test_python_example_of_the_lab_fixture(tmp_path: Path, lab: Lab, yurt_home: Path) -> None:
+    """As in a project of the user's own; the session's lab is found up, which is also what YURT_TEST_HOME is for."""
     page = (ROOT / "docs" / "how-to" / "use-the-lab.md").read_text()
     block = re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert block is not None
     (tmp_path / "test_example.py").write_text(block.group(1))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("YURT_")}
+    foreign = ("YURT_", "PYTEST_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    before = lab.pids()
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        env=environment,
+        env={**environment, "YURT_TEST_HOME": str(yurt_home)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
+    if "1 passed" not in done.stdout:
+        lab.faults.free("alpha:scratch")
     assert "1 passed" in done.stdout, done.stdout
+    assert lab.pids() == before
+
+
+NOTED = """\
+import os
+from yurt import lab
+
+class Noted:
+    def up(self):
+        print("up in", os.environ["YURT_DATA_HOME"], os.environ["YURT_CONFIG_HOME"])
+
+    def down(self, *, wipe):
+        print("down", wipe)
+
+lab.Lab = Noted
+"""
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_lab_fixture_takes_down_what_it_brought_up(tmp_path: Path, kept: bool) -> None:
+    """In a folder of the session's own, once for all its tests, unless it is to be kept."""
+    (tmp_path / "conftest.py").write_text(NOTED)
+    (tmp_path / "test_two.py").write_text("def test_one(lab): pass\ndef test_other(lab): pass\n")
+    foreign = ("YURT_", "PYTEST_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment["YURT_DATA_HOME"] = environment["YURT_CONFIG_HOME"] = str(tmp_path / "users")
+    if kept:
+        environment["YURT_TEST_HOME"] = str(tmp_path / "kept")
+    argv = [sys.executable, "-m", "pytest", "-qs", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "2 passed" in done.stdout, done.stdout
+    (told,) = re.findall(r"up in (\S+)/data (\S+)/config\n", done.stdout)
+    assert told[0] == told[1] != str(tmp_path / "users")
+    assert (told[0] == str(tmp_path / "kept")) == kept and ("down True" in done.stdout) != kept
 
 
 def test_reference_says_what_the_code_says() -> None:

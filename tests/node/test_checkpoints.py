@@ -31,7 +31,7 @@ def told(process: subprocess.Popen[str], number: signal.Signals) -> str:
     first = process.stdout.readline()
     time.sleep(0.1)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 85 and err == "", (process.returncode, err)
     return first + out
 

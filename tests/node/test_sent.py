@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,13 @@ print(yurt.params(), yurt.__file__, sys.path[0])
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project to stand in."""
-    project = tmp_path / "my project"
+    """A project to stand in, where `python` is one without yurt in it."""
+    project, programs = tmp_path / "my project", tmp_path / "programs"
     project.mkdir()
+    programs.mkdir()
+    for name in ("python", "python3"):
+        (programs / name).symlink_to(Path(sys.base_prefix, "bin", "python3"))
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (project / "train.py").write_text(SCRIPT)
     monkeypatch.chdir(project)
     return project

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import yurt
-from benchmarks.instructions import instructions
 from tests.node.conftest import Run
 from yurt.backends.job import module
 
@@ -132,8 +131,3 @@ def test_the_package_offers_the_same(run: Run) -> None:
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.stderr.endswith("AttributeError: module 'yurt' has no attribute 'nothing'\n")
     assert done.stdout == f"{run.folder / 'checkpoints'}\n" and json.loads(run.metrics.read_text())["step"] == 0.1
-
-
-def test_importing_it_costs_next_to_nothing(valgrind: str) -> None:
-    bare, ours = instructions([sys.executable, "-c", "pass"]), instructions([sys.executable, "-c", "import yurt"])
-    assert ours <= 2 * bare, f"import yurt costs {ours / bare:.2f} times `python -c pass`"

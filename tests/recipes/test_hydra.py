@@ -85,7 +85,7 @@ def multirun(app: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
 
@@ -116,9 +116,13 @@ def test_jobs_that_fail_are_told_as_hydra_does(here: Here, app: Path) -> None:
     assert "OddError: 1 and 2" in done.stderr and "raise OddError(1, 2)" in done.stderr
     assert [task.state for task in yurt.runs(sweep="@last-sweep")] == ["failed", "completed", "failed"]
     assert len(list((app / "multirun").glob("*/*/*/model.txt"))) == 3
+
+
+def test_one_that_is_killed_and_whose_files_stay_there(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.fetch=false", "fails=dies")
     assert done.returncode == 1 and "killed by signal 9" in done.stderr and "yurt.api.errors.CallError" in done.stderr
-    assert len(list((app / "multirun").glob("*/*/*/model.txt"))) == 3
+    (task,) = yurt.runs(sweep="@last-sweep")
+    assert task.state == "failed" and not list((app / "multirun").glob("*/*/*/model.txt"))
 
 
 def test_the_launcher_has_the_options_of_the_executor() -> None:

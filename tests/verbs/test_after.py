@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
-from yurt.testing.waiting import eventually
+from yurt.testing.runs import PATIENT
 
 pytestmark = pytest.mark.lab
 
@@ -17,74 +20,100 @@ def begin(laptop: Laptop, context: str, *words: str) -> str:
     return run
 
 
+def let_go(lab: Lab, run: dict[str, Any]) -> None:
+    """End a run of PATIENT."""
+    if run["context"] == "local":
+        Path(run["folder"], "go").touch()
+    else:
+        Ssh(lab)(run["context"], f"touch {run['folder']}/go")
+
+
+def ends(laptop: Laptop, *runs: str) -> list[tuple[str, str]]:
+    """How runs ended, each as its state and the reason, once all have."""
+    done = laptop("wait", *runs, "--timeout", "240", "--json")
+    assert done.code in (0, 1), done
+    return [(each["status"]["state"], each["status"]["reason"]) for each in done.json["data"]]
+
+
+def last_word(laptop: Laptop, run: str) -> float:
+    return float(laptop("logs", run).out.split()[-1])
+
+
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
-def test_in_one_queue_nobody_needs_to_look(laptop: Laptop, context: str) -> None:
+def test_in_one_queue_nobody_needs_to_look(laptop: Laptop, lab: Lab, context: str) -> None:
     """All are handed over at once; those behind start when it is their turn, or never, without yurt."""
-    first = begin(laptop, context, "--cpus", "1", "sh", "-c", "sleep 3; date +%s.%N")
+    patient = laptop.run(context, "--cpus", "1", "sh", "-c", f"{PATIENT}; date +%s.%N")["run"]
+    first = patient["id"]
     second = begin(laptop, context, "--after", first, "sh", "-c", "date +%s.%N")
     fails = begin(laptop, context, "--after", first, "--after", second, "false")
     never = begin(laptop, context, "--after", fails, "echo", "ran")
     anyhow = begin(laptop, context, "--after-any", fails, "echo", "ran")
     rows = {row["id"]: row for row in laptop("ps", "--json").json["data"]}
     assert {rows[run]["state"] for run in (second, fails, never, anyhow)} == {"queued"}
-    for run, state in ((first, "completed"), (second, "completed"), (fails, "failed"), (anyhow, "completed")):
-        assert laptop.ended(run)["state"] == state
-    row = laptop.ended(never)
-    assert (row["state"], row["reason"]) == ("cancelled", "a run that it follows did not complete")
+    let_go(lab, patient)
+    *states, last = ends(laptop, first, second, fails, anyhow, never)
+    assert [state for state, _reason in states] == ["completed", "completed", "failed", "completed"]
+    assert last == ("cancelled", "a run that it follows did not complete")
     assert laptop("logs", never).out == ""
-    ends = [float(laptop("logs", run).out.split()[-1]) for run in (first, second)]
-    assert ends[0] < ends[1]
+    assert last_word(laptop, first) < last_word(laptop, second)
 
 
 def test_behind_one_that_has_not_gone_out(laptop: Laptop, lab: Lab) -> None:
-    laptop("login", "--close", "alpha")
     lab.faults.cut("alpha")
     try:
-        first = begin(laptop, "alpha", "sh", "-c", "sleep 2; date +%s.%N")
-        second = begin(laptop, "alpha", "--after", first, "sh", "-c", "date +%s.%N")
-        alone = begin(laptop, "local", "--after", first, "sh", "-c", "date +%s.%N")
-        assert {laptop.row(run)["state"] for run in (first, second, alone)} == {"waiting"}
+        made = [laptop.run("alpha", "date", "+%s.%N")]
+        first = made[0]["run"]["id"]
+        made += [laptop.run(context, "--after", first, "date", "+%s.%N") for context in ("alpha", "local")]
+        assert [each["status"]["state"] for each in made] == ["waiting"] * 3
     finally:
         lab.faults.heal("alpha")
-    assert laptop("agent", "once").code == 0
-    assert laptop.row(second)["state"] in ("queued", "running", "completed"), "both went out in one go"
-    assert {laptop.ended(run)["state"] for run in (first, second, alone)} == {"completed"}
-    ends = [float(laptop("logs", run).out.split()[-1]) for run in (first, second, alone)]
-    assert ends[0] == min(ends)
+    _first, second, alone = (each["run"]["id"] for each in made)
+    done = laptop("agent", "once", "--json")
+    assert done.code == 0 and done.json["data"]["submitted"][:2] == [first, second], "both went out in one go"
+    assert {state for state, _reason in ends(laptop, first, second, alone)} == {"completed"}
+    times = [last_word(laptop, run) for run in (first, second, alone)]
+    assert times[0] == min(times)
 
 
-def test_behind_one_on_another_context(laptop: Laptop) -> None:
-    """yurt itself holds it back, in nobody's way."""
-    first = begin(laptop, "beta", "sleep", "3")
+def test_behind_one_on_another_context(laptop: Laptop, lab: Lab) -> None:
+    """yurt itself holds it back, in nobody's way; waiting for it lets it go when the one before has ended elsewhere."""
+    first = laptop.run("beta", "sh", "-c", PATIENT)["run"]
+    second = laptop.run("alpha", "--after", first["id"], "true")
+    assert second["status"]["state"] == "waiting"
+    assert second["status"]["reason"] == f"it follows run {first['id']}, which has not ended"
+    assert ends(laptop, begin(laptop, "alpha", "true")) == [("completed", "")]
+    let_go(lab, first)
+    assert ends(laptop, second["run"]["id"]) == [("completed", "")]
+
+
+def test_behind_one_that_is_cancelled_on_another_context(laptop: Laptop) -> None:
+    first = begin(laptop, "beta", "sleep", "60")
     second = begin(laptop, "alpha", "--after", first, "true")
-    other = begin(laptop, "alpha", "true")
-    row = laptop.row(second)
-    assert (row["state"], row["reason"]) == ("waiting", f"it follows run {first}, which has not ended")
-    assert laptop.ended(other)["state"] == "completed"
-    assert laptop.ended(second)["state"] == "completed"
-    third = begin(laptop, "beta", "sleep", "60")
-    fourth = begin(laptop, "alpha", "--after", third, "true")
-    laptop("cancel", third)
-    row = laptop.ended(fourth)
-    assert row["state"] == "cancelled"
-    assert row["reason"] == f"run {third}, which it follows, did not complete (cancelled)"
+    laptop("cancel", first)
+    why = f"run {first}, which it follows, did not complete (cancelled)"
+    assert ends(laptop, second) == [("cancelled", why)]
 
 
 def test_the_queue_forgot_the_one_before(laptop: Laptop, lab: Lab) -> None:
     """yurt does not know yet that it has ended, and beta no longer knows that it was there."""
-    first = begin(laptop, "beta", "true")
-    eventually(lambda: f"yurt-{first}" not in Ssh(lab)("beta", "squeue -h -t all -o %j"), seconds=60, pause=1)
-    second = begin(laptop, "beta", "--after", first, "echo", "ran")
-    assert laptop.ended(second)["state"] == "completed"
+    lab.configure("beta", {"MinJobAge": "2"})
+    try:
+        first = begin(laptop, "beta", "true")
+        known = f"squeue -h -t all -o %j | grep -qxF yurt-{first}"
+        Ssh(lab)("beta", f"timeout 120 sh -c 'while {known}; do sleep 0.5; done'", timeout=150)
+        second = begin(laptop, "beta", "--after", first, "echo", "ran")
+        assert ends(laptop, second) == [("completed", "")]
+    finally:
+        lab.configure("beta", {"MinJobAge": ""})
 
 
 def test_what_cannot_be_followed(laptop: Laptop) -> None:
     failed = begin(laptop, "local", "false")
-    laptop.ended(failed)
-    before = len(laptop("ps", "--json").json["data"])
+    assert ends(laptop, failed) == [("failed", "exit code 1")]
+    before = laptop.contents()
     done = laptop("run", "--after", failed, "true")
     assert done.code == 5
     assert f"run {failed}, which it follows, did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
-    assert len(laptop("ps", "--json").json["data"]) == before, "nothing is kept of it"
-    assert laptop.ended(begin(laptop, "local", "--after-any", failed, "true"))["state"] == "completed"
+    assert laptop.contents() == before, "nothing is kept of it"
+    assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

@@ -14,7 +14,6 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
-from tests.verbs.test_sweeps import ended, tally
 from yurt.backends.job import gathered
 from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
@@ -42,15 +41,25 @@ def lose_index(user: User) -> None:
 
 
 def sweep(user: User, sets: str, command: str = TASK, *options: str) -> dict[str, Any]:
-    done = user("--json", "run", *options, "--param", "fixed=0.5", "--grid", sets, "sh", "-c", command, "sh")
+    done = user.quick("--json", "run", *options, "--param", "fixed=0.5", "--grid", sets, "sh", "-c", command, "sh")
     found: dict[str, Any] = done.json["data"]["run"]
     return found
 
 
-def shown(user: User | Laptop, run: str) -> Any:
-    done = user("show", run, "--json")
+def shown(user: User, run: str, **environment: str) -> Any:
+    done = user.quick("show", run, "--json", **environment)
     assert done.code == 0, done
     return done.json["data"]
+
+
+def tally(user: User, run: str) -> dict[str, int]:
+    found: dict[str, int] = shown(user, run)["tally"]
+    return found
+
+
+def ended(laptop: Laptop, run: str) -> dict[str, int]:
+    laptop.ended(run)
+    return tally(laptop, run)
 
 
 def test_an_index_that_was_lost(user: User) -> None:
@@ -59,21 +68,21 @@ def test_an_index_that_was_lost(user: User) -> None:
     folder = Path(running["folder"])
     eventually((folder / "tasks" / "1" / "exit.json").exists)
     eventually((folder / "tasks" / "3" / "gen.1").exists)
-    before = {run: user("show", run, "--json").out for run in (over["id"], running["id"], f"{over['id']}.1")}
+    before = {run: user.quick("show", run, "--json").out for run in (over["id"], running["id"], f"{over['id']}.1")}
     assert json.loads(before[over["id"]])["data"]["tally"] == {"completed": 1, "failed": 2}
     assert json.loads(before[running["id"]])["data"]["tally"] == {"completed": 2, "running": 2}
     lose_index(user)
-    done = user("import", "local", "--json")
+    done = user.quick("import", "local", "--json")
     assert (done.code, done.json["warnings"]) == (0, [])
     assert sorted(done.json["data"]["new"]) == sorted((over["id"], running["id"]))
-    assert {run: user("show", run, "--json").out for run in before} == before
-    assert user("import", "local").out == "local: 0 new, 2 known\n"
-    assert user("logs", f"{over['id']}.0").out == "this is 1\n"
-    assert user("fetch", over["id"]).code == 0 and (user.project / "results" / f"{over['id']}.1" / "n").exists()
-    again = user("--json", "retry", "--failed", over["id"]).json["data"][0]["run"]
+    assert {run: user.quick("show", run, "--json").out for run in before} == before
+    assert user.quick("import", "local").out == "local: 0 new, 2 known\n"
+    assert user.quick("logs", f"{over['id']}.0").out == "this is 1\n"
+    assert user.quick("fetch", over["id"]).code == 0 and (user.project / "results" / f"{over['id']}.1" / "n").exists()
+    again = user.quick("--json", "retry", "--failed", over["id"]).json["data"][0]["run"]
     assert (again["sets"], again["retry_of"]) == (2, over["id"])
-    assert user("cancel", running["id"]).code == 0
-    user("wait", running["id"])
+    assert user.quick("cancel", running["id"]).code == 0
+    user.quick("wait", running["id"])
     assert shown(user, running["id"])["tally"] == {"completed": 2, "cancelled": 2}
 
 
@@ -81,34 +90,35 @@ def test_what_never_started_is_said_by_all_alike(user: User) -> None:
     """Tasks that were cancelled before they began have no folder: their sweep's says when, and why."""
     made = sweep(user, "n=4,40,5..8")
     eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
-    assert user("cancel", made["id"]).code == 0
-    user("wait", made["id"])
-    before = user("show", made["id"], "--json").out
+    assert user.quick("cancel", made["id"]).code == 0
+    user.quick("wait", made["id"])
+    before = user.quick("show", made["id"], "--json").out
     assert json.loads(before)["data"]["tally"] == {"cancelled": 6}
-    user("ps")
+    user.quick("ps")
     lose_index(user)
-    time.sleep(1.1)
-    assert user("import", "local").code == 0
-    assert user("show", made["id"], "--json").out == before
+    cancelled = time.time()
+    eventually(lambda: int(time.time()) > cancelled)  # what says `now` says another second
+    assert user.quick("import", "local").code == 0
+    assert user.quick("show", made["id"], "--json").out == before
 
 
 def test_one_that_was_cancelled_elsewhere(user: User) -> None:
     """The second machine cancels: the first has it from the site, and starts nothing."""
     made = sweep(user, "n=4,40,5..8")
     eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
-    user("ps")
+    user.quick("ps")
     aside = user.home / "first"
     aside.mkdir()
     for file in (user.home / "data").glob("yurt.db*"):
         file.rename(aside / file.name)
-    assert user("import", "local").code == 0
-    assert user("cancel", made["id"]).code == 0
-    user("wait", made["id"])
+    assert user.quick("import", "local").code == 0
+    assert user.quick("cancel", made["id"]).code == 0
+    user.quick("wait", made["id"])
     second = shown(user, made["id"])
     lose_index(user)
     for file in aside.iterdir():
         file.rename(user.home / "data" / file.name)
-    user("ps")
+    user.quick("ps")
     first = shown(user, made["id"])
     assert first["tally"] == second["tally"] == {"cancelled": 6} and first["rows"] == second["rows"]
 
@@ -123,7 +133,7 @@ def test_what_is_not_whole_is_named(user: User) -> None:
     (never / "cancel").touch()
     (folder.parent / "notes").mkdir()
     lose_index(user)
-    found = user("import", "local", "--json").json["data"]
+    found = user.quick("import", "local", "--json").json["data"]
     assert found["new"] == [] and found["unreadable"] == {str(folder): "its plan.json is not whole"}
 
 
@@ -134,13 +144,11 @@ def test_another_data_folder_on_this_machine(user: User) -> None:
     )
     over, running = sweep(user, "n=1..3", TASK, "--wait"), sweep(user, "n=4,5")
     before = shown(user, over["id"])
-    other = User.__new__(User)
-    other.__dict__ |= user.__dict__
-    other.environment = {**user.environment, "YURT_DATA_HOME": str(user.home / "data2")}
-    done = other("import", "local", "--json")
+    other = {"YURT_DATA_HOME": str(user.home / "data2")}
+    done = user.quick("import", "local", "--json", **other)
     assert done.json["data"]["new"] == [over["id"]]
     assert "looks after it" in done.json["data"]["unreadable"][running["folder"]]
-    assert shown(other, over["id"]) == before
+    assert shown(user, over["id"], **other) == before
 
 
 def test_what_the_folders_of_tasks_say(tmp_path: Path) -> None:
@@ -218,35 +226,30 @@ def test_what_ended_unseen_is_put_in_few_words() -> None:
     assert read is not None and dict(read.each()) == dict.fromkeys(range(500), standing.standing(never))
 
 
-@pytest.fixture
-def laptops(laptop: Laptop, second_laptop: Laptop) -> list[Laptop]:
-    return [laptop, second_laptop]
-
-
 SMALL = ["--cpus", "1", "--mem", "50"]
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_second_laptop_sees_the_same(laptops: list[Laptop], lab: Lab, cluster: str) -> None:
-    first, second = laptops
+def test_a_second_laptop_sees_the_same(laptop: Laptop, second_laptop: Laptop, cluster: str) -> None:
+    first, second = laptop, second_laptop
     over = first.run(cluster, *SMALL, "--param", "fixed=0.5", "--grid", "n=1..3", "sh", "-c", TASK, "sh")["run"]
     going = first.run(cluster, *SMALL, "--grid", "n=1,4", "sh", "-c", TASK, "sh")["run"]
     never = first.run(cluster, "--hold", *SMALL, "--grid", "n=1..4", "true")["run"]["id"]
-    assert first("cancel", never).code == 0
+    assert first.quick("cancel", never).code == 0
     assert ended(first, over["id"]) == {"completed": 1, "failed": 2}
-    eventually(lambda: tally(first, going["id"]) == {"completed": 1, "running": 1}, seconds=60, pause=1)
-    first("ps")
+    eventually(lambda: tally(first, going["id"]) == {"completed": 1, "running": 1})
+    first.quick("ps")
     before = {run: shown(first, run) for run in (over["id"], going["id"], never)}
-    done = second("import", cluster, "--project", over["project"], "--json")
+    done = second.quick("import", cluster, "--project", over["project"], "--json")
     assert done.code == 0 and done.json["warnings"] == []
     assert set(before) <= set(done.json["data"]["new"])
     for run, each in before.items():
         assert shown(second, run) == each
-    assert second("logs", f"{over['id']}.0").out == "this is 1\n"
-    again = second("retry", "--failed", over["id"], "--json").json["data"][0]["run"]
+    assert second.quick("logs", f"{over['id']}.0").out == "this is 1\n"
+    again = second.quick("retry", "--failed", over["id"], "--json").json["data"][0]["run"]
     assert again["sets"] == 2 and ended(second, again["id"]) == {"failed": 2}
-    assert second("cancel", going["id"]).code == 0
+    assert second.quick("cancel", going["id"]).code == 0
     assert ended(second, going["id"]) == ended(first, going["id"]) == {"completed": 1, "cancelled": 1}
     for run in before:  # the retry is known to the second alone
         texts = [{**shown(each, run), "retried_as": []} for each in (second, first)]
@@ -254,22 +257,25 @@ def test_a_second_laptop_sees_the_same(laptops: list[Laptop], lab: Lab, cluster:
 
 
 @pytest.mark.lab
-def test_the_first_sends_the_rest_and_the_second_none_of_it(laptops: list[Laptop], lab: Lab) -> None:
-    first, second = laptops
+def test_the_first_sends_the_rest_and_the_second_none_of_it(laptop: Laptop, second_laptop: Laptop, lab: Lab) -> None:
+    first, second, ssh = laptop, second_laptop, Ssh(lab)
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
-    command = f'echo "$YURT_RUN_ID" >> {ledger}; sleep 2'
+    command = f'echo "$YURT_RUN_ID" >> {ledger}; until [ -e {ledger}.go ]; do sleep 0.1; done'
     options = ["--qos", "few", *SMALL, "--grid", "n=1..9"]
     run = first.run("alpha", *options, "sh", "-c", command)["run"]
-    assert tally(first, run["id"]).get("waiting")
-    assert second("import", "alpha", "--project", run["project"]).code == 0
-    seen = tally(second, run["id"])
-    assert seen.get("waiting") and sum(seen.values()) == 9
-    sbatches = Ssh(lab)("alpha", f"wc -l < {run['folder']}/jobs").split()[-1]
-    for _look in range(3):
-        second("ps")
-    assert Ssh(lab)("alpha", f"wc -l < {run['folder']}/jobs").split()[-1] == sbatches
+    try:
+        assert tally(first, run["id"]).get("waiting")
+        assert second.quick("import", "alpha", "--project", run["project"]).code == 0
+        seen = tally(second, run["id"])
+        assert seen.get("waiting") and sum(seen.values()) == 9
+        sbatches = ssh("alpha", f"wc -l < {run['folder']}/jobs").split()[-1]
+        for _look in range(3):
+            second.quick("ps")
+        assert ssh("alpha", f"wc -l < {run['folder']}/jobs").split()[-1] == sbatches
+    finally:
+        ssh("alpha", f"touch {ledger}.go")
     assert ended(first, run["id"]) == {"completed": 9}
     assert ended(second, run["id"]) == {"completed": 9}, "it sees what the first has sent since"
-    lines = [line for line in Ssh(lab)("alpha", f"cat {ledger}").split() if line.startswith(run["id"])]
+    lines = [line for line in ssh("alpha", f"cat {ledger}").split() if line.startswith(run["id"])]
     assert sorted(Counter(lines).values()) == [1] * 9
     assert shown(first, run["id"]) == shown(second, run["id"])

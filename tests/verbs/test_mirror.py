@@ -30,14 +30,14 @@ METRICS = '{"time":1,"step":1,"loss":0.5,"lr":0.1}\n{"time":2,"step":2,"loss":0.
 
 
 def ran(user: User, script: str, code: int = 0) -> dict[str, Any]:
-    done = user("--json", "run", "--wait", "sh", "-c", script)
+    done = user.quick("--json", "run", "--wait", "sh", "-c", script)
     assert done.code == code, done
     run: dict[str, Any] = done.json["data"]["run"]
     return run
 
 
 def shown(user: User, run: str, *more: str) -> dict[str, Any]:
-    data: dict[str, Any] = user("show", run, "--json", *more).json["data"]
+    data: dict[str, Any] = user.quick("show", run, "--json", *more).json["data"]
     return data
 
 
@@ -67,13 +67,13 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
     purge(user)
     after = shown(user, run["id"])
     assert after == {**before, "on_site": {"there": False, "parts": {}}}
-    text = user("show", run["id"]).out
+    text = user.quick("show", run["id"]).out
     assert "nothing: its folder is gone" in text and "loss: 0.25  (step 2)" in text
-    logs = user("logs", run["id"])
+    logs = user.quick("logs", run["id"])
     assert (logs.code, logs.out) == (0, "written\n")
     assert logs.err == "half ü\nyurt: warning: its folder on local is gone; this is what it wrote, kept here\n"
-    assert user("logs", "-f", run["id"]).out == "written\n"
-    assert user("logs", run["id"], "--out", "--tail", "1").out == "written\n"
+    assert user.quick("logs", "-f", run["id"]).out == "written\n"
+    assert user.quick("logs", run["id"], "--out", "--tail", "1").out == "written\n"
     with index(user) as store:
         kept = store.kept(run["id"])
         assert (
@@ -83,7 +83,7 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
         )
     with index(user) as store:
         store._db.execute("DELETE FROM mirror")
-    assert "has no logs on local: it is failed" in said(user("logs", run["id"]), 3), "where nothing is kept"
+    assert "has no logs on local: it is failed" in said(user.quick("logs", run["id"]), 3), "where nothing is kept"
 
 
 def test_only_the_end_of_large_files_is_kept(user: User) -> None:
@@ -105,19 +105,19 @@ def test_only_the_end_of_large_files_is_kept(user: User) -> None:
         {"name": "loss", "value": 59999, "step": 59999},
     ]
     purge(user)
-    logs = user("logs", run["id"])
+    logs = user.quick("logs", run["id"])
     assert logs.out.endswith("\n100000\n") and len(logs.out) == mirror.LOG
     assert "these are the last 64 KB of out.log, kept here" in logs.err
-    assert "66 KB of 589 KB of out.log, 1.0 MB of 1.7 MB of metrics.jsonl" in user("show", run["id"]).out
+    assert "66 KB of 589 KB of out.log, 1.0 MB of 1.7 MB of metrics.jsonl" in user.quick("show", run["id"]).out
 
 
 def test_the_first_verdict_stays(user: User) -> None:
     """Another yurt settled it before: ours adopts what stands there."""
-    run = user("--json", "run", "sh", "-c", PATIENT + "; exit 7").json["data"]["run"]
+    run = user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 7").json["data"]["run"]
     theirs = Standing(state="failed", reason="theirs", native="FAILED", job="1", exit_code=7)
     (Path(run["folder"]) / "status.json").write_bytes(msgspec.json.encode(theirs) + b"\n")
     Path(run["folder"], "go").touch()
-    assert user("wait", run["id"]).code == 1
+    assert user.quick("wait", run["id"]).code == 1
     assert shown(user, run["id"], "--cached")["status"] == msgspec.to_builtins(theirs)
 
 
@@ -132,7 +132,7 @@ def test_a_full_disk_there_keeps_our_own(user: User, tmp_path: Path) -> None:
 
 
 def test_what_did_not_come_comes_later(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = user("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]
+    run = user.quick("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]
     eventually(lambda: shown(user, run["id"])["status"]["state"] == "running")
     folder = Path(run["folder"])
     (folder / "go").touch()
@@ -140,15 +140,15 @@ def test_what_did_not_come_comes_later(user: User, monkeypatch: pytest.MonkeyPat
     with index(user) as store:
         store.change([run["id"]], lambda _run, _status: Status(state="completed", attempts=1))
         folder.rename(folder.with_suffix(".away"))
-        assert user("ps", "--json").code == 0
+        assert user.quick("ps", "--json").code == 0
         assert store.kept(run["id"]) is None
         folder.with_suffix(".away").rename(folder)
-        assert user("ps", "--json").code == 0
+        assert user.quick("ps", "--json").code == 0
         assert store.kept(run["id"]) is None, "not at once again: it is tried after a minute"
         assert store.to_mirror("local", time.time() + 59) == []
         assert store.to_mirror("local", time.time() + 61) == [run["id"]]
         store._db.execute("UPDATE to_mirror SET due = 0")
-        assert user("ps", "--json").code == 0
+        assert user.quick("ps", "--json").code == 0
         kept = store.kept(run["id"])
         assert kept is not None and kept.out == b"begun\n"
         assert store.to_mirror("local", time.time() + 10**6) == []

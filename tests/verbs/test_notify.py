@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.calls import YURT, call
+from yurt.testing.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -21,20 +22,28 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def settled(file: Path) -> str:
-    """What a file holds when nothing more is added to it."""
-    deadline = time.monotonic() + 20
-    while not file.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(0.5)
-    return file.read_text() if file.exists() else ""
+def settled(file: Path, program: Path | None = None) -> str:
+    """What a file holds when whatever writes it, a command with its name or a program, has ended."""
+    eventually(file.exists)
+    eventually(lambda: not running(str(program or file)))
+    return file.read_text()
+
+
+def running(words: str) -> list[str]:
+    """The processes with some words in their arguments."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if words.encode() in each.read_bytes():
+                found.append(each.parent.name)
+    return found
 
 
 def test_by_a_command_and_once(home: Path) -> None:
     told = home / "told"
     command = f'echo "$YURT_RUN_NAME $YURT_STATE $YURT_EXIT_CODE $YURT_REASON" >> {told}'
     assert call("run", "--name", "it's $(me)", "--notify-with", command, "sh", "-c", "exit 3").code == 0
-    time.sleep(0.7)
+    eventually(lambda: list(home.glob("data/projects/*/runs/*/exit.json")))
     lookers = [subprocess.Popen([YURT, "ps", "-q"], stdout=subprocess.DEVNULL) for _each in range(4)]
     assert [each.wait() for each in lookers] == [0] * 4
     assert settled(told) == "it's $(me) failed 3 exit code 3\n"
@@ -49,7 +58,7 @@ def test_on_the_desktop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tools / "notify-send").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     assert call("run", "--notify", "--name=--help", "--wait", "true").code == 0
-    assert settled(home / "shown") == "--app-name=yurt\n--\n--help on local: completed\n\n"
+    assert settled(home / "shown", tools / "notify-send") == "--app-name=yurt\n--\n--help on local: completed\n\n"
 
 
 def test_of_a_cancelled_run_too_and_not_of_one_that_was_refused(home: Path) -> None:

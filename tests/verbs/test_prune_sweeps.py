@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.calls import Called, Yurt
+from tests.calls import Called
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.verbs.test_fetch import Here
@@ -20,22 +21,23 @@ from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.store import Store
+from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
 from yurt.verbs.fetch import measure
 from yurt.verbs.prune import tools
 
 RESULT = 'echo 1 > "$YURT_OUTPUTS/it is $2"'
-PATIENT = 'until [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1; done'
 
 
 @pytest.fixture
-def here(yurt: Yurt, tmp_path: Path) -> Here:
-    return Here(yurt, tmp_path)
+def here(tmp_path: Path) -> Iterator[Here]:
+    with Here(tmp_path) as made:
+        yield made
 
 
 def sweep(here: Here, command: str, *, sets: str = "n=1..3", wait: bool = True) -> str:
     words = ["run", "--json", *(["--wait"] if wait else []), "--grid", sets, "sh", "-c", command, "sh"]
-    found: str = here(*words).json["data"]["run"]["id"]
+    found: str = here.quick(*words).json["data"]["run"]["id"]
     return found
 
 
@@ -51,27 +53,27 @@ def why(done: Called, run: str) -> str:
 
 def test_it_stays_until_all_that_its_tasks_wrote_is_here(here: Here) -> None:
     run = sweep(here, f'{RESULT}; [ "$2" != 2 ] || echo 7 > "$YURT_CHECKPOINTS/last"')
-    shown = here("prune", "--json")
+    shown = here.quick("prune", "--json")
     assert shown.code == 0 and shown.json["data"]["staying"][0]["files"] == 4
     assert why(shown, run) == f"the only copy of the outputs and checkpoints of 3 of its tasks; yurt fetch {run} --all"
-    assert here("fetch", f"{run}.0").code == here("fetch", f"{run}.2").code == 0
-    assert why(here("prune", "--json"), run).startswith(
+    assert here.quick("fetch", f"{run}.0").code == here.quick("fetch", f"{run}.2").code == 0
+    assert why(here.quick("prune", "--json"), run).startswith(
         "the only copy of the outputs and checkpoints of 1 of its tasks"
     )
-    assert here("fetch", run).code == 0
-    assert why(here("prune", "--json"), run).startswith("the only copy of the checkpoints of 1 of its tasks")
-    assert here("fetch", run, "--all").code == 0
+    assert here.quick("fetch", run).code == 0
+    assert why(here.quick("prune", "--json"), run).startswith("the only copy of the checkpoints of 1 of its tasks")
+    assert here.quick("fetch", run, "--all").code == 0
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").touch()
-    assert "outputs of 1 of its tasks" in why(here("prune", "--json"), run), "it was changed there since"
+    assert "outputs of 1 of its tasks" in why(here.quick("prune", "--json"), run), "it was changed there since"
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").unlink()
-    done = here("prune", "--yes", "--json")
+    done = here.quick("prune", "--yes", "--json")
     assert (done.code, split(done)[0]) == (0, {run})
     assert list(folder(here, run).parent.iterdir()) == []
-    assert "removed 20" in here("show", f"{run}.1").out
-    gone = here("fetch", run)
+    assert "removed 20" in here.quick("show", f"{run}.1").out
+    gone = here.quick("fetch", run)
     assert gone.code == 3 and "removed from local by yurt prune" in gone.err
-    assert why(here("prune", run, "--json"), run) == "its folder is gone already"
-    assert split(here("prune", "--json")) == (set(), {})
+    assert why(here.quick("prune", run, "--json"), run) == "its folder is gone already"
+    assert split(here.quick("prune", "--json")) == (set(), {})
 
 
 def test_what_is_kept_of_its_tasks_comes_home_before(here: Here) -> None:
@@ -79,8 +81,8 @@ def test_what_is_kept_of_its_tasks_comes_home_before(here: Here) -> None:
     with Store(str(here.data / "yurt.db")) as index:  # as if no look had brought it home yet
         index._db.execute("DELETE FROM mirror")
         index._db.execute("DELETE FROM to_mirror")
-    assert here("prune", "--yes").code == 0
-    said = here("logs", run)
+    assert here.quick("prune", "--yes").code == 0
+    said = here.quick("logs", run)
     assert sorted(line.partition("this is ")[2] for line in said.out.splitlines() if "this is" in line) == [
         "1",
         "2",
@@ -93,26 +95,26 @@ def test_it_stays_while_a_task_is_open(here: Here) -> None:
     eventually((folder(here, run) / "tasks" / "1" / "gen.1").exists)
     eventually((folder(here, run) / "tasks" / "2" / "exit.json").exists)
     for words in (["prune", run, "--unfetched", "--yes", "--json"], ["prune", "--unfetched", "--yes", "--json"]):
-        done = here(*words)
+        done = here.quick(*words)
         assert run not in split(done)[0]
-    assert why(here("prune", run, "--json"), run) == "it has not ended (running)"
-    refused = here("prune", "--all", "local", "--unfetched", "--yes", "--json")
+    assert why(here.quick("prune", run, "--json"), run) == "it has not ended (running)"
+    refused = here.quick("prune", "--all", "local", "--unfetched", "--yes", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended") and run in refused.out
     assert folder(here, run).is_dir()
     # By all that the index knows it has ended; the process is there all the same.
     with Store(str(here.data / "yurt.db")) as index:
         index.change_tasks(run, range(3), lambda _number, _status: Status(state="completed", started=1.0, ended=2.0))
-    assert why(here("prune", run, "--unfetched", "--json"), run) == "its site still has a job of it"
+    assert why(here.quick("prune", run, "--unfetched", "--json"), run) == "its site still has a job of it"
     (folder(here, run) / "tasks" / "1" / "go").touch()
     eventually((folder(here, run) / "tasks" / "1" / "exit.json").exists)
-    eventually(lambda: here("prune", run, "--unfetched", "--yes", "--json").json["data"]["going"])
+    eventually(lambda: here.quick("prune", run, "--unfetched", "--yes", "--json").json["data"]["going"])
     assert not folder(here, run).exists()
 
 
 def test_a_task_alone_does_not_go(here: Here) -> None:
     """Its gate goes with its folder, and the script that could start it again stays."""
     run = sweep(here, "true")
-    done = here("prune", f"{run}.1", "--yes", "--json")
+    done = here.quick("prune", f"{run}.1", "--yes", "--json")
     assert why(done, f"{run}.1") == f"a task goes with its sweep; yurt prune {run}"
     assert (folder(here, run) / "tasks" / "1" / "winner").exists()
 
@@ -120,21 +122,21 @@ def test_a_task_alone_does_not_go(here: Here) -> None:
 def test_a_dry_run_shows_and_removes_nothing(here: Here) -> None:
     run, single = sweep(here, "true"), here.run("true")
     for words in ([], ["--all", "local"]):
-        done = here("prune", "--dry-run", *words, "--json")
+        done = here.quick("prune", "--dry-run", *words, "--json")
         assert (done.code, done.json["data"]["done"], done.json["warnings"]) == (0, False, [])
-        assert "would go" in here("prune", "--dry-run", *words).out
-    assert split(here("prune", "--dry-run", "--json"))[0] == {run, single} and folder(here, run).is_dir()
-    assert here("prune", "--dry-run", "--yes").code == 2
+        assert "would go" in here.quick("prune", "--dry-run", *words).out
+    assert split(here.quick("prune", "--dry-run", "--json"))[0] == {run, single} and folder(here, run).is_dir()
+    assert here.quick("prune", "--dry-run", "--yes").code == 2
 
 
 def test_filters(here: Here) -> None:
     good, bad = sweep(here, "true"), sweep(here, "exit 1")
-    assert split(here("prune", "--state", "failed", "--json"))[0] == {bad}
-    assert split(here("prune", "--older-than", "1h", "--json"))[0] == set()
+    assert split(here.quick("prune", "--state", "failed", "--json"))[0] == {bad}
+    assert split(here.quick("prune", "--older-than", "1h", "--json"))[0] == set()
     with Store(str(here.data / "yurt.db")) as index:
         then = time.time() - 7200
         index.change_tasks(good, whole=lambda status: msgspec.structs.replace(status, ended=then))
-    assert split(here("prune", "--older-than", "1h", "--json"))[0] == {good}
+    assert split(here.quick("prune", "--older-than", "1h", "--json"))[0] == {good}
 
 
 def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> 
     assert killed.code == 4
     places = folder(here, runs[0]).parent
     assert sorted(each.name for each in places.iterdir()) == sorted(f".going.{run}" for run in runs)
-    done = here("prune", "--yes", "--json")
+    done = here.quick("prune", "--yes", "--json")
     assert (done.code, split(done)[0]) == (0, set(runs))
     assert list(places.iterdir()) == []
 
@@ -159,28 +161,28 @@ def test_nothing_that_is_not_a_sweep_of_yurts(here: Here, tmp_path: Path) -> Non
     swapped, moved = sweep(here, "true"), sweep(here, f"ln -s {outside} $YURT_OUTPUTS/link")
     shutil.rmtree(folder(here, swapped))
     folder(here, swapped).symlink_to(outside)
-    done = here("prune", "--unfetched", "--yes", "--json")
+    done = here.quick("prune", "--unfetched", "--yes", "--json")
     assert split(done) == ({moved}, {swapped: "its folder is not as yurt made it"})
     assert (outside / "dear").read_text() == "dear"
 
 
 def test_all_of_a_context(here: Here) -> None:
     run, single = sweep(here, RESULT), here.run("true")
-    refused = here("prune", "--all", "local", "--yes", "--json")
+    refused = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (5, "only-copy") and run in refused.out
-    assert here("fetch", run).code == 0
+    assert here.quick("fetch", run).code == 0
     project = folder(here, run).parent.parent
-    shown = here("prune", "--all", "local", "--json")
+    shown = here.quick("prune", "--all", "local", "--json")
     assert [(each["project"], each["runs"]) for each in shown.json["data"]["projects"]] == [(project.name, 2)]
     (project / "sweeps" / "notes").write_text("mine")
-    done = here("prune", "--all", "local", "--yes", "--json")
+    done = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (done.code, done.json["data"]["left"]) == (0, [str(project / "sweeps")])
     assert (project / "snapshots").is_dir(), "as long as there may be a sweep"
     (project / "sweeps" / "notes").unlink()
-    assert here("prune", "--all", "local", "--yes").code == 0
+    assert here.quick("prune", "--all", "local", "--yes").code == 0
     assert not project.parent.exists()
     for each in (run, single):
-        assert "removed 20" in here("show", f"{each}.0" if each == run else each).out
+        assert "removed 20" in here.quick("show", f"{each}.0" if each == run else each).out
 
 
 def test_all_of_a_context_of_which_the_index_was_lost(here: Here) -> None:
@@ -189,14 +191,14 @@ def test_all_of_a_context_of_which_the_index_was_lost(here: Here) -> None:
     eventually((folder(here, running) / "tasks" / "0" / "gen.1").exists)
     for file in here.data.glob("yurt.db*"):
         file.unlink()
-    refused = here("prune", "--all", "local", "--yes", "--json")
+    refused = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
     assert running in refused.out and over not in refused.out
     for number in range(3):
         eventually(lambda number=number: (folder(here, running) / "tasks" / str(number)).is_dir())  # type: ignore[misc]
         (folder(here, running) / "tasks" / str(number) / "go").touch()
         eventually(lambda number=number: (folder(here, running) / "tasks" / str(number) / "exit.json").exists())  # type: ignore[misc]
-    eventually(lambda: here("prune", "--all", "local", "--yes").code == 0, seconds=20)
+    eventually(lambda: here.quick("prune", "--all", "local", "--yes").code == 0)
 
 
 def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
@@ -233,18 +235,19 @@ def test_on_a_cluster(laptop: Laptop, lab: Lab, cluster: str) -> None:
     grid = ["--cpus", "1", "--mem", "50", "--grid", "n=1..3", "sh", "-c"]
     run = laptop.run(cluster, *grid, RESULT, "sh")["run"]
     held = laptop.run(cluster, "--hold", *grid, "true")["run"]["id"]
-    assert laptop("wait", run["id"], "--timeout", "90").code == 0
-    kept = laptop("prune", run["id"], held, "--yes", "--json")
+    assert laptop.quick("wait", run["id"], "--timeout", "240").code == 0
+    kept = laptop.quick("prune", run["id"], held, "--yes", "--json")
     assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not ended (queued)"
-    assert laptop("fetch", run["id"]).code == 0
-    done = laptop("prune", run["id"], held, "--yes", "--json")
+    assert laptop.quick("fetch", run["id"]).code == 0
+    done = laptop.quick("prune", run["id"], held, "--yes", "--json")
     assert done.code == 0 and split(done)[0] == {run["id"]}
     left = Ssh(lab)(cluster, f"ls -A {run['folder'].rpartition('/')[0]}").split()
     assert held in left and not [name for name in left if run["id"] in name]
     # By all that the index knows it has ended; the queue has it all the same.
     with Store(str(laptop.home / "data" / "yurt.db")) as index:
         index.change_tasks(held, range(3), lambda _number, _status: Status(state="lost", ended=2.0))
-        assert why(laptop("prune", held, "--unfetched", "--yes", "--json"), held) == "its site still has a job of it"
+        kept = laptop.quick("prune", held, "--unfetched", "--yes", "--json")
+        assert why(kept, held) == "its site still has a job of it"
         index.change_tasks(held, range(3), lambda _number, _status: Status(state="queued"))
-    assert laptop("cancel", held).code == 0
-    eventually(lambda: split(laptop("prune", held, "--yes", "--json"))[0] == {held}, seconds=30)
+    assert laptop.quick("cancel", held).code == 0
+    eventually(lambda: split(laptop.quick("prune", held, "--yes", "--json"))[0] == {held})

@@ -16,14 +16,9 @@ pytestmark = pytest.mark.lab
 ODD = 'it\'s "$HOME"\n* two  lines'
 
 
-@pytest.fixture(scope="module")
-def laptop(shared_laptop: Laptop) -> Laptop:
-    return shared_laptop
-
-
-@pytest.fixture(scope="module", params=["local", "alpha", "beta"])
+@pytest.fixture(params=["local", "alpha", "beta"])
 def run(laptop: Laptop, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    made: dict[str, str] = laptop.run(request.param, "--var", f"ODD={ODD}", "sleep", "120")["run"]
+    made: dict[str, str] = laptop.run(request.param, "--var", f"ODD={ODD}", "sleep", "300")["run"]
     laptop.starts(made["id"])
     yield made
     laptop("cancel", made["id"])
@@ -43,7 +38,7 @@ def test_a_terminal(laptop: Laptop, run: dict[str, str]) -> None:
         cwd=str(laptop.project),
         env={**os.environ, **laptop.environment},
         encoding="utf-8",
-        timeout=30,
+        timeout=60,
         dimensions=(24, 200),
     )
     spawned.sendline("stty size; echo run=$YURT_RUN_ID; exit 5")
@@ -64,7 +59,7 @@ def test_where_there_is_nothing_to_enter(laptop: Laptop) -> None:
 
 
 def test_a_task_of_a_sweep(laptop: Laptop) -> None:
-    sweep = laptop.run("alpha", "--cpus", "1", "--grid", "n=1,2", "sh", "-c", "sleep 60")["run"]["id"]
+    sweep = laptop.run("alpha", "--cpus", "1", "--grid", "n=1,2", "sh", "-c", "sleep 300")["run"]["id"]
     laptop.starts(sweep)
     done = laptop("shell", f"{sweep}.1", "sh", "-c", "echo $YURT_RUN_ID; exit 7")
     assert (done.code, done.out) == (7, f"{sweep}.1\n")

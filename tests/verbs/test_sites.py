@@ -16,10 +16,13 @@ import msgspec
 import pexpect
 import pytest
 
-from tests.calls import YURT, Called, call
+from tests.calls import Called, call
+from tests.user import User, end_masters
+from tests.verbs.test_outbox import without_controller
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import UserError
+from yurt.hosts import master
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
 from yurt.model.context import Context
@@ -29,22 +32,13 @@ from yurt.verbs.context_add import complete
 pytestmark = pytest.mark.lab
 
 
-class Laptop:
-    """A user's machine with an empty configuration, from which the lab's clusters can be reached."""
+class Newcomer(User):
+    """Somebody with an empty configuration, from whose machine the lab's clusters can be reached."""
 
     def __init__(self, home: Path, lab: Lab) -> None:
-        self.home = home
+        super().__init__(home)
         self.lab = lab
-        self.runtime = Path(f"/tmp/yl-{abs(hash(str(home))) % 10**8}")
-        self.environment = {
-            "YURT_CONFIG_HOME": str(home / "config"),
-            "YURT_DATA_HOME": str(home / "data"),
-            "YURT_RUNTIME_DIR": str(self.runtime),
-        }
         self.ssh = ["--ssh-option=-F", f"--ssh-option={lab.instance.client / 'ssh_config'}"]
-
-    def __call__(self, *arguments: str, **more: Any) -> Called:
-        return call(*arguments, environment=self.environment, **more)
 
     def add(self, cluster: str, *more: str, name: str = "") -> Called:
         return self("context", "add", name or cluster, "--slurm-url", f"alice@{cluster}", *self.ssh, *more)
@@ -53,22 +47,14 @@ class Laptop:
     def contexts(self) -> Path:
         return self.home / "config" / "contexts.yaml"
 
-    def close(self) -> None:
-        if self.runtime.exists():
-            for master in self.runtime.iterdir():
-                if master.is_socket():
-                    subprocess.run(["ssh", "-S", str(master), "-O", "exit", "x"], capture_output=True, check=False)
-            shutil.rmtree(self.runtime, ignore_errors=True)
-
 
 @pytest.fixture
-def laptop(tmp_path: Path, lab: Lab) -> Iterator[Laptop]:
-    found = Laptop(tmp_path, lab)
-    yield found
-    found.close()
+def laptop(tmp_path: Path, lab: Lab) -> Iterator[Newcomer]:
+    with Newcomer(tmp_path / "laptop", lab) as found:
+        yield found
 
 
-def test_add_alpha_finds_everything(laptop: Laptop) -> None:
+def test_add_alpha_finds_everything(laptop: Newcomer) -> None:
     added = laptop.add("alpha", "--json")
     assert added.code == 0, added.err
     data = added.json["data"]
@@ -101,7 +87,7 @@ def test_add_alpha_finds_everything(laptop: Laptop) -> None:
     assert show
 
 
-def test_add_beta_finds_its_rules(laptop: Laptop) -> None:
+def test_add_beta_finds_its_rules(laptop: Newcomer) -> None:
     facts = laptop.add("beta", "--json").json["data"]["facts"]
     assert not facts["accounting"] and facts["accounts"] == [] and not facts["enforces_limits"]
     assert not facts["requeue"] and "requeue is not allowed" in facts["requeue_refusal"]
@@ -109,7 +95,7 @@ def test_add_beta_finds_its_rules(laptop: Laptop) -> None:
     assert facts["max_array"] == 101 and facts["min_job_age"] == 10
 
 
-def test_one_round_trip(laptop: Laptop, tmp_path: Path) -> None:
+def test_one_round_trip(laptop: Newcomer, tmp_path: Path) -> None:
     """ssh is executed once for the connection's settings, once to connect, once to ask."""
     log = tmp_path / "calls"
     wrapper = tmp_path / "bin" / "ssh"
@@ -125,7 +111,7 @@ def test_one_round_trip(laptop: Laptop, tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
-def test_what_the_user_names_stays_and_must_exist(laptop: Laptop) -> None:
+def test_what_the_user_names_stays_and_must_exist(laptop: Newcomer) -> None:
     added = laptop.add("alpha", "--partition", "short", "--storage-dir", "~/runs", "--json").json["data"]["context"]
     assert (added["partition"], added["storage_dir"]) == ("short", "~/runs")
     before = laptop.contexts.read_bytes()
@@ -137,34 +123,36 @@ def test_what_the_user_names_stays_and_must_exist(laptop: Laptop) -> None:
     assert bad.code == 2 and laptop.contexts.read_bytes() == before
 
 
-def test_unreachable_site_writes_nothing(laptop: Laptop) -> None:
+def test_unreachable_site_writes_nothing(laptop: Newcomer) -> None:
     answer = laptop("context", "add", "x", "--slurm-url", "alice@127.0.0.1", "--ssh-option=-p", "--ssh-option=1")
     assert answer.code == 4 and "takes no connections now" in answer.err
     assert not laptop.contexts.exists()
 
 
-def test_link_cut_in_the_middle_of_a_probe(laptop: Laptop, lab: Lab) -> None:
+def test_link_cut_in_the_middle_of_a_probe(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("alpha").code == 0
-    laptop.close()
+    end_masters(laptop.runtime)
     before = kept_file(laptop).read_bytes()
-    for cut_at in (1000, 2600, 4200, 5000):
-        lab.faults.delay("alpha", Rules(cut_at=cut_at, direction="up"))
-        answer = laptop("context", "probe", "alpha")
-        assert answer.code == 4 and "Traceback" not in answer.err, answer
-        laptop.close()
-    lab.faults.delay("alpha", Rules(cut_at=7000, direction="down", connections=1))
-    assert "cut before the answer was complete" in laptop("context", "probe", "alpha").err
-    assert kept_file(laptop).read_bytes() == before
-    lab.faults.heal("alpha")
+    try:
+        for cut_at in (1000, 2600, 4200, 5000):
+            lab.faults.delay("alpha", Rules(cut_at=cut_at, direction="up"))
+            answer = laptop("context", "probe", "alpha")
+            assert answer.code == 4 and "Traceback" not in answer.err, answer
+            end_masters(laptop.runtime)
+        lab.faults.delay("alpha", Rules(cut_at=7000, direction="down", connections=1))
+        assert "cut before the answer was complete" in laptop("context", "probe", "alpha").err
+        assert kept_file(laptop).read_bytes() == before
+    finally:
+        lab.faults.heal("alpha")
     assert laptop("context", "probe", "alpha").code == 0
     assert kept_file(laptop).read_bytes() != before
 
 
-def kept_file(laptop: Laptop) -> Path:
+def kept_file(laptop: Newcomer) -> Path:
     return laptop.home / "config" / "facts" / "alpha.json"
 
 
-def test_facts_are_private_dated_and_of_one_address(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_are_private_dated_and_of_one_address(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert laptop.add("alpha").code == 0
     assert kept_file(laptop).stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
@@ -180,7 +168,7 @@ def test_facts_are_private_dated_and_of_one_address(laptop: Laptop, monkeypatch:
 
 
 @pytest.mark.parametrize(("cluster", "internet", "ssh"), [("alpha", True, True), ("beta", False, False)])
-def test_deep_probe(laptop: Laptop, lab: Lab, cluster: str, internet: bool, ssh: bool) -> None:
+def test_deep_probe(laptop: Newcomer, lab: Lab, cluster: str, internet: bool, ssh: bool) -> None:
     block = lab.instance.recall().block
     machine = ".".join(block.split(".")[:3]) + ".1"
     with socket.create_server((machine, 0)) as server:
@@ -197,7 +185,7 @@ def test_deep_probe(laptop: Laptop, lab: Lab, cluster: str, internet: bool, ssh:
     assert ".yurt-probe" not in left
 
 
-def lab_ls(laptop: Laptop, cluster: str) -> str:
+def lab_ls(laptop: Newcomer, cluster: str) -> str:
     argv = [
         "ssh",
         "-F",
@@ -208,7 +196,7 @@ def lab_ls(laptop: Laptop, cluster: str) -> str:
     return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
 
 
-def test_deep_probe_says_why_it_cannot(laptop: Laptop, lab: Lab) -> None:
+def test_deep_probe_says_why_it_cannot(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("beta", "--storage-dir", "~").code == 0
     refused = laptop("context", "probe", "beta", "--deep")
     assert refused.code == 5 and "the probe's job was refused" in refused.err
@@ -219,18 +207,18 @@ def test_deep_probe_says_why_it_cannot(laptop: Laptop, lab: Lab) -> None:
     assert unknown.code == 2 and "names $NOWHERE, which is not set there" in unknown.err
 
 
-def test_probe_for_people(laptop: Laptop) -> None:
+def test_probe_for_people(laptop: Newcomer) -> None:
     assert laptop.add("alpha").code == 0
     text = laptop("context", "probe", "alpha").out
     assert "Slurm 22.05" in text and "main*" in text and "a100:2" in text and "requeue, 20 s" in text
     assert laptop("context", "probe", "nope").code == 3
 
 
-def carol(laptop: Laptop, *more: str) -> Called:
+def carol(laptop: Newcomer, *more: str) -> Called:
     return laptop("context", "add", "mfa", "--slurm-url", "carol@alpha", *laptop.ssh, *more)
 
 
-def test_a_site_that_asks_for_a_code(laptop: Laptop, lab: Lab) -> None:
+def test_a_site_that_asks_for_a_code(laptop: Newcomer, lab: Lab) -> None:
     """Only `login` asks; then every verb works; when the connection is gone, verbs say what to do."""
     refused = carol(laptop)
     assert refused.code == 4 and "only you can type" in refused.err and "yurt login mfa" in refused.err
@@ -239,7 +227,7 @@ def test_a_site_that_asks_for_a_code(laptop: Laptop, lab: Lab) -> None:
     before = laptop("context", "probe", "mfa")
     assert before.code == 4 and "run yurt login mfa" in before.err
     code = (lab.instance.client / "carol.code").read_text().strip()
-    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20)
+    child = laptop.spawn("login", "mfa")
     child.expect("assword:")
     child.sendline(code)
     child.expect("mfa: connected")
@@ -252,9 +240,9 @@ def test_a_site_that_asks_for_a_code(laptop: Laptop, lab: Lab) -> None:
     assert laptop("context", "probe", "mfa").code == 4
 
 
-def test_wrong_code(laptop: Laptop) -> None:
+def test_wrong_code(laptop: Newcomer) -> None:
     assert carol(laptop, "--no-probe").code == 0
-    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    child = laptop.spawn("login", "mfa")
     for _attempt in range(3):
         child.expect("assword:")
         child.sendline("wrong")
@@ -264,7 +252,7 @@ def test_wrong_code(laptop: Laptop) -> None:
     assert child.exitstatus == 5
 
 
-def test_new_host_key_is_shown_with_its_fingerprint(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+def test_new_host_key_is_shown_with_its_fingerprint(laptop: Newcomer, lab: Lab, tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     more = ["--ssh-option=-o", f"--ssh-option=UserKnownHostsFile={known}"]
     more += ["--ssh-option=-o", "--ssh-option=StrictHostKeyChecking=ask"]
@@ -274,9 +262,7 @@ def test_new_host_key_is_shown_with_its_fingerprint(laptop: Laptop, lab: Lab, tm
     key = (lab.instance.folder / "alpha" / "keys" / "login.pub").read_text()
     print_it = ["ssh-keygen", "-l", "-f", "-"]
     fingerprint = subprocess.run(print_it, input=key, capture_output=True, text=True, check=True).stdout.split()[1]
-    child = pexpect.spawn(
-        YURT, ["login", "alpha"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20
-    )
+    child = laptop.spawn("login", "alpha")
     child.expect_exact(fingerprint)
     child.expect("yes/no")
     child.sendline("yes")
@@ -285,7 +271,7 @@ def test_new_host_key_is_shown_with_its_fingerprint(laptop: Laptop, lab: Lab, tm
     assert laptop("context", "probe", "alpha").code == 0
 
 
-def test_login_without_a_terminal_never_asks(laptop: Laptop) -> None:
+def test_login_without_a_terminal_never_asks(laptop: Newcomer) -> None:
     assert carol(laptop, "--no-probe").code == 0
     assert laptop("login", "mfa").code == 4
     assert laptop.add("alpha", "--no-probe").code == 0
@@ -298,10 +284,10 @@ def test_login_without_a_terminal_never_asks(laptop: Laptop) -> None:
     assert laptop("login", "nope").code == 3
 
 
-def test_add_on_a_terminal_logs_in_and_asks_nothing_it_can_find(laptop: Laptop, lab: Lab) -> None:
+def test_add_on_a_terminal_logs_in_and_asks_nothing_it_can_find(laptop: Newcomer, lab: Lab) -> None:
     code = (lab.instance.client / "carol.code").read_text().strip()
     argv = ["context", "add", "mfa", "--slurm-url", "carol@alpha", *laptop.ssh]
-    child = pexpect.spawn(YURT, argv, env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    child = laptop.spawn(*argv)
     child.expect("assword:")
     child.sendline(code)
     child.expect("context 'mfa' added")
@@ -339,20 +325,17 @@ def test_contexts_the_lab_wrote_work_at_once(lab: Lab) -> None:
         assert call("login", name, "--close").code == 0
 
 
-def test_a_controller_that_is_down_erases_nothing(laptop: Laptop, lab: Lab) -> None:
+def test_a_controller_that_is_down_erases_nothing(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("beta").code == 0
     file = laptop.home / "config" / "facts" / "beta.json"
     before = file.read_bytes()
-    lab.faults.stop_ctld("beta")
-    try:
+    with without_controller(lab, "beta"):
         answer = laptop("context", "probe", "beta")
-        assert answer.code == 4 and "Slurm does not answer there" in answer.err
-        assert file.read_bytes() == before
-    finally:
-        lab.faults.start_ctld("beta")
+    assert answer.code == 4 and "Slurm does not answer there" in answer.err
+    assert file.read_bytes() == before
 
 
-def test_accounting_that_is_down(laptop: Laptop, lab: Lab) -> None:
+def test_accounting_that_is_down(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("alpha").code == 0
     lab.faults.stop_dbd("alpha")
     try:
@@ -365,16 +348,18 @@ def test_accounting_that_is_down(laptop: Laptop, lab: Lab) -> None:
         lab.faults.start_dbd("alpha")
 
 
-def test_a_login_at_its_prompt_does_not_hang_others(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_at_its_prompt_does_not_hang_others(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert carol(laptop, "--no-probe").code == 0
-    child = pexpect.spawn(YURT, ["login", "mfa"], env={**os.environ, **laptop.environment}, encoding="utf8", timeout=20)
+    child = laptop.spawn("login", "mfa")
     child.expect("assword:")
-    other = laptop("context", "probe", "mfa", timeout=40)
+    monkeypatch.setattr(master, "PATIENCE", 1.0)
+    other = laptop.quick("context", "probe", "mfa")
+    assert child.isalive(), "nobody was in its way"
     child.close(force=True)
     assert other.code == 4 and "a login is under way" in other.err and "run yurt login mfa" in other.err
 
 
-def test_key_with_a_passphrase(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+def test_key_with_a_passphrase(laptop: Newcomer, lab: Lab, tmp_path: Path) -> None:
     key = tmp_path / "locked"
     shutil.copy(lab.instance.client / "alice", key)
     key.chmod(0o600)
@@ -387,14 +372,14 @@ def test_key_with_a_passphrase(laptop: Laptop, lab: Lab, tmp_path: Path) -> None
     refused = laptop.add("alpha", *more)
     assert refused.code == 4 and "your key has a passphrase" in refused.err
     argv = ["context", "add", "alpha", "--slurm-url", "alice@alpha", *laptop.ssh, *more]
-    child = pexpect.spawn(YURT, argv, env={**os.environ, **laptop.environment}, encoding="utf8", timeout=30)
+    child = laptop.spawn(*argv)
     child.expect("passphrase")
     child.sendline("open sesame")
     child.expect("context 'alpha' added")
     child.expect(pexpect.EOF)
 
 
-def test_login_uses_the_users_own_shared_connection(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+def test_login_uses_the_users_own_shared_connection(laptop: Newcomer, lab: Lab, tmp_path: Path) -> None:
     own = Path(f"/tmp/own-{os.getpid()}-l")
     config = tmp_path / "own-config"
     theirs = f"Host alpha\n  ControlMaster auto\n  ControlPath {own}\n  ControlPersist 60\n"
@@ -403,7 +388,7 @@ def test_login_uses_the_users_own_shared_connection(laptop: Laptop, lab: Lab, tm
     assert laptop.add("alpha", "--no-probe").code == 0
     try:
         for expected in ("alpha: connected", "alpha: was connected already"):
-            child = pexpect.spawn(YURT, ["login", "alpha"], env={**os.environ, **laptop.environment}, encoding="utf8")
+            child = laptop.spawn("login", "alpha")
             child.expect(expected)
             child.expect(pexpect.EOF)
             assert own.is_socket()
@@ -412,7 +397,7 @@ def test_login_uses_the_users_own_shared_connection(laptop: Laptop, lab: Lab, tm
         subprocess.run(["ssh", "-S", str(own), "-O", "exit", "x"], capture_output=True, check=False)
 
 
-def test_wrong_words_for_add(laptop: Laptop) -> None:
+def test_wrong_words_for_add(laptop: Newcomer) -> None:
     for words, said in (
         (["--ssh-command", "'unclosed"], "--ssh-command: No closing quotation"),
         (["--slurm-url", ""], "--slurm-url is empty"),
@@ -423,16 +408,17 @@ def test_wrong_words_for_add(laptop: Laptop) -> None:
     assert not laptop.contexts.exists()
 
 
-def test_percent_signs_in_the_folder_for_connections(laptop: Laptop) -> None:
-    laptop.runtime = Path(f"{laptop.runtime}-%h%%")
-    laptop.environment["YURT_RUNTIME_DIR"] = str(laptop.runtime)
+def test_percent_signs_in_the_folder_for_connections(laptop: Newcomer) -> None:
+    folder = laptop.runtime / "%h%%"
+    laptop.environment["YURT_RUNTIME_DIR"] = str(folder)
     assert laptop.add("alpha").code == 0
     assert "was connected already" in laptop("login", "alpha").out
+    assert any(each.is_socket() for each in folder.iterdir())
     assert "alpha: closed" in laptop("login", "alpha", "--close").out
-    assert not any(each.is_socket() for each in laptop.runtime.iterdir())
+    assert not any(each.is_socket() for each in folder.iterdir())
 
 
-def test_facts_that_cannot_be_kept(laptop: Laptop) -> None:
+def test_facts_that_cannot_be_kept(laptop: Newcomer) -> None:
     assert laptop.add("alpha").code == 0
     facts = kept_file(laptop).parent
     shutil.rmtree(facts)
@@ -441,7 +427,7 @@ def test_facts_that_cannot_be_kept(laptop: Laptop) -> None:
     assert answer.code == 2 and "cannot be written" in answer.err
 
 
-def test_what_a_node_said_goes_stale_too(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_node_said_goes_stale_too(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert laptop.add("beta").code == 0
     monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
     context = contexts.named("beta")

@@ -62,10 +62,15 @@ def tally(laptop: Laptop, sweep: str) -> dict[str, int]:
     return entry.status.tally
 
 
-def ended(laptop: Laptop, sweep: str, seconds: float = 90) -> dict[str, int]:
-    open_states = {"queued", "running", "starting", "waiting", "requeued", "unknown", "held", "submitting"}
-    eventually(lambda: not set(tally(laptop, sweep)) & open_states, seconds=seconds, pause=1)
-    return tally(laptop, sweep)
+def all_ended(laptop: Laptop, *sweeps: str) -> list[dict[str, int]]:
+    """How many tasks of each sweep ended how, once all have."""
+    done = laptop("wait", *sweeps, "--timeout", "240", "--json")
+    assert done.code in (0, 1), done
+    return [entry["status"]["tally"] for entry in done.json["data"]]
+
+
+def ended(laptop: Laptop, sweep: str) -> dict[str, int]:
+    return all_ended(laptop, sweep)[0]
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
@@ -101,7 +106,7 @@ def test_in_few_arrays_and_few_files(laptop: Laptop, lab: Lab) -> None:
     done = laptop("cancel", sweep, "--json")
     assert done.json["data"][0]["state"] == "cancelled"
     assert tally(laptop, sweep) == {"cancelled": 250}
-    eventually(lambda: sweep not in Ssh(lab)("beta", "squeue -h -o %j"), seconds=30)
+    eventually(lambda: sweep not in Ssh(lab)("beta", "squeue -h -o %j"))
 
 
 def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
@@ -114,7 +119,7 @@ def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
 
 def test_what_has_room_does_not_wait_for_what_has_none(laptop: Laptop) -> None:
     small = ["--cpus", "1", "--mem", "50"]
-    full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sh", "-c", "sleep 60")["run"]["id"]
+    full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sh", "-c", "sleep 120")["run"]["id"]
     behind = laptop.run("alpha", "--qos", "few", *small, "true")
     assert behind["status"]["state"] == "waiting"
     other = laptop("--context", "alpha", "run", *small, "--wait", "true")
@@ -142,8 +147,7 @@ def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp
         process.wait()
     rows = [row for row in laptop("ps", "--json").json["data"] if row["context"] == context and row["id"][0] == "s"]
     mine = [row["id"] for row in rows if f">> {file}" in " ".join(row["command"])]
-    for sweep in mine:
-        assert ended(laptop, sweep) == {"completed": 5}
+    assert not mine or all_ended(laptop, *mine) == [{"completed": 5}] * len(mine)
     expected = sorted(f"{sweep}.{number}" for sweep in mine for number in range(5))
     assert sorted(lines(lab, context, file)) == expected
 
@@ -184,27 +188,40 @@ def test_what_was_retried_is_not_retried_again(laptop: Laptop) -> None:
 
 def test_a_signal_that_only_the_command_got(laptop: Laptop) -> None:
     """Slurm signals processes one by one: the command may be gone before its job hears of it."""
-    for number, (place, state) in enumerate(
-        {"$YURT_RUN_DIR/cancel": "cancelled", "$YURT_RUN_DIR/../../cancel": "cancelled", "/dev/null": "failed"}.items()
-    ):
+    sweeps = []
+    for place in ("$YURT_RUN_DIR/cancel", "$YURT_RUN_DIR/../../cancel", "/dev/null"):
         command = f': > "{place}"; kill -TERM $$; sleep 5'
-        sweep = laptop.run("local", "--grid", f"n={number}", "sh", "-c", command)["run"]["id"]
-        assert ended(laptop, sweep) == {state: 1}
+        sweeps.append(laptop.run("local", "--grid", "n=1", "sh", "-c", command)["run"]["id"])
+    assert all_ended(laptop, *sweeps) == [{"cancelled": 1}, {"cancelled": 1}, {"failed": 1}]
 
 
-def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "it's secret")
-    command = '[ "$TOKEN" = "it\'s secret" ] && sleep 0.5'
+    go = tmp_path / "go"
+    command = f'[ "$TOKEN" = "it\'s secret" ] && until [ -e {go} ]; do sleep 0.1; done'
     first = laptop.run("local", "--secret", "TOKEN", "--grid", "n=1..3", "sh", "-c", command)["run"]["id"]
-    second = laptop.run("local", "--after", first, "--grid", "n=1..2", "true")["run"]["id"]
-    assert ended(laptop, second) == {"completed": 2} and tally(laptop, first) == {"completed": 3}
+    second = laptop.run("local", "--after", first, "--grid", "n=1..2", "true")
+    assert second["status"]["state"] == "waiting"
+    go.touch()
+    assert all_ended(laptop, second["run"]["id"], first) == [{"completed": 2}, {"completed": 3}]
     assert not list((laptop.home / "data" / "projects").glob("*/sweeps/*/secret.*"))
 
 
-def test_while_there_is_no_room_the_rest_is_followed(laptop: Laptop) -> None:
-    command = '[ "$2" -gt 2 ] || sleep 3; [ "$2" -lt 3 ] || sleep 20'
+def test_while_there_is_no_room_the_rest_is_followed(laptop: Laptop, lab: Lab) -> None:
+    go = f"/lustre/scratch/alice/go-{time.time()}"
+    command = f'if [ "$2" -lt 3 ]; then until [ -e {go} ]; do sleep 0.1; done; else sleep 120; fi'
     options = ["--qos", "few", "--cpus", "1", "--mem", "50", "--max-parallel", "4", "--grid", "n=1..9"]
     sweep = laptop.run("alpha", *options, "sh", "-c", command, "sh")["run"]["id"]
-    eventually(lambda: tally(laptop, sweep).get("completed", 0) >= 2, seconds=18, pause=1)
-    laptop("cancel", sweep)
+
+    def full() -> bool:
+        """There was no room for more, and it was looked at those that are out."""
+        warnings = laptop("ps", "--json").json["warnings"]
+        return any(line.startswith("runs for alpha still wait") for line in warnings)
+
+    try:
+        eventually(full, seconds=100)
+        Ssh(lab)("alpha", f"touch {go}")
+        eventually(lambda: tally(laptop, sweep).get("completed", 0) >= 2, seconds=100)
+    finally:
+        laptop("cancel", sweep)
     assert set(ended(laptop, sweep)) == {"completed", "cancelled"}

@@ -8,10 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,13 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.calls import YURT, call
-from tests.user import end_masters
+from tests.user import User, said
 from yurt.backends.job import script
 from yurt.config import contexts
 from yurt.errors import UserError
 from yurt.hosts import host_of
-from yurt.lab import Lab
 from yurt.model.context import LOCAL
 from yurt.model.params import ARGUMENT_LIMIT, VARIABLE_LIMIT, shown, typed, variable
 from yurt.verbs.plan import Request, plan
@@ -130,70 +125,31 @@ def python(context: str) -> str:
     return sys.executable if context == "local" else "/usr/bin/python3"
 
 
-class User:
-    """Somebody with a configuration of their own, who stands in a project and runs commands."""
-
-    def __init__(self, home: Path, context: str) -> None:
-        self.home, self.context = home, context
-        self.runtime = Path(f"/tmp/yv-{os.getpid()}-{context}")
-        self.environment = {
-            "YURT_CONFIG_HOME": str(home / "config"),
-            "YURT_DATA_HOME": str(home / "data"),
-            "YURT_RUNTIME_DIR": str(self.runtime),
-        }
-
-    def run(self, *words: str, cwd: Path | None = None, **environment: str) -> dict[str, Any]:
-        """What one run got, and its record; None if yurt would not have it."""
-        (self.home / "proj").mkdir(exist_ok=True)
-        argv = [YURT, "--json", "--context", self.context, "run", "--wait", *words]
-        done = subprocess.run(
-            argv,
-            env={**os.environ, **self.environment, **environment},
-            cwd=cwd or self.home / "proj",
-            capture_output=True,
-            check=False,
-            timeout=120,
-        )
-        answer = json.loads(done.stdout)
-        assert done.returncode == 0, (answer, done.stderr)
-        run: dict[str, Any] = answer["data"]["run"]
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in self.environment.items():
-                patch.setenv(name, value)
-            host = host_of(contexts.named(self.context))
-            dump = host.run('cat "$1/outputs/dump.json"', run["folder"])
-            parameters = host.run('cat "$1/params.json"', run["folder"])
-        got = json.loads(dump.text)
-        got["argv"] = [os.fsdecode(bytes.fromhex(word)) for word in got["argv"]]
-        got["cwd"] = os.fsdecode(bytes.fromhex(got["cwd"]))
-        got["environment"] = {
-            os.fsdecode(bytes.fromhex(name)): os.fsdecode(bytes.fromhex(value))
-            for name, value in got["environment"].items()
-        }
-        return {**got, "run": run, "parameters": json.loads(parameters.text)}
+def ran(user: User, context: str, *words: str, cwd: Path | None = None, **environment: str) -> dict[str, Any]:
+    """What one run got, and its record."""
+    done = user("--json", "--context", context, "run", "--wait", *words, cwd=cwd, **environment)
+    assert done.code == 0, done
+    run: dict[str, Any] = done.json["data"]["run"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in user.environment.items():
+            patch.setenv(name, value)
+        host = host_of(contexts.named(context))
+        answer = host.run('cd "$1" && cat outputs/dump.json && echo && cat params.json', run["folder"])
+    got, parameters = (json.loads(text) for text in answer.text.split("\n", 1))
+    got["argv"] = [os.fsdecode(bytes.fromhex(word)) for word in got["argv"]]
+    got["cwd"] = os.fsdecode(bytes.fromhex(got["cwd"]))
+    got["environment"] = {
+        os.fsdecode(bytes.fromhex(name)): os.fsdecode(bytes.fromhex(value))
+        for name, value in got["environment"].items()
+    }
+    return {**got, "run": run, "parameters": parameters}
 
 
-Users = Callable[[str], User]
-
-
-@pytest.fixture(scope="module")
-def users(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Users]:
-    made: dict[str, User] = {}
-
-    def user(context: str) -> User:
-        if context not in made:
-            made[context] = User(tmp_path_factory.mktemp(context), context)
-            (made[context].home / "config").mkdir()
-            if context != "local":
-                lab: Lab = request.getfixturevalue("lab")
-                config = lab.instance.client.parents[3] / "config" / "contexts.yaml"
-                shutil.copy(config, made[context].home / "config")
-        return made[context]
-
-    yield user
-    for each in made.values():
-        if each.runtime.exists():
-            end_masters(each.runtime)
+@pytest.fixture
+def person(request: pytest.FixtureRequest, context: str) -> User:
+    """Somebody who knows the context of a test."""
+    found: User = request.getfixturevalue("user" if context == "local" else "laptop")
+    return found
 
 
 EVERYWHERE = pytest.mark.parametrize(
@@ -204,7 +160,7 @@ LOCAL_AND_SLURM = pytest.mark.parametrize("context", ["local", pytest.param("alp
 
 
 @EVERYWHERE
-def test_arguments_variables_and_parameters(users: Users, context: str) -> None:
+def test_arguments_variables_and_parameters(person: User, context: str) -> None:
     texts = values()
     half = len(texts) // 2
     variables = {name: texts[index] for index, name in enumerate(names())}
@@ -213,7 +169,7 @@ def test_arguments_variables_and_parameters(users: Users, context: str) -> None:
     words += [*(f"--param={name}={value}" for name, value in parameters.items())]
     after = [*texts[half:], "--", "--flag", "--key=value", "--other", "x"]
     command = [python(context), "-c", DUMP, *texts[:half]]
-    got = users(context).run("--no-snapshot", *words, *command, "--", *after)
+    got = ran(person, context, "--no-snapshot", *words, *command, "--", *after)
     expected = [*texts[:half], *after]
     for name, value in parameters.items():
         expected += [f"--{name}", value]
@@ -231,22 +187,16 @@ def test_arguments_variables_and_parameters(users: Users, context: str) -> None:
 
 
 @LOCAL_AND_SLURM
-def test_long_values(users: Users, context: str) -> None:
+def test_long_values(person: User, context: str) -> None:
     """A single one as long as Linux lets through, and a megabyte of them."""
     longest = "é" * (ARGUMENT_LIMIT // 2) + "x"
     assert len(os.fsencode(longest)) == ARGUMENT_LIMIT
     others = [chr(ord("a") + index) * 100_000 for index in range(7)]
     held = "y" * (ARGUMENT_LIMIT - len("LONG="))
-    config = users(context).home / "proj" / "yurt.yaml"
-    config.parent.mkdir(exist_ok=True)
-    config.write_text(f"variables:\n  LONG: {held}\n")
-    try:
-        got = users(context).run(
-            "--no-snapshot", f"--param=p={'z' * VARIABLE_LIMIT}", f"--param=q={'z' * (VARIABLE_LIMIT + 1)}",
-            python(context), "-c", DUMP, longest, "--", *others,
-        )  # fmt: skip
-    finally:
-        config.unlink()
+    (person.project / "yurt.yaml").write_text(f"variables:\n  LONG: {held}\n")
+    parameters = [f"--param=p={'z' * VARIABLE_LIMIT}", f"--param=q={'z' * (VARIABLE_LIMIT + 1)}"]
+    command = [python(context), "-c", DUMP, longest, "--", *others]
+    got = ran(person, context, "--no-snapshot", *parameters, *command)
     assert got["argv"][0] == longest and got["argv"][1:8] == others
     assert got["argv"][8:] == ["--p", "z" * VARIABLE_LIMIT, "--q", "z" * (VARIABLE_LIMIT + 1)]
     assert got["environment"]["LONG"] == held
@@ -286,17 +236,16 @@ AWKWARD_NAME = 'it\'s a "$(touch mark)" `touch mark` ü *~ -n'
 
 
 @EVERYWHERE
-def test_a_storage_folder_with_any_name(users: Users, context: str) -> None:
-    user = users(context)
-    below = str(user.home) if context == "local" else "$SCRATCH"
+def test_a_storage_folder_with_any_name(person: User, context: str) -> None:
+    below = str(person.home) if context == "local" else "$SCRATCH"
     name = f"{AWKWARD_NAME}{os.getpid()}"
     storage = f"{below}/{name}"
-    got = user.run("--no-snapshot", python(context), "-c", DUMP, YURT_STORAGE_DIR=storage)
+    got = ran(person, context, "--no-snapshot", python(context), "-c", DUMP, YURT_STORAGE_DIR=storage)
     folder = got["run"]["folder"]
     assert f"/{name}/yurt/projects/" in folder
     assert got["environment"]["YURT_RUN_DIR"] == folder
-    assert got["cwd"] == (str(user.home / "proj") if context == "local" else f"{folder}/work")
-    assert not (user.home / "proj" / "mark").exists() and not Path("mark").exists()
+    assert got["cwd"] == (str(person.project) if context == "local" else f"{folder}/work")
+    assert not (person.project / "mark").exists() and not Path("mark").exists()
 
 
 @pytest.mark.parametrize(
@@ -310,32 +259,29 @@ def test_a_storage_folder_with_any_name(users: Users, context: str) -> None:
         pytest.param("beta", "\udcff\n", marks=pytest.mark.lab),
     ],
 )
-def test_a_project_folder_with_any_name(users: Users, context: str, name: str) -> None:
+def test_a_project_folder_with_any_name(person: User, context: str, name: str) -> None:
     """Its code travels, and is found again from the folder below it."""
-    user = users(context)
-    below = user.home / name / "sub folder"
+    below = person.home / name / "sub folder"
     below.mkdir(parents=True)
-    (user.home / name / "yurt.yaml").write_text("{}")
+    (person.home / name / "yurt.yaml").write_text("{}")
     (below / "dump.py").write_text(DUMP)
-    got = user.run("dump.py", "--", "a b", cwd=below)
+    got = ran(person, context, "dump.py", "--", "a b", cwd=below)
     assert got["argv"] == ["a b"] and got["cwd"] == f"{got['run']['folder']}/work/sub folder"
-    assert got["run"]["source"] == shown(str(user.home / name))
+    assert got["run"]["source"] == shown(str(person.home / name))
     assert re.fullmatch(r"[a-z0-9._-]+-[0-9a-z]{4}", got["run"]["project"])
 
 
-def test_a_project_folder_in_place(users: Users) -> None:
-    user = users("local")
+def test_a_project_folder_in_place(user: User) -> None:
     for name in ('in it\'s "$(id)"\n place', "-in place"):
         (user.home / name).mkdir()
-        got = user.run("--no-snapshot", python("local"), "-c", DUMP, cwd=user.home / name)
+        got = ran(user, "local", "--no-snapshot", python("local"), "-c", DUMP, cwd=user.home / name)
         assert got["cwd"] == str(user.home / name)
 
 
-def test_names_tags_and_notes(users: Users) -> None:
-    user = users("local")
+def test_names_tags_and_notes(user: User) -> None:
     values = [value for value in AWKWARD if value]
-    got = user.run(
-        "--no-snapshot", "--name", "\n".join(values), "--note", "\r".join(values),
+    got = ran(
+        user, "local", "--no-snapshot", "--name", "\n".join(values), "--note", "\r".join(values),
         *(f"--tag={value}" for value in values), python("local"), "-c", DUMP,
     )  # fmt: skip
     run = got["run"]
@@ -343,44 +289,41 @@ def test_names_tags_and_notes(users: Users) -> None:
     assert run["tags"] == [shown(value) for value in values]
     assert run["command"] == [python("local"), "-c", DUMP]
     for value in ("$HOME", "\r\n", "\udcff\udcfe"):
-        found = call("ps", "--cached", "--json", "--filter", f"tag={value}", environment=user.environment)
+        found = user("ps", "--cached", "--json", "--filter", f"tag={value}")
         assert [row["id"] for row in found.json["data"]] == [run["id"]], value
     for words in (["ps", "--cached", "--wide"], ["show", "-"]):
-        said = call(*words, environment=user.environment)
-        assert said.code == 0 and "\x1b" not in said.out, words
+        answer = user(*words)
+        assert answer.code == 0 and "\x1b" not in answer.out, words
 
 
-def test_too_long_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    environment = {"YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
-
-    def refused(text: str, *words: str) -> str:
-        (tmp_path / "yurt.yaml").write_text(text)
-        answer = call("run", "--no-snapshot", *words, "true", environment=environment)
-        assert answer.code == 2 and answer.out == "" and answer.err.startswith("yurt: ")
-        assert len(answer.err.splitlines()) == 2 and not (tmp_path / "data" / "yurt.db").exists()
-        return answer.err.splitlines()[0]
+def test_too_long_is_said_in_one_sentence(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(text: str) -> str:
+        (user.project / "yurt.yaml").write_text(text)
+        answer = user.quick("run", "--no-snapshot", "true")
+        sentence = said(answer, 2)
+        assert len(answer.err.splitlines()) == 2 and not (user.home / "data" / "yurt.db").exists()
+        return sentence
 
     over = "x" * (ARGUMENT_LIMIT - len("LONG=") + 1)
     assert refused(f"variables: {{LONG: {over}}}") == (
-        f"yurt: the variable LONG has {len(over)} bytes or a NUL among them; "
+        f"the variable LONG has {len(over)} bytes or a NUL among them; "
         f"Linux passes at most {ARGUMENT_LIMIT} bytes and no NUL"
     )
     assert "or a NUL" in refused('variables: {NUL: "\\0"}')
     several = "".join(f"  V{index}: {'x' * 100_000}\n" for index in range(19))
     assert re.fullmatch(
-        r"yurt: arguments and variables have 19\d{5} bytes together, and Linux passes about 1900000",
+        r"arguments and variables have 19\d{5} bytes together, and Linux passes about 1900000",
         refused(f"variables:\n{several}"),
     )
-    for name, value in environment.items():
+    for name, value in user.environment.items():
         monkeypatch.setenv(name, value)
-    (tmp_path / "yurt.yaml").unlink()
-    for arguments, said in (
+    (user.project / "yurt.yaml").unlink()
+    for arguments, sentence in (
         (["x" * (ARGUMENT_LIMIT + 1)], f"one argument has {ARGUMENT_LIMIT + 1} bytes"),
         (["a\0b"], "an argument holds a NUL byte"),
         (["x" * 100_000] * 20, "arguments and variables have 200"),
     ):
-        with pytest.raises(UserError, match=said):
+        with pytest.raises(UserError, match=sentence):
             plan(LOCAL, Request(words=["true"], arguments=arguments, snapshot=False))
 
 

@@ -125,7 +125,10 @@ def ended() -> int:
     try:
         return main()
     except OSError:
-        traceback.print_exc()
+        try:  # on a full disk the log may take no more either
+            os.write(2, traceback.format_exc().encode("utf8", "backslashreplace"))
+        except OSError:
+            pass
         return UNWRITTEN
 
 

@@ -131,7 +131,6 @@ class BackendContract:
         assert placed.job and not placed.winner and placed.needs is None
         eventually(lambda: look(backend, made).live == "running")
         eventually(lambda: read(backend, made, "out.log") == "begun\n")
-        eventually(lambda: look(backend, made).generation == 1 or look(backend, made).live == "running")
         seen = look(backend, made)
         assert seen.ending is None and seen.record is None and seen.node and seen.started
         assert settle(submitted(), seen, time.time()).state == "running"
@@ -204,17 +203,15 @@ class BackendContract:
         assert _still(lambda: read(backend, made, "outputs/alive")), "what the command left behind goes on"
 
     def test_cancel_ends_all_of_it(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
-        made = plan("bash", "-c", STUBBORN)
+        made = msgspec.structs.replace(plan("bash", "-c", STUBBORN), grace=1)
         clean.append(made)
         submit(backend, made)
         eventually(lambda: read(backend, made, "outputs/alive"))
-        started = time.monotonic()
         winner = backend.cancel(spot(made))
         assert winner == backend.cancel(spot(made)) == read(backend, made, "winner").strip() != CANCELLED
-        status = follow(backend, made, seconds=40)
+        status = follow(backend, made)
         assert (status.state, status.exit_code in (None, 137, 143)) == ("cancelled", True), status
-        assert time.monotonic() - started < 40
-        eventually(lambda: _still(lambda: read(backend, made, "outputs/alive")), seconds=20)
+        eventually(lambda: _still(lambda: read(backend, made, "outputs/alive")))
         assert backend.cancel(spot(made)) == winner
         assert follow(backend, made).state == "cancelled"
 
@@ -226,8 +223,8 @@ class BackendContract:
         assert submit(backend, made).winner == CANCELLED
         status = follow(backend, made)
         assert (status.state, status.reason) == ("cancelled", "cancelled before it started")
-        time.sleep(1)
-        assert read(backend, made, "ran") == "" and look(backend, made).live is None
+        assert look(backend, made).live is None, "a job of it is there"
+        assert read(backend, made, "ran") == ""
 
     def test_submitted_three_times_at_once_it_starts_once(
         self, backend: Backend, plan: Planner, clean: list[Plan]
@@ -282,12 +279,12 @@ class BackendContract:
         made = plan("sleep", "300", flags={"time": 1})
         clean.append(made)
         submit(backend, made)
-        status = follow(backend, made, seconds=180)
+        status = follow(backend, made)
         assert (status.state, status.reason) == ("timeout", "it reached its time limit")
 
 
 def _still(what: Callable[[], str]) -> bool:
-    """Whether something stays as it is for a second."""
+    """Whether something that would change ten times a second stays as it is."""
     before = what()
-    time.sleep(1)
+    time.sleep(0.7)
     return what() == before
