@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -181,6 +182,27 @@ def test_killed_while_coming_up(other: Other, point: str, then: str) -> None:
     again = other("up", "beta")
     assert again.code == 0, again.err
     assert other.ssh("beta", "cd $SCRATCH && srun hostname").returncode == 0
+
+
+def test_addresses_that_were_taken_meanwhile(other: Other) -> None:
+    """Killed before its links were there, a lab does not share its addresses with whoever took them since."""
+    first = subprocess.Popen([YURT, "lab", "up", "beta"], env={**os.environ, **other.environment}, stdout=-3, stderr=-3)
+    eventually(lambda: POINTS["first host"](other), pause=0.005)
+    first.kill()
+    first.wait()
+    assert not other.links(), "killed too late"
+    block = json.loads((other.folder / "lab.json").read_text())["block"]
+    taken = ["ip", "link", "add", "ytaken0", "type", "veth", "peer", "name", "ytaken1"]
+    subprocess.run(taken, check=True)
+    try:
+        subprocess.run(["ip", "addr", "add", block.replace(".0/24", ".1/30"), "dev", "ytaken0"], check=True)
+        subprocess.run(["ip", "link", "set", "ytaken0", "up"], check=True)
+        again = other("up", "beta")
+        assert again.code == 0, again.err
+        assert json.loads((other.folder / "lab.json").read_text())["block"] != block
+        assert other.ssh("beta", "cd $SCRATCH && srun hostname").returncode == 0
+    finally:
+        subprocess.run(["ip", "link", "del", "ytaken0"], check=True)
 
 
 def test_hosts_killed_from_outside_are_started_again(other: Other) -> None:

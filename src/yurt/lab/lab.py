@@ -141,6 +141,10 @@ class Lab:
 
         limits: cgroups.Limits = msgspec.convert(memory.limits, cgroups.Limits)
         with network.addresses_locked():
+            if memory.block and self.pids() and network.is_taken(self.instance, IPv4Network(memory.block)):
+                # Killed before its links were there, it lost its addresses to another lab.
+                for name in CLUSTERS:
+                    self.cluster(name).shut_down()
             if not self.pids():
                 block = network.choose_block(self.instance, subnet, memory.block)
                 memory.block = str(block)

@@ -50,6 +50,11 @@ def choose_block(instance: Instance, subnet: IPv4Network, remembered: str) -> IP
     )
 
 
+def is_taken(instance: Instance, block: IPv4Network) -> bool:
+    """Whether something else on this machine uses addresses of a block."""
+    return any(block.overlaps(network) for network, _device in _networks_in_use(instance))
+
+
 def _networks_in_use(instance: Instance) -> list[tuple[IPv4Network, str]]:
     own = {instance.link(index) for index in range(len(login_hosts()))}
     found = []
