@@ -226,6 +226,18 @@ class BackendContract:
         assert look(backend, made).live is None, "a job of it is there"
         assert read(backend, made, "ran") == ""
 
+    def test_a_job_that_starts_though_its_run_was_cancelled(
+        self, backend: Backend, plan: Planner, clean: list[Plan]
+    ) -> None:
+        """As after a scancel that was lost: the gate keeps it from starting anything."""
+        made = plan("sh", "-c", 'echo started >> "$YURT_RUN_DIR/ledger"')
+        clean.append(made)
+        submit(backend, made)
+        assert follow(backend, made).state == "completed"
+        late = 'cd "$1" && rm -f gen.* end.* exit.json ledger winner && echo cancelled > winner && sh job.sh late'
+        done = backend.host.run(f"{late}; ls gen.1 ledger 2> /dev/null; cat winner", made.run.folder)
+        assert done.text == "cancelled\n"
+
     def test_submitted_three_times_at_once_it_starts_once(
         self, backend: Backend, plan: Planner, clean: list[Plan]
     ) -> None:
