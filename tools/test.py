@@ -50,7 +50,8 @@ def run_only(paths: list[str]) -> int:
     os.environ["YURT_TEST_HOME"] = str(home)
     code = pytest("", "-v", *paths)
     if (home / "data" / "lab").exists():
-        print(f"test: the lab stays up for the next time; to end it: YURT_DATA_HOME={home}/data yurt lab down --wipe")
+        homes = f"YURT_CONFIG_HOME={home}/config YURT_DATA_HOME={home}/data"
+        print(f"test: the lab stays up for the next time; to end it: {homes} yurt lab down --wipe")
     return code
 
 
