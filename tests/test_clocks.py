@@ -15,7 +15,7 @@ def test_some_are_changed_and_the_others_stay() -> None:
     assert clocks.read("") == clocks.Clocks()
 
 
-@pytest.mark.parametrize("text", ["setling=2", "settling=soon", "lease", "lease=1.5"])
+@pytest.mark.parametrize("text", ["setling=2", "settling=soon", "lease", "lease=1.5", "lease=0"])
 def test_what_it_does_not_know(text: str) -> None:
     with pytest.raises(UserError, match="YURT_CLOCKS") as caught:
         clocks.read(text)

@@ -9,7 +9,7 @@ import sys
 
 from yurt.lab import packages
 
-FOR_TESTS = ("valgrind", "tcsh", "fish", "zsh", "dbus", "gnome-keyring")
+FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring")
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Annotated
 
 import msgspec
 
@@ -26,7 +27,7 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A job the queue never showed, or only this soon after its submission, may have been lost by a crash."""
     resubmit: float = 5.0
     """After which a job that a site lost before its start is submitted again."""
-    lease: int = 60
+    lease: Annotated[int, msgspec.Meta(ge=6)] = 60
     """A start of a run that may be started again shows every sixth of this that it lives."""
     grace: int = 10
     """Between the signal to stop and the one that kills, where no scheduler sees to it."""

@@ -63,8 +63,9 @@ def awk(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     import shutil
 
     found = shutil.which(request.param)
-    if found is None:
-        pytest.skip(f"{request.param} is not installed")
+    if found is None and not os.environ.get("CI"):
+        pytest.skip(f"{request.param} is not installed: apt-get install {request.param}")
+    assert found, f"{request.param} is not installed"
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "awk").symlink_to(found)
     return f"{tmp_path}/bin:{os.environ['PATH']}"

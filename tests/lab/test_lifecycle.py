@@ -205,6 +205,18 @@ def test_addresses_that_were_taken_meanwhile(other: Other) -> None:
         subprocess.run(["ip", "link", "del", "ytaken0"], check=True)
 
 
+@pytest.mark.alone  # other labs would find no address of their own
+def test_a_wider_route_does_not_stop_a_lab_that_is_up(lab: Lab) -> None:
+    """As that of a VPN which was opened since: `up` again leaves everything running."""
+    before = lab.pids()
+    subprocess.run(["ip", "route", "add", "unreachable", "10.64.0.0/10", "metric", "4999"], check=True)
+    try:
+        lab.up()
+    finally:
+        subprocess.run(["ip", "route", "del", "unreachable", "10.64.0.0/10", "metric", "4999"], check=True)
+    assert lab.pids() == before
+
+
 def test_hosts_killed_from_outside_are_started_again(other: Other) -> None:
     assert other("up", "beta").code == 0
     marks = other.hosts()

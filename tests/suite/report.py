@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +66,13 @@ class Reporter:
             return (report.outcome, "", report.outcome.upper())
         return ("error", "", "ERROR") if report.failed else ("", "", "")
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> Iterator[None] | None:
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         self.over.set()
         slowest = sorted(self.took.items(), key=lambda each: -each[1])[:SLOWEST]
         if slowest and len(self.took) > 1:
             terminalreporter.section(f"the {len(slowest)} slowest of {len(self.took)} tests")
             for nodeid, seconds in slowest:
                 terminalreporter.write_line(f"{seconds:7.1f} s  {_plain(nodeid)}")
-        return None
 
     def _tell(self) -> None:
         while not self.over.wait(EVERY):

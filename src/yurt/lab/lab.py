@@ -141,8 +141,7 @@ class Lab:
 
         limits: cgroups.Limits = msgspec.convert(memory.limits, cgroups.Limits)
         with network.addresses_locked():
-            if memory.block and self.pids() and network.is_taken(self.instance, IPv4Network(memory.block)):
-                # Killed before its links were there, it lost its addresses to another lab.
+            if memory.block and self.pids() and network.lost_addresses(self.instance, IPv4Network(memory.block)):
                 for name in CLUSTERS:
                     self.cluster(name).shut_down()
             if not self.pids():

@@ -50,8 +50,14 @@ def choose_block(instance: Instance, subnet: IPv4Network, remembered: str) -> IP
     )
 
 
-def is_taken(instance: Instance, block: IPv4Network) -> bool:
-    """Whether something else on this machine uses addresses of a block."""
+def lost_addresses(instance: Instance, block: IPv4Network) -> bool:
+    """Whether a lab that was killed before it had any link lost its block to something else on this machine.
+
+    A lab with links keeps them: a wider route, such as that of a VPN, does not take them away.
+    """
+    own = {instance.link(index) for index in range(len(login_hosts()))}
+    if own & {name for _index, name in socket.if_nameindex()}:
+        return False
     return any(block.overlaps(network) for network, _device in _networks_in_use(instance))
 
 
