@@ -22,6 +22,8 @@ from yurt.lab.status import LabStatus
 from yurt.model.context import Context
 from yurt.model.context_keys import ALIASES, EXAMPLES
 from yurt.model.facts import Facts
+from yurt.runs.files.transfer import Fetched
+from yurt.runs.tasks import SweepShown
 from yurt.store import Entry
 from yurt.verbs import context
 from yurt.verbs.agent import Round
@@ -38,8 +40,6 @@ from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import Row
 from yurt.verbs.secret import Secret
 from yurt.verbs.show import PlanView, Shown
-from yurt.verbs.sweep import SweepShown
-from yurt.verbs.transfer import Fetched
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 

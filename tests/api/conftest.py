@@ -8,7 +8,7 @@ import pytest
 
 from tests.calls import Called, call
 from tests.laptop import Laptop
-from yurt.verbs import places
+from yurt.sites import folders
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
 """For tests that hold on every kind of context."""
@@ -25,7 +25,7 @@ class Here:
 
     def sweeps(self) -> list[str]:
         """All sweeps there are, the newest first."""
-        with places.store() as index:
+        with folders.store() as index:
             return [entry.run.id for entry in index.newest() if entry.run.sets]
 
 

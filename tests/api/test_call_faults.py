@@ -23,9 +23,9 @@ from yurt.errors import RefusedError
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
 from yurt.model import calls
+from yurt.sites import folders
 from yurt.store import calls as kept
 from yurt.testing.waiting import eventually
-from yurt.verbs import places
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -82,14 +82,14 @@ def test_functions_that_do_as_they_please(here: Here, context: str) -> None:
 @pytest.mark.parametrize("broken", ["sends", "brings"])
 def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The calls get its error, the other thread ends too, and so does the program."""
-    store = places.store
+    store = folders.store
 
     def fails() -> Any:
         if threading.current_thread().name == f"yurt {broken}":
             raise RefusedError("the index of runs cannot be used", code="index-unusable")
         return store()
 
-    monkeypatch.setattr(places, "store", fails)
+    monkeypatch.setattr(folders, "store", fails)
     executor = yurt.executor("local", snapshot=False)
     with pytest.raises(RefusedError, match="cannot be used"):
         executor.submit(doubled, 1).result(SECONDS)
@@ -173,7 +173,7 @@ def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.M
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    with places.store() as store:
+    with folders.store() as store:
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(RefusedError, match="No space left"):
             kept.keep(store, "s1aaaaaa-bbbbb", b"calls")
@@ -182,7 +182,7 @@ def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.M
 
 def test_two_that_tidy_at_once(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     listdir = os.listdir
-    with places.store() as store:
+    with folders.store() as store:
         kept.keep(store, "s1aaaaaa-ccccc", b"calls")
         monkeypatch.setattr(os, "listdir", lambda folder: [*listdir(folder), "s1aaaaaa-ddddd"])
         kept.keep(store, "s1aaaaaa-eeeee", b"calls")

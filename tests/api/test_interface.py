@@ -21,7 +21,7 @@ from yurt.api import box as boxes
 from yurt.api.box import Box, Posted
 from yurt.api.future import Call
 from yurt.errors import UserError
-from yurt.verbs import plan as planning
+from yurt.runs.plan import plan as planning
 
 SECONDS = 120.0
 

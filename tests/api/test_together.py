@@ -11,8 +11,8 @@ from tests.api.conftest import Here
 from yurt.api import box, pickles
 from yurt.api.future import Call
 from yurt.model import calls
+from yurt.sites import folders
 from yurt.store import calls as kept_calls
-from yurt.verbs import places
 
 
 class Leaves:
@@ -34,7 +34,7 @@ def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Her
         error = leaves.exception(60)
     assert isinstance(error, yurt.CallError) and error.code == "call-not-loaded" and "SystemExit" in error.message
     assert first.run.partition(".")[0] == second.run.partition(".")[0]
-    with places.store() as index:
+    with folders.store() as index:
         kept = calls.unpack(kept_calls.of(index, first.run.partition(".")[0]) or b"")
     assert len(kept.functions) == 1
 

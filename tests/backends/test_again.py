@@ -20,10 +20,10 @@ from yurt.hosts import LocalHost
 from yurt.model.context import Context
 from yurt.model.run import Again, Plan, Status
 from yurt.model.state import settle
+from yurt.runs.plan.plan import Request
+from yurt.runs.plan.plan import plan as planning
 from yurt.testing.runs import Planner, follow, look, read, spot, submit, submitted
 from yurt.testing.waiting import eventually
-from yurt.verbs.plan import Request
-from yurt.verbs.plan import plan as planning
 
 COUNT = """\
 step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0) told=

@@ -18,6 +18,9 @@ from yurt.config import contexts
 from yurt.lab import Lab
 from yurt.model.run import Again, Plan
 from yurt.model.state import settle
+from yurt.runs.plan.plan import Request
+from yurt.runs.plan.plan import plan as planning
+from yurt.sites import connect
 from yurt.testing.runs import (
     PATIENT,
     BackendContract,
@@ -30,9 +33,6 @@ from yurt.testing.runs import (
     submitted,
 )
 from yurt.testing.waiting import eventually
-from yurt.verbs import places
-from yurt.verbs.plan import Request
-from yurt.verbs.plan import plan as planning
 
 
 @pytest.fixture(scope="class")
@@ -57,7 +57,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="class")
 def backend(request: pytest.FixtureRequest, home: Path) -> Backend:
-    return places.named_backend(request.cls.name)
+    return connect.named_backend(request.cls.name)
 
 
 @pytest.fixture(scope="class")

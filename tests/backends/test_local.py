@@ -23,10 +23,10 @@ from yurt.hosts import LocalHost
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Status
 from yurt.model.state import settle
+from yurt.runs.plan.plan import Request
+from yurt.runs.plan.plan import plan as planning
 from yurt.testing.runs import PATIENT, TICKING, Planner, follow, look, read, spot, submit
 from yurt.testing.waiting import eventually
-from yurt.verbs.plan import Request
-from yurt.verbs.plan import plan as planning
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from yurt.config import facts as kept
 from yurt.model.context import Context, Resources
 from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Again, Plan, Run, Setup
-from yurt.verbs import places
-from yurt.verbs.plan import Request, plan
+from yurt.runs.plan.plan import Request, plan
+from yurt.sites import connect
 
 GOLDEN = Path(__file__).parent / "golden"
 REWRITE = "YURT_REWRITE_GOLDEN"
@@ -114,7 +114,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(project)
     kept.save(context, msgspec.structs.replace(FACTS, probed_at=time.time()))
     found = plan(context, asked).plan
-    files = places.backend(context).files(found)
+    files = connect.backend(context).files(found)
 
     def stable(text: str) -> str:
         text = text.replace(found.run.id, "1nfjkdg-9k3rq").replace(found.run.project, "proj-0000")

@@ -13,8 +13,8 @@ from tests.api.conftest import Here
 from yurt.model import calls
 from yurt.recipes.joblib import YurtBackend
 from yurt.recipes.shared import Sharing
+from yurt.sites import folders
 from yurt.store import calls as kept_calls
-from yurt.verbs import places
 
 
 def test_arrays_that_calls_share_travel_once(here: Here) -> None:
@@ -22,7 +22,7 @@ def test_arrays_that_calls_share_travel_once(here: Here) -> None:
     with yurt.executor("local") as executor, joblib.parallel_config(backend=YurtBackend(executor)):
         found = joblib.Parallel()(joblib.delayed(np.percentile)(drawn, part) for part in (0, 50, 100))
     assert found == [np.percentile(drawn, part) for part in (0, 50, 100)]
-    with places.store() as index:
+    with folders.store() as index:
         kept = calls.unpack(kept_calls.of(index, here.sweeps()[0]) or b"")
     sizes = [len(arguments) for _function, arguments in kept.calls]
     assert len(kept.functions) == 1 and len(kept.functions[0]) > drawn.nbytes > 20 * max(sizes), sizes

@@ -17,13 +17,13 @@ from tests.laptop import Laptop
 from tests.verbs.test_fetch import Here
 from tests.verbs.test_prune import split
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
-from yurt.verbs.fetch import measure
 from yurt.verbs.prune import tools
 
 RESULT = 'echo 1 > "$YURT_OUTPUTS/it is $2"'
@@ -213,7 +213,7 @@ def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
     (made / "tasks" / "5").mkdir()
     host = LocalHost()
     one_by_one = 'cd "$1/tasks" && for t in *; do echo "+$t $(measure "$t/outputs") $(measure "$t/checkpoints")"; done'
-    expected = host.run(measure() + one_by_one, str(made)).text.splitlines()
+    expected = host.run(scripts.text("measure.sh") + one_by_one, str(made)).text.splitlines()
     said = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
     assert sorted(said) == sorted(line for line in expected if not line.startswith("+5 ")) and len(said) == 3
     if os.geteuid():

@@ -17,8 +17,8 @@ import pexpect
 import pytest
 
 from tests.calls import Called, call
+from tests.runs.test_outbox import without_controller
 from tests.user import User, end_masters
-from tests.verbs.test_outbox import without_controller
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import UserError

@@ -16,9 +16,9 @@ from yurt.errors import NotFoundError, UserError
 from yurt.model import ids, sweep_table
 from yurt.model.run import Plan, Run, State, Status
 from yurt.model.sweep_table import Column, TaskRow
+from yurt.runs.select import which
+from yurt.runs.tasks import chosen, plotted, shown, task_rows
 from yurt.store import Store
-from yurt.verbs import sweep
-from yurt.verbs.which import which
 
 
 def row(
@@ -48,7 +48,7 @@ def columns(rows: list[TaskRow]) -> list[Column]:
 
 
 def numbers(rows: list[TaskRow], *filters: str, sort: str = "") -> list[int]:
-    return [each.task for each in sweep.chosen(rows, columns(rows), filters=filters, sort=sort)]
+    return [each.task for each in chosen(rows, columns(rows), filters=filters, sort=sort)]
 
 
 ROWS = [
@@ -165,15 +165,15 @@ def test_columns_that_do_not_fit() -> None:
 
 
 def test_what_to_plot() -> None:
-    drawn = sweep.plotted("s", ROWS, columns(ROWS), "loss", "opt")
+    drawn = plotted("s", ROWS, columns(ROWS), "loss", "opt")
     assert [(point.x, point.values) for point in drawn.points] == [("sgd", [9]), ("adam", [10.5, -2.0])]
     assert (drawn.metric, drawn.over, drawn.without) == ("loss", "opt", 2)
     with pytest.raises(UserError, match="these vary: lr, opt"):
-        sweep.plotted("s", ROWS, columns(ROWS), "loss", "")
+        plotted("s", ROWS, columns(ROWS), "loss", "")
     only = [row(0, lr=1, metrics={"loss": 1}), row(1, lr=2, metrics={"loss": 1})]
-    assert sweep.plotted("s", only, columns(only), "loss", "").over == "lr"
+    assert plotted("s", only, columns(only), "loss", "").over == "lr"
     with pytest.raises(UserError, match="no task has a number for 'state'"):
-        sweep.plotted("s", ROWS, columns(ROWS), "state", "lr")
+        plotted("s", ROWS, columns(ROWS), "state", "lr")
 
 
 OLD, NEW, ONE = ids.make_sweep(1e9, 77), ids.make_sweep(1.5e9, 88), ids.make(1.6e9, 77)
@@ -255,11 +255,11 @@ def test_tasks_nobody_has_seen(store: Store) -> None:
         NEW, how, lambda number, _status: how[number], lambda whole: msgspec.structs.replace(whole, out="0-3")
     )
     (entry,) = which(store, [NEW])
-    rows = sweep.rows(store, entry)
+    rows = task_rows(store, entry)
     assert [each.state for each in rows] == ["queued", "running", "completed", "queued", *["waiting"] * 8]
     assert [each.state for each in rows] == [store.task_status(NEW, number, entry.status).state for number in range(12)]
     assert rows[7].params == {"epochs": 3, "seed": 7} and rows[7].id == f"{NEW}.7"
     assert [each.metrics for each in rows[:3]] == [{}, {"loss": 0.5}, {}], "what the look brought"
-    found = sweep.shown(store, entry, rows, rows[:2])
+    found = shown(store, entry, rows, rows[:2])
     assert (found.status.started, found.status.ended, len(found.rows)) == (5.0, None, 2)
     assert found.tally == {"running": 1, "completed": 1, "queued": 2, "waiting": 8}

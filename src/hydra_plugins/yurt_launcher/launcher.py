@@ -107,10 +107,11 @@ def _subfolder(config: DictConfig) -> str:
 
 def _bring(folder: Path, names: dict[str, str]) -> None:
     """What the jobs wrote comes home, in one transfer."""
-    from yurt.verbs import fetch, places
-    from yurt.verbs.transfer import Wanted
+    from yurt.runs.files.transfer import Wanted
+    from yurt.sites import folders
+    from yurt.verbs import fetch
 
-    with places.store() as store:
+    with folders.store() as store:
         entries = store.several([run for run in names if run])
         _done, errors = fetch.fetch(store, entries, Wanted(folder=folder, several=True, names=names))
     for error in errors:

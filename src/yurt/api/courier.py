@@ -15,11 +15,12 @@ from yurt.api.future import Call
 from yurt.api.returns import Returns, Sent, fail
 from yurt.model import calls
 from yurt.model.context import Context
+from yurt.runs.plan import plan as planning
+from yurt.sites import connect, folders
+from yurt.sites.project import Project
 from yurt.store import Store
 from yurt.store import calls as kept_calls
-from yurt.verbs import places, run
-from yurt.verbs import plan as planning
-from yurt.verbs.places import Project
+from yurt.verbs import run
 
 log = logging.getLogger("yurt")
 
@@ -30,7 +31,7 @@ class Courier:
     def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], planning.Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
         self.box = Box()
-        self.returns = Returns(context.name, context.type, places.backend(context).host)
+        self.returns = Returns(context.name, context.type, connect.backend(context).host)
         self._alone = threading.RLock()
         self._threads: list[threading.Thread] = []
         self._broken: BaseException | None = None
@@ -85,7 +86,7 @@ class Courier:
     def _guarded(self, work: Callable[[Store], None]) -> None:
         """The life of a thread. Whatever happens, no call is left without an answer."""
         try:
-            with places.store() as store:
+            with folders.store() as store:
                 work(store)
         except BaseException as error:
             self._broken = error

@@ -19,8 +19,8 @@ from yurt.api.future import Call
 from yurt.api.options import Options, fields
 from yurt.config import contexts
 from yurt.errors import YurtError
-from yurt.verbs.plan import Request
-from yurt.verbs.threads import ready
+from yurt.runs.plan.plan import Request
+from yurt.sites.fan_out import ready
 
 # The environment of the run decides; else the same version as here, if it is there.
 START = """\

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from yurt.errors import UserError
-from yurt.verbs import flags as asked
+from yurt.runs.plan import options as asked
 
 
 class Options(TypedDict, total=False):

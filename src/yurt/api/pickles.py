@@ -17,10 +17,9 @@ from typing import Any
 import cloudpickle
 
 from yurt.api.errors import CallError, RemoteError, RemoteTraceback
-from yurt.model.calls import Calls
+from yurt.model.calls import CallResult, Calls
 from yurt.node import call as program
 from yurt.store import Entry
-from yurt.verbs.results import Result
 
 LARGEST = 100 << 20
 """Bytes of one call's arguments, or of its result."""
@@ -133,7 +132,7 @@ def _plain(value: Any) -> Any:
     return text.replace("\0", "") if len(text) <= 80 else f"{text[:77]}…".replace("\0", "")
 
 
-def value_of(entry: Entry, result: Result) -> Any:
+def value_of(entry: Entry, result: CallResult) -> Any:
     """The value a call came to. Raises what its function raised, or CallError."""
     if result.ok:
         try:
@@ -162,7 +161,7 @@ def _with_source(text: str) -> str:
     return "".join(found)
 
 
-def _raised(result: Result) -> BaseException:
+def _raised(result: CallResult) -> BaseException:
     try:
         found = cloudpickle.loads(result.content)
     except Exception:
@@ -170,7 +169,7 @@ def _raised(result: Result) -> BaseException:
     return found if isinstance(found, BaseException) else RemoteError(result.text)
 
 
-def _why(entry: Entry, result: Result) -> CallError:
+def _why(entry: Entry, result: CallResult) -> CallError:
     """The error for a call without a value."""
     where = f" on {result.node}" if result.node else ""
     if result.kind == "python":
@@ -185,7 +184,7 @@ def _why(entry: Entry, result: Result) -> CallError:
     return _died(entry, result)
 
 
-def _unusable(result: Result) -> tuple[str, str]:
+def _unusable(result: CallResult) -> tuple[str, str]:
     """What is wrong with a result, and what to do."""
     if result.kind == "large":
         size, most = (_megabytes(int(word)) for word in result.text.split())
@@ -196,7 +195,7 @@ def _unusable(result: Result) -> tuple[str, str]:
     return f"the result cannot travel: it is {result.text}", ""
 
 
-def _died(entry: Entry, result: Result) -> CallError:
+def _died(entry: Entry, result: CallResult) -> CallError:
     run, status = entry.run.id, entry.status
     if not result.last_words and status.exit_code == program.UNWRITTEN:
         text = f"the result could not be written on {entry.run.context}: the disk or your quota may be full"

@@ -15,10 +15,13 @@ from yurt.api.future import Call
 from yurt.errors import YurtError
 from yurt.hosts import Host
 from yurt.model import ids
+from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
+from yurt.runs.files import results
+from yurt.runs.refresh import archive
+from yurt.runs.refresh.refresh import look
 from yurt.store import Entry, Store
-from yurt.verbs import cancel, mirror, results
-from yurt.verbs.look import look
+from yurt.verbs import cancel
 
 PAUSES = {"local": (0.1, 2.0), "slurm": (0.5, 15.0)}
 """Seconds between two looks: the first, and the longest."""
@@ -121,7 +124,7 @@ class Returns:
             if self._late():
                 pause = min(pause, LATE)
             if pause > LATE:
-                mirror.catch_up(store, self._context, self._host)
+                archive.catch_up(store, self._context, self._host)
             if self._pause(pause):
                 pause = self._shortest
         for call in self._empty():
@@ -200,7 +203,7 @@ class Returns:
             entries = entries[len(came) :] if came else []
         return len(sent.calls) < before
 
-    def _may_come(self, sent: Sent, at: int, entry: Entry, result: results.Result) -> bool:
+    def _may_come(self, sent: Sent, at: int, entry: Entry, result: CallResult) -> bool:
         """Whether a result that should be there may still come into sight."""
         if result.ok or result.kind or result.gone or entry.status.state != "completed":
             return False
@@ -214,7 +217,7 @@ class Returns:
                 log.warning("%s", text)
 
 
-def settle(call: Call, entry: Entry, result: results.Result) -> None:
+def settle(call: Call, entry: Entry, result: CallResult) -> None:
     """Give a call the value it came to, or the error."""
     try:
         value = pickles.value_of(entry, result)

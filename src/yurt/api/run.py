@@ -13,11 +13,11 @@ from yurt.api.sets import plain, sets_of
 from yurt.config import contexts
 from yurt.errors import UserError
 from yurt.model.run import After
+from yurt.runs.plan import plan as planning
+from yurt.sites import folders
+from yurt.sites.fan_out import ready
 from yurt.store import Store
-from yurt.verbs import places
-from yurt.verbs import plan as planning
 from yurt.verbs import run as verbs
-from yurt.verbs.threads import ready
 
 
 def run(
@@ -44,7 +44,7 @@ def run(
     found = contexts.named(contexts.current_name(context or ""))
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)
-    with places.store() as index:
+    with folders.store() as index:
         request = planning.Request(
             words=[os.fspath(word) for word in command],
             params=given if many is None else {},
@@ -61,8 +61,8 @@ def run(
 
 
 def _after(index: Store, before: Sequence[str | Run], context: str, *, ended: bool) -> list[After]:
-    from yurt.verbs.turn import following
-    from yurt.verbs.which import which
+    from yurt.runs.outbox.dependencies import following
+    from yurt.runs.select import which
 
     words = [each.id if isinstance(each, Run) else each for each in before]
     return following(which(index, words), context, ended=ended)

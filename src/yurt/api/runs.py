@@ -13,11 +13,14 @@ from yurt.config import contexts
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.hosts import host_of
 from yurt.model import ids, params
+from yurt.runs.files import metrics
+from yurt.runs.refresh.refresh import look
+from yurt.runs.select import which
+from yurt.runs.tasks import task_rows
+from yurt.sites import folders
+from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
-from yurt.verbs import metrics, places, ps, sweep
-from yurt.verbs.look import look
-from yurt.verbs.threads import ready
-from yurt.verbs.which import which
+from yurt.verbs import ps
 
 OWN = ("id", "sweep", "task", "name", "context", "state", "started", "ended", "seconds", "exit_code")
 """Columns of a row that are no parameters and no metrics."""
@@ -134,7 +137,7 @@ class Run:
 
     def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
         """What it wrote until now: to standard output and standard error, or to one of them."""
-        from yurt.verbs.logs import copy
+        from yurt.runs.files.logs import copy
 
         self._single("logs")
         found: list[bytes] = []
@@ -156,7 +159,7 @@ class Run:
     def result(self) -> Any:
         """What the function returned whose call this task is; raises what that raised."""
         from yurt.api import pickles
-        from yurt.verbs import results
+        from yurt.runs.files import results
 
         with _index() as index:
             plan = index.plan(self._entry.run.sweep or self.id)
@@ -180,9 +183,9 @@ class Run:
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
         """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
+        from yurt.runs.files.transfer import Wanted
+        from yurt.runs.select import begun
         from yurt.verbs.fetch import fetch
-        from yurt.verbs.picked import begun
-        from yurt.verbs.transfer import Wanted
 
         with _index() as index:
             entries, _warnings = begun(index, [self.id])
@@ -282,7 +285,7 @@ def _filters(
 
 
 def _index() -> Store:
-    return places.store()
+    return folders.store()
 
 
 def _warn(texts: Sequence[str]) -> None:
@@ -312,7 +315,7 @@ def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, An
                 row.params,
                 row.metrics,
             )
-            for row in sweep.rows(index, entry)
+            for row in task_rows(index, entry)
         ]
     own: dict[str, Any] = {"id": run.id, "sweep": run.sweep or None, "task": run.task, **shared, "state": status.state}
     own |= {"started": status.started, "ended": status.ended, "seconds": status.seconds, "exit_code": status.exit_code}

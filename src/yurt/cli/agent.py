@@ -17,8 +17,8 @@ def agent() -> None:
 def once() -> int:
     """One round: submit what waits, look at every run that has not ended."""
     from yurt.cli.progress import watching
+    from yurt.sites.folders import store
     from yurt.verbs import agent as verbs
-    from yurt.verbs.places import store
 
     now = frame.current()
     with watching() as watch:

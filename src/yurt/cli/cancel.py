@@ -22,9 +22,9 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     With --filter those tasks of sweeps that pass it, in one go.
     Where the site is out of reach the wish is kept, and carried out with the next command that reaches it.
     """
+    from yurt.runs.select import meant
+    from yurt.sites.folders import store
     from yurt.verbs import cancel as verbs
-    from yurt.verbs.picked import meant
-    from yurt.verbs.places import store
 
     index = store()
     with watching() if filters else nullcontext(unwatched) as watch:

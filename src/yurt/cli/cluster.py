@@ -20,8 +20,8 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
     from yurt.cli.context_add import print_facts
     from yurt.cli.progress import watching
     from yurt.config import contexts
+    from yurt.sites.folders import store
     from yurt.verbs import cluster as verbs
-    from yurt.verbs.places import store
 
     context = contexts.named(name or contexts.current_name(frame.current().context))
     with watching() as watch:

@@ -84,14 +84,14 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
 def probe(name: str, deep: bool, internet: str, patience: int) -> None:
     """Ask the site of context NAME (the current one) what it is like, and keep the answer for a week."""
     from yurt.config import contexts
-    from yurt.verbs import site
+    from yurt.sites.facts import INTERNET, ask, ask_node
 
     context = contexts.named(name or contexts.current_name(frame.current().context))
     with progress.watching() as watch:
         if deep:
-            found = site.ask_node(context, internet=internet or site.INTERNET, patience=patience, watch=watch)
+            found = ask_node(context, internet=internet or INTERNET, patience=patience, watch=watch)
         else:
-            found = site.ask(context, watch=watch)
+            found = ask(context, watch=watch)
     render.show("facts", found, lambda: print_facts(found), asked=True)
 
 

@@ -32,10 +32,10 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
     They may be of different projects and on different contexts. The exit code is 0 whether or not they differ.
     """
     from yurt.cli.progress import watching
+    from yurt.runs.select import which
+    from yurt.sites.folders import store
     from yurt.verbs import diff as verbs
-    from yurt.verbs.places import store
     from yurt.verbs.retry import look_again
-    from yurt.verbs.which import which
 
     now = frame.current()
     index = store()

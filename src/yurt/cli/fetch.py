@@ -44,11 +44,10 @@ def fetch(
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
+    from yurt.runs.files.transfer import Wanted
+    from yurt.runs.select import begun, which
+    from yurt.sites.folders import store
     from yurt.verbs import fetch as verbs
-    from yurt.verbs.picked import begun
-    from yurt.verbs.places import store
-    from yurt.verbs.transfer import Wanted
-    from yurt.verbs.which import which
 
     if "" in (folder, *only):
         raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")

@@ -59,7 +59,7 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     if incomplete.startswith("@"):
         return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
     try:
-        from yurt.verbs.places import store
+        from yurt.sites.folders import store
 
         first, dot, number = incomplete.partition(".")
         index = store()

@@ -18,8 +18,8 @@ def import_(name: str, project: str) -> None:
     """
     from yurt.cli.progress import watching
     from yurt.config import contexts
+    from yurt.sites.folders import store
     from yurt.verbs import import_ as verbs
-    from yurt.verbs.places import store
 
     with watching() as watch:
         found, warnings = verbs.import_(store(), contexts.named(name), project=project, watch=watch)

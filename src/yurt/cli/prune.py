@@ -70,9 +70,9 @@ def _some(
     words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
 ) -> int:
     from yurt.cli.progress import watching
+    from yurt.runs.select import which
+    from yurt.sites.folders import store
     from yurt.verbs import prune as verbs
-    from yurt.verbs.places import store
-    from yurt.verbs.which import which
 
     age = _age(older_than)
     _check(states)
@@ -105,8 +105,8 @@ def _some(
 
 def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
     from yurt.cli.progress import watching
+    from yurt.sites.folders import store
     from yurt.verbs import prune_all as verbs
-    from yurt.verbs.places import store
 
     index = store()
     frame.stay()

@@ -68,12 +68,12 @@ def _look(index: Store) -> None:
         ahead.forget()
     else:
         from yurt.cli.progress import watching
-        from yurt.verbs.look import look
+        from yurt.runs.refresh.refresh import look
 
         with watching() as watch:
             frame.current().warnings += look(index, contexts, watch=watch).warnings
     if index.contexts_to_mirror(time.time()):
-        from yurt.verbs.mirror import catch_up_elsewhere
+        from yurt.runs.refresh.archive import catch_up_elsewhere
 
         catch_up_elsewhere(index, contexts)
 
@@ -86,8 +86,8 @@ def _contexts(index: Store) -> list[str]:
 
 def _watch(index: Store, rows: Callable[[], list[Row]], *, wide: bool) -> None:
     """Show again after every look; looks become rarer while nothing changes."""
+    from yurt.runs.refresh.refresh import look
     from yurt.verbs import ps as verbs
-    from yurt.verbs.look import look
 
     frame.stay()
     now = frame.current()

@@ -37,10 +37,10 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     from yurt.cli.progress import watching
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
+    from yurt.runs.select import check, picked, which
+    from yurt.sites.folders import store
+    from yurt.sites.project import Project
     from yurt.verbs import retry as verbs
-    from yurt.verbs.picked import check, picked
-    from yurt.verbs.places import Project, store
-    from yurt.verbs.which import which
 
     now = frame.current()
     _check(runs, failed, filters)

@@ -16,9 +16,9 @@ from yurt.errors import UserError
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
     from yurt.model.run import After
+    from yurt.runs.plan.plan import Planned, Request
+    from yurt.runs.plan.sweep import Flags, SweepPlan
     from yurt.store import Store
-    from yurt.verbs.experiments import Flags, SweepPlan
-    from yurt.verbs.plan import Planned, Request
 
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
@@ -106,24 +106,24 @@ def run(**options: Any) -> int:
 
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
-    from yurt.verbs import places
-    from yurt.verbs import plan as planning
+    from yurt.runs.plan import plan as planning
+    from yurt.sites import connect, folders
 
     now = frame.current()
     context = contexts.named(contexts.current_name(now.context))
     request = _request(options)
     follows = options["after"] or options["after_any"]
     with watching() as watch:
-        known = places.known_store()  # what cannot be planned leaves nothing behind, not even an empty index
+        known = folders.known_store()  # what cannot be planned leaves nothing behind, not even an empty index
         if follows:
-            known = known or places.store()
+            known = known or folders.store()
             request = msgspec.structs.replace(request, after=_after(known, context.name, options))
         planned = planning.plan(context, request, index=known, watch=watch)
         if options["dry_run"]:
             now.warnings += planned.warnings
-            _show_plan(planned, places.backend(context))
+            _show_plan(planned, connect.backend(context))
             return 0
-        index = known or places.store()
+        index = known or folders.store()
         if options["notify"] or options["notify_with"]:
             index.note_notice(planned.plan.run.id, options["notify_with"] or "desktop")
         entry = send(index, context, planned, watch)
@@ -140,8 +140,8 @@ def _stays(planned: Planned) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.verbs import flags as asked
-    from yurt.verbs.plan import Request
+    from yurt.runs.plan import options as asked
+    from yurt.runs.plan.plan import Request
 
     words, arguments = _split(options["words"])
     if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
@@ -205,10 +205,10 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
         return None
     from pathlib import Path
 
-    from yurt.verbs import experiments
+    from yurt.runs.plan import sweep
 
     found = _read(
-        experiments.Flags(
+        sweep.Flags(
             grid=options["grid"],
             zip=options["zipped"],
             param=options["params"],
@@ -231,10 +231,10 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
 def _read(flags: Flags) -> SweepPlan:
     """What files and flags ask for; with -v, also where in a spec file something went wrong."""
     from yurt.config.spec import SpecError
-    from yurt.verbs import experiments
+    from yurt.runs.plan import sweep
 
     try:
-        return experiments.read(flags)
+        return sweep.read(flags)
     except SpecError as error:
         now = frame.current()
         if error.traceback and now.verbose and not now.json:
@@ -245,8 +245,8 @@ def _read(flags: Flags) -> SweepPlan:
 
 
 def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
-    from yurt.verbs.turn import following
-    from yurt.verbs.which import which
+    from yurt.runs.outbox.dependencies import following
+    from yurt.runs.select import which
 
     return [
         *following(which(index, options["after"]), context, ended=False),

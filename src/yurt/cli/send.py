@@ -11,8 +11,8 @@ from yurt.cli import frame
 if TYPE_CHECKING:
     from yurt.model.context import Context
     from yurt.model.progress import Watch
+    from yurt.runs.plan.plan import Planned
     from yurt.store import Entry, Store
-    from yurt.verbs.plan import Planned
 
 
 def send(index: Store, context: Context, planned: Planned, watch: Watch) -> Entry:
@@ -34,13 +34,16 @@ def send(index: Store, context: Context, planned: Planned, watch: Watch) -> Entr
 
 def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     """Wait until runs have ended, and show meanwhile what they write; returns the exit code."""
-    from yurt.cli.logs import follow_all
+    from yurt.cli.logs import Printer
     from yurt.cli.wait import wait_for
 
     now = frame.current()
     now.warnings.clear()
     if follow and not now.json:
-        follow_all(index, [entry.run for entry in entries])
+        from yurt.verbs.logs import follow_runs
+
+        frame.stay()
+        follow_runs(index, [entry.run for entry in entries], Printer())
     return wait_for(index, [entry.run.id for entry in entries], kind=kind)
 
 

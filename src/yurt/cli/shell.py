@@ -22,9 +22,9 @@ def shell(run: str, words: tuple[str, ...]) -> int:
     run's own cores and memory. Secrets of the run are not there.
     """
     from yurt.errors import UserError
+    from yurt.runs.select import which
+    from yurt.sites.folders import store
     from yurt.verbs import shell as verbs
-    from yurt.verbs.places import store
-    from yurt.verbs.which import which
 
     terminal = not words
     if terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -48,10 +48,10 @@ def show(run: str, cached: bool, **options: Any) -> None:
 
     Of a sweep, also a table of its tasks: outcome, parameters and last metrics. SWEEP.NUMBER is one of these.
     """
+    from yurt.runs.refresh.refresh import look
+    from yurt.runs.select import which
+    from yurt.sites.folders import store
     from yurt.verbs import show as verbs
-    from yurt.verbs.look import look
-    from yurt.verbs.places import store
-    from yurt.verbs.which import which
 
     now = frame.current()
     index = store()

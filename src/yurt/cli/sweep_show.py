@@ -14,9 +14,9 @@ from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.model.sweep_table import Column, TaskRow
+    from yurt.runs.tasks import Plotted, SweepShown
     from yurt.store import Entry, Store
     from yurt.verbs.show import Here
-    from yurt.verbs.sweep import Plotted, SweepShown
 
 ROWS = 50
 """Tasks shown on a terminal, unless more are asked for."""
@@ -53,19 +53,19 @@ def show_sweep(
     from yurt.cli.progress import watching
     from yurt.model import sweep_table
     from yurt.model.progress import unwatched
-    from yurt.verbs import sweep as verbs
+    from yurt.runs.tasks import chosen, plotted, shown, sort_column, task_rows
     from yurt.verbs.show import here
 
     with watching() if entry.run.sets > MANY else nullcontext(unwatched) as watch:
-        every = verbs.rows(index, entry, watch=watch)
+        every = task_rows(index, entry, watch=watch)
     there = sweep_table.columns(every, time.time())
-    asked = verbs.chosen(every, there, filters=filters, sort=sort)
-    drawn = verbs.plotted(entry.run.id, asked, there, plot, over) if plot else None
+    asked = chosen(every, there, filters=filters, sort=sort)
+    drawn = plotted(entry.run.id, asked, there, plot, over) if plot else None
     rows = asked[:limit]
-    found = verbs.shown(index, entry, every, rows)
+    found = shown(index, entry, every, rows)
     asked_for = {sweep_table.column(there, text.partition("=")[0]).title for text in filters}
     if sort:
-        asked_for.add(verbs.sort_column(there, sort).title)
+        asked_for.add(sort_column(there, sort).title)
 
     def for_people() -> None:
         if as_csv:

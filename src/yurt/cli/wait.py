@@ -28,8 +28,8 @@ def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...])
 
     With --filter it is tasks of sweeps that one waits for: those that pass it when the waiting begins.
     """
-    from yurt.verbs.picked import meant
-    from yurt.verbs.places import store
+    from yurt.runs.select import meant
+    from yurt.sites.folders import store
 
     index = store()
     entries, warnings = meant(index, runs, filters)

@@ -23,6 +23,15 @@ CODED = "base64:"
 """Before a value that is no text; keyrings keep nothing else."""
 
 
+def check_name(name: str) -> str:
+    """The name, if it can be that of a secret; else UserError."""
+    try:
+        secrets.check_name(name)
+    except ValueError as error:
+        raise UserError(f"{error}, so no secret can have it", code="usage", hint="for example HF_TOKEN") from None
+    return name
+
+
 def values_of(names: Sequence[str]) -> dict[str, bytes]:
     """The values of secrets as they are now. UserError where one is not to be found, or cannot be handed over."""
     if not names:

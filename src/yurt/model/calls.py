@@ -70,3 +70,20 @@ def picked(calls: Calls, numbers: Sequence[int]) -> Calls:
         functions=[calls.functions[function] for function in used],
         calls=[(used[function], arguments) for function, arguments in chosen],
     )
+
+
+class CallResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call came to, as its task wrote it."""
+
+    ok: bool = False
+    kind: str = ""
+    """What went wrong: raised, python, load, pickle, large or damaged; empty if there is no result."""
+    text: str = ""
+    node: str = ""
+    traceback: str = ""
+    content: bytes = b""
+    """The value, or the error that was raised, pickled; empty if it could not be."""
+    last_words: str = ""
+    """Where there is no result: what the task wrote last."""
+    gone: bool = False
+    """Whether not even the folder of the task is there."""

@@ -1,7 +1,7 @@
 """The suite every Backend must pass. Subclass it in a test module and give it fixtures of class scope:
 
 `backend`, the backend of a context, and `plan`, which makes a plan for it:
-plan(*command, **fields of yurt.verbs.plan.Request), without code unless it is asked for.
+plan(*command, **fields of yurt.runs.plan.plan.Request), without code unless it is asked for.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from yurt.model.progress import Watch, unwatched
+from yurt.runs.refresh.archive import catch_up_elsewhere
+from yurt.runs.refresh.refresh import look
 from yurt.store import Store
-from yurt.verbs.look import look
-from yurt.verbs.mirror import catch_up_elsewhere
 
 
 class Round(msgspec.Struct, frozen=True):

@@ -9,10 +9,11 @@ import msgspec
 
 from yurt.errors import YurtError
 from yurt.model.run import Status
+from yurt.runs.outbox.cancellations import tell_cancel
+from yurt.runs.refresh import notify
+from yurt.runs.select import by_sweep
+from yurt.sites import connect
 from yurt.store import Entry, Store
-from yurt.verbs import notify, places
-from yurt.verbs.picked import by_sweep
-from yurt.verbs.tell import tell_cancel
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], Yur
         failure: YurtError | None = None
         if alive:
             try:
-                tell_cancel(store, alive, places.named_backend(group[0].run.context))
+                tell_cancel(store, alive, connect.named_backend(group[0].run.context))
             except YurtError as error:
                 failure = unreachable = error
         after = {entry.run.id: entry.status for entry in store.several(names)}

@@ -10,8 +10,9 @@ from yurt.errors import NotFoundError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
+from yurt.runs.refresh import bad_nodes
+from yurt.sites.facts import facts_of
 from yurt.store import BadNode, Store
-from yurt.verbs import bad_nodes, site
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster(store: Store, context: Context, *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Cluster:
-    facts = site.facts_of(context, watch=watch)
+    facts = facts_of(context, watch=watch)
     known = {each.node for each in bad_nodes.known(store, context.name)}
     for node in forgive:
         if node not in known:

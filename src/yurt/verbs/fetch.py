@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
+from yurt.backends.shell import scripts
 from yurt.config import contexts
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
+from yurt.runs.files import transfer
+from yurt.runs.files.transfer import NOTHING, Fetched, There, Wanted, shown
 from yurt.store import Entry, Store
-from yurt.verbs import transfer
-from yurt.verbs.transfer import NOTHING, Fetched, There, Wanted, shown
 
 # A line for each run: ended, going or gone; then a line for each folder with something in it.
 LOOK = """\
@@ -33,12 +33,6 @@ done | measure_all
 
 
 PARTS = ("outputs", "checkpoints")
-
-
-@cache
-def measure() -> str:
-    """The shell functions that say what is in folders."""
-    return (Path(__file__).parent / "measure.sh").read_text()
 
 
 def fetch(
@@ -82,7 +76,7 @@ def fetch(
 def look(host: Host, runs: Sequence[Run]) -> tuple[bool, dict[str, There]]:
     """Whether a site has rsync, and what it has of runs; those whose folder is gone are left out."""
     folders = "".join(f"{run.folder}\n" for run in runs)
-    answer = host.run(measure() + LOOK, stdin=folders.encode(), timeout=600)
+    answer = host.run(scripts.text("measure.sh") + LOOK, stdin=folders.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "the run folders could not be looked at", answer.errors)
     way, *lines = answer.text.splitlines()

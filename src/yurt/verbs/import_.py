@@ -21,9 +21,11 @@ from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Run, Status
 from yurt.model.state import ATTEMPTS, CANCELLED
+from yurt.runs.refresh.refresh import look
+from yurt.sites import connect, folders
+from yurt.sites.facts import facts_of
 from yurt.store import Found, Store
-from yurt.verbs import import_sweeps, places, site
-from yurt.verbs.look import look
+from yurt.verbs import import_sweeps
 
 LIST = """\
 cd "$1/projects" 2> /dev/null || exit 44
@@ -54,8 +56,8 @@ def import_(
     store: Store, context: Context, *, project: str = "", watch: Watch = unwatched
 ) -> tuple[Imported, list[str]]:
     """Take in what a context's storage holds, of one project or of all. Also returns what to warn of."""
-    facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
-    base = places.base_folder(context, facts)
+    facts = facts_of(context, watch=watch) if context.type == "slurm" else None
+    base = folders.base_folder(context, facts)
     host = host_of(context)
     watch(Event(f"listing the runs on {context.name}"))
     there = _listed(host, context.name, base, project)
@@ -138,7 +140,7 @@ class _Reader:
         self._known = contexts.load(contexts.default_file()).contexts
         # A run of this machine's that a yurt with another data folder looks after is in no slot of ours.
         self._elsewhere = context.type == "local" and bool(context.storage_dir)
-        self._slots = {run.partition(".")[0] for run in places.slots()}
+        self._slots = {run.partition(".")[0] for run in connect.slots()}
         # Whoever made a run may be about to send it: from another machine it is not sent a second time.
         self._attempts = 1 if context.type == "local" and not self._elsewhere else ATTEMPTS
 

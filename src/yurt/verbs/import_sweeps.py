@@ -14,7 +14,7 @@ from yurt.hosts.base import refusal
 from yurt.model import sent, standing, tasks
 from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS
-from yurt.verbs.sent_elsewhere import unsent_cancelled
+from yurt.runs.refresh.other_machines import unsent_cancelled
 
 TASKS = 20_000
 """Tasks that one trip asks for."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host, host_of
@@ -22,13 +23,12 @@ from yurt.model import ids
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Sighting
+from yurt.runs.files.transfer import NOTHING
+from yurt.runs.refresh import archive
+from yurt.runs.refresh.refresh import look
+from yurt.runs.select import task_entries
 from yurt.snapshot import send
 from yurt.store import Entry, Store
-from yurt.verbs import mirror
-from yurt.verbs.fetch import measure
-from yurt.verbs.look import look
-from yurt.verbs.picked import tasks as tasks_of
-from yurt.verbs.transfer import NOTHING
 
 PARTS = ("outputs", "checkpoints")
 """What counts as results."""
@@ -267,7 +267,7 @@ def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwa
 def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> None:
     """The one place where run folders are removed. What is to be kept of them comes home before."""
     entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
-    mirror.bring_all(store, host, with_tasks(store, entries))
+    archive.bring_all(store, host, with_tasks(store, entries))
     runs = [entry.run for entry in entries]
     store.note_going([run.id for run in runs], time.time())
     answer = host.run(tools() + 'remove "$@"', *(run.folder for run in runs), timeout=LONG)
@@ -288,7 +288,7 @@ def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
     """Runs, and with sweeps those of their tasks that have begun."""
     sweeps = [entry for entry in entries if entry.run.sets]
     begun = [[n for n, status in store.tasks(entry.run.id).items() if status.started] for entry in sweeps]
-    return [*entries, *tasks_of(store, list(zip(sweeps, begun, strict=True)))]
+    return [*entries, *task_entries(store, list(zip(sweeps, begun, strict=True)))]
 
 
 def failure(name: str, what: str, answer: Answer) -> YurtError:
@@ -312,4 +312,4 @@ def _note_late(store: Store, run: str) -> None:
 @cache
 def tools() -> str:
     """The functions that look at run folders and remove them."""
-    return script.gate() + measure() + send.receiver() + "\n" + (Path(__file__).parent / "prune.sh").read_text()
+    return script.gate() + scripts.text("measure.sh") + send.receiver() + "\n" + scripts.text("remove.sh")

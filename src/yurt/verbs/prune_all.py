@@ -14,9 +14,11 @@ from yurt.model import ids
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Spot
+from yurt.runs.refresh import archive
+from yurt.runs.refresh.refresh import look
+from yurt.sites import connect, folders
+from yurt.sites.facts import facts_of
 from yurt.store import Store
-from yurt.verbs import mirror, places, site
-from yurt.verbs.look import look
 from yurt.verbs.prune import LONG, Found, failure, read_sizes, read_tasks, tools, with_tasks, without_copy
 
 
@@ -67,8 +69,8 @@ def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatch
 
 
 def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
-    facts = None if context.type == "local" else site.facts_of(context)
-    base = places.base_folder(context, facts)
+    facts = None if context.type == "local" else facts_of(context)
+    base = folders.base_folder(context, facts)
     answer = host_of(context).run(tools() + 'holdings "$1"', base, timeout=600)
     if answer.code:
         raise refusal(context.name, "what yurt has there could not be listed", answer.errors)
@@ -96,7 +98,7 @@ def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
 def _check_ended(store: Store, context: Context, runs: list[_Run]) -> None:
     unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
     spots = [Spot(run.id, run.folder, ids.made_at(run.id)) for run in runs]
-    seen = places.backend(context).look(spots) if spots else {}
+    seen = connect.backend(context).look(spots) if spots else {}
     unfinished |= {run for run, each in seen.items() if each.live is not None}
     # Of a run that this machine does not know nobody can say that it ended, unless it left an ending or a record.
     unfinished |= {
@@ -130,7 +132,7 @@ def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
     """Remove what was found. Safe to repeat, and to kill at any point."""
     host = host_of(contexts.named(found.context))
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
-    mirror.bring_all(store, host, with_tasks(store, entries))
+    archive.bring_all(store, host, with_tasks(store, entries))
     known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
     watch(Event(f"removing {len(found.runs)} runs from {found.context}"))

@@ -18,11 +18,13 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Again, Chosen, Plan
 from yurt.model.tasks import ranges
+from yurt.runs.plan import checks
+from yurt.runs.plan.command import RIVALS
+from yurt.runs.plan.plan import Planned, person
+from yurt.runs.refresh import bad_nodes
+from yurt.runs.refresh.refresh import look
+from yurt.sites.facts import facts_of
 from yurt.store import Entry, Store
-from yurt.verbs import bad_nodes, site, wishes
-from yurt.verbs.command import RIVALS
-from yurt.verbs.look import look
-from yurt.verbs.plan import Planned, person
 
 FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
 """Ends after which one tries again; who cancels a run does not want it."""
@@ -108,11 +110,11 @@ def plan(
             code="impossible",
             hint=f"yurt context show {context.name}",
         )
-    facts = site.facts_of(context, watch=watch) if context.type == "slurm" else None
+    facts = facts_of(context, watch=watch) if context.type == "slurm" else None
     made = _changed(old, anew)
-    wishes.check(context, made.run.asked, facts, label=run.project, watch=watch)
+    checks.check(context, made.run.asked, facts, label=run.project, watch=watch)
     if run.secrets:
-        wishes.check_secrets(run.secrets, {}, {})
+        checks.check_secrets(run.secrets, {}, {})
     asked, _nodes = bad_nodes.avoiding(store, context.name, made.run.asked, facts)
     created = time.time()
     sweep = bool(old.sets)
@@ -130,7 +132,7 @@ def plan(
         yurt=__version__,
     )
     if old.calls:
-        from yurt.verbs import calls
+        from yurt.runs.outbox import calls
 
         calls.hand_on(store, whole, tasks, run_id)
     return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])

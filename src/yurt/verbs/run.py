@@ -7,11 +7,11 @@ from yurt.errors import RefusedError
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
+from yurt.runs.outbox.advance import advance
+from yurt.runs.outbox.dependencies import turn
+from yurt.runs.plan.plan import Planned
+from yurt.sites import connect
 from yurt.store import Entry, Store
-from yurt.verbs import places
-from yurt.verbs.advance import advance
-from yurt.verbs.plan import Planned
-from yurt.verbs.turn import turn
 
 BY_HAND = "goes out with the next yurt command"
 
@@ -27,7 +27,7 @@ def run(
     plan = planned.plan
     if never := turn(store, plan.run).never:
         raise RefusedError(never, code="impossible", hint="yurt retry RUN, or --after-any RUN")
-    backend = places.backend(context)
+    backend = connect.backend(context)
     ahead.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
     moved = advance(store, context.name, backend, fresh=plan.run.id, watch=watch)

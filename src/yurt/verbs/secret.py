@@ -19,18 +19,9 @@ class Secret(msgspec.Struct, frozen=True):
     """Whether a variable of that name is set here now, which goes before the keyring."""
 
 
-def check(name: str) -> str:
-    """The name, if it can be that of a secret; else UserError."""
-    try:
-        secrets.check_name(name)
-    except ValueError as error:
-        raise UserError(f"{error}, so no secret can have it", code="usage", hint="for example HF_TOKEN") from None
-    return name
-
-
 def check_ready(name: str) -> None:
     """An error, before a person is asked for a value, if it could not be kept."""
-    config.read(check(name))
+    config.read(config.check_name(name))
 
 
 def keep(name: str, value: bytes) -> Secret:
@@ -43,7 +34,7 @@ def keep(name: str, value: bytes) -> Secret:
         secrets.check_values({name: value})
     except ValueError as error:
         raise UserError(str(error), code="secret-unusable") from None
-    config.keep(check(name), value)
+    config.keep(config.check_name(name), value)
     return _seen(name)
 
 
@@ -62,7 +53,7 @@ def kept() -> tuple[list[Secret], list[str]]:
 
 def forget(name: str) -> Secret:
     """Take a secret out of the keyring. NotFoundError if it is not in it."""
-    if not config.forget(check(name)):
+    if not config.forget(config.check_name(name)):
         raise NotFoundError(f"the keyring has no secret {name} of yurt's", code="not-found", hint="yurt secret list")
     return _seen(name)
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.hosts import Host, host_of
+from yurt.runs.refresh.refresh import look
 from yurt.store import Entry, Store
-from yurt.verbs.look import look
 
 PATIENCE = 60.0
 

@@ -11,10 +11,11 @@ from yurt.backends.base import Backend
 from yurt.errors import YurtError
 from yurt.model.run import Plan, Run
 from yurt.model.standing import Standing, standing
+from yurt.runs.files import metrics
+from yurt.runs.files.metrics import Metric
+from yurt.runs.refresh import archive
+from yurt.runs.refresh.archive import Parts
 from yurt.store import Entry, Mirrored, Store
-from yurt.verbs import metrics, mirror
-from yurt.verbs.metrics import Metric
-from yurt.verbs.mirror import Parts
 
 PATIENCE = 6.0
 """Seconds to wait for a site that is only asked what is left of a run."""
@@ -65,13 +66,13 @@ def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[st
     warnings: list[str] = []
     if ask and entry.status.final:
         try:
-            mirror.inspect(store, entry, timeout=PATIENCE)
+            archive.inspect(store, entry, timeout=PATIENCE)
         except YurtError as error:
             context = entry.run.context
             warnings.append(f"could not look at {context}: {error.message.removeprefix(f'{context}: ')}")
         entry = store.get(run) or entry
     final = entry.status.final
-    seen_at, parts = mirror.known_parts(store, run) if final else (None, None)
+    seen_at, parts = archive.known_parts(store, run) if final else (None, None)
     kept = store.kept(run) if final else None
     shown = Shown(
         run=entry.run,

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
+from yurt.runs.refresh.refresh import look
 from yurt.store import Entry, Store
-from yurt.verbs.look import look
 
 
 def wait(

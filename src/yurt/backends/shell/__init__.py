@@ -1,0 +1,1 @@
+"""What any backend with sh and a file system has in common."""

@@ -1,0 +1,1 @@
+"""The life of a run: planned, sent, looked at, brought home."""

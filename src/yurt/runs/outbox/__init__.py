@@ -1,0 +1,1 @@
+"""Plans and wishes on their way to their context."""

@@ -1,0 +1,27 @@
+"""The backend of a context, ready to use."""
+
+from __future__ import annotations
+
+from yurt.backends.base import Backend
+from yurt.backends.registry import backend_of
+from yurt.config import contexts, paths
+from yurt.model.context import Context
+from yurt.sites.facts import facts_of
+
+
+def backend(context: Context) -> Backend:
+    """The backend of a context. Asks the site only if nothing is known of it."""
+    accounting = context.type == "slurm" and facts_of(context).accounting
+    return backend_of(context, accounting=accounting, slots=paths.data_home() / "slots")
+
+
+def named_backend(name: str) -> Backend:
+    return backend(contexts.named(name))
+
+
+def slots() -> set[str]:
+    """Runs on this machine that wait for a slot or have one."""
+    from yurt.backends.local import waiter
+
+    folder = paths.data_home() / "slots"
+    return {ticket["run"] for ticket in waiter.tickets(str(folder)).values()} if folder.is_dir() else set()

@@ -1,0 +1,107 @@
+"""What is known of a context's site: from the last probe, or by asking now."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from yurt.config import facts as kept
+from yurt.errors import RefusedError, UnreachableError, UserError
+from yurt.hosts import Host, host_of
+from yurt.hosts.base import refusal
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+
+INTERNET = "example.com:443"
+
+
+def facts_of(context: Context, *, watch: Watch = unwatched) -> Facts:
+    """Facts not older than a week; asks the site if there are none."""
+    known = kept.load(context)
+    return known if known is not None else ask(context, watch=watch)
+
+
+def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
+    """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
+    _check_type(context)
+    watch(Event(f"asking {context.name}"))
+    found = look(host_of(context), slurm=context.type == "slurm")
+    earlier = kept.load(context)
+    if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
+        found = _with(found, node=earlier.node)
+    if earlier is not None and found.accounting_silent:
+        found = _with(found, accounts=earlier.accounts, qos=earlier.qos)
+    kept.save(context, found)
+    return found
+
+
+def look(host: Host, *, slurm: bool = True) -> Facts:
+    """Probe a host; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
+    from yurt.backends.slurm import probe
+
+    mark = probe.new_mark()
+    answer = host.run(probe.script(), mark, timeout=120)
+    if answer.code == probe.SILENT and slurm:
+        words = answer.errors.splitlines()[-1:] or ["it said nothing"]
+        raise UnreachableError(
+            f"{host.name}: Slurm does not answer there: {words[0]}",
+            code="slurm-silent",
+            hint="the controller may be down for a moment; repeat the command",
+        )
+    return probe.read(mark, answer.text, now=time.time())
+
+
+def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120, watch: Watch = unwatched) -> Facts:
+    """Probe a site and then, by a job of a few seconds, one of its compute nodes."""
+    from yurt.backends.slurm import deep_probe, probe
+
+    target, colon, port = internet.rpartition(":")
+    if not colon or not port.isdigit() or not target:
+        raise UserError(f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"for example {INTERNET}")
+    found = ask(context, watch=watch)
+    if not found.slurm_version:
+        raise UserError(f"context '{context.name}' has no Slurm to run a job on", code="usage")
+    watch(Event(f"waiting for a node of {context.name}"))
+    folder = storage_folder(context, found)
+    options = [f"--partition={context.partition}"] if context.partition else []
+    options += [f"--account={context.account}"] if context.account else []
+    options += [f"--qos={context.qos}"] if context.qos else []
+    mark = probe.new_mark()
+    arguments = [mark, folder, target, port, str(patience), *options]
+    answer = host_of(context).run(deep_probe.script(), *arguments, timeout=patience + 60)
+    if answer.code == deep_probe.PENDING:
+        raise RefusedError(
+            f"{context.name}: the probe's job did not start in {patience} s ({answer.errors or 'no reason given'})",
+            code="site-busy",
+            hint=f"try later, or name a partition that is free: yurt context edit {context.name}",
+        )
+    if answer.code:
+        raise refusal(context.name, "the probe's job was refused", answer.errors)
+    found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
+    kept.save(context, found)
+    return found
+
+
+def storage_folder(context: Context, facts: Facts) -> str:
+    """Where yurt keeps its things on a site: storage_dir as it is there, else scratch, else home."""
+    scratch = next((tier.path for tier in facts.tiers if tier.name == "scratch" and tier.writable), "~")
+    try:
+        return facts.expand(context.storage_dir or scratch)
+    except KeyError as error:
+        raise UserError(
+            f"storage_dir of context '{context.name}' names ${error.args[0]}, which is not set there",
+            code="config-invalid",
+            hint=f"yurt context edit {context.name}",
+        ) from None
+
+
+def _with(facts: Facts, **changes: Any) -> Facts:
+    import msgspec
+
+    return msgspec.structs.replace(facts, **changes)
+
+
+def _check_type(context: Context) -> None:
+    if context.type == "kubernetes":
+        raise UserError(f"context '{context.name}' is of type kubernetes, which cannot be probed yet", code="usage")

@@ -1,0 +1,33 @@
+"""The project a user works in: its folder, its name, where in it they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from yurt.config import paths, project
+from yurt.model import layout
+
+
+class Project:
+    """The folder a user works in: where it is, what it is called, where in it they stand."""
+
+    def __init__(self) -> None:
+        here = Path.cwd()
+        found = project.find(here)
+        self.folder = found.folder if found is not None else _top(here)
+        self.name = found.name if found is not None else self.folder.name
+        self.label = layout.project_label(self.name, str(self.folder))
+        relative = os.path.relpath(here, self.folder)
+        self.subfolder = "" if relative == "." else relative
+        self.code = paths.data_home() / "code" / f"{self.label}.git"
+
+
+def _top(here: Path) -> Path:
+    """The git repository around a folder, unless that is all of one's home; else the folder itself."""
+    for folder in (here, *here.parents):
+        if folder == Path.home() or folder == folder.parent:
+            break
+        if (folder / ".git").exists():
+            return folder
+    return here

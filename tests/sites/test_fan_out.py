@@ -1,0 +1,42 @@
+"""Several contexts looked at side by side: Python does not crash, as it does when threads teach msgspec a type."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """\
+import sys, threading, time
+from yurt.config import contexts, facts
+from yurt.model.facts import Facts
+if sys.argv[1] == "write":
+    (contexts.default_file()).parent.mkdir(parents=True)
+    contexts.default_file().write_text("contexts: {a: {type: slurm, slurm_url: x@a}, b: {type: slurm, slurm_url: x@b}}")
+    for name in "ab":
+        facts.save(contexts.named(name), Facts(probed_at=time.time(), user="u", host="h"))
+    sys.exit()
+from yurt.sites.fan_out import side_by_side
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(4)
+found = []
+def work(name):
+    start.wait()
+    found.append(facts.load(contexts.named(name)) is not None)
+side_by_side(work, "abab")
+assert found == [True] * 4, found
+"""
+
+
+def test_types_are_known_before_threads_meet_them(tmp_path: Path) -> None:
+    environment = {**os.environ, "YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
+
+    def run(word: str) -> None:
+        subprocess.run([sys.executable, "-X", "faulthandler", "-c", SCRIPT, word], env=environment, check=True)
+
+    run("write")
+    for cached in (True, False, True, False):
+        if not cached:  # as after a change of the file
+            (tmp_path / "data" / "cache" / "contexts.json").unlink()
+        run("read")
