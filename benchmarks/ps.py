@@ -34,7 +34,7 @@ def fill(bench: Bench) -> None:
             run = Run(
                 id=run_id,
                 context="alpha",
-                kind="slurm",
+                context_type="slurm",
                 project="bench-0000",
                 source="/home/me/bench",
                 created=now - RUNS + number,

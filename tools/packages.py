@@ -26,7 +26,7 @@ def lab_packages_there() -> bool:
 
 
 def as_root(argv: list[str]) -> list[str]:
-    return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI,YURT_SLOW,YURT_TEST_HOME", *argv]
+    return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI,SLOW_TESTS,YURT_TEST_HOME", *argv]
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str
         "Starting runs",
         "In a script or a notebook, on your own machine. Errors are `yurt.errors.YurtError`s, with a `code`, a "
         "`message` and a `hint` as [the command line has them](errors.md).",
-        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs)],
+        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.lifecycle", yurt.runs)],
         [
             ("What yurt.executor returns", YurtExecutor),
             ("What its submit returns", Call),

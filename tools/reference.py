@@ -14,16 +14,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import python_reference
 
 from yurt.cli import main
-from yurt.cli.frame import every_command
+from yurt.cli.app import every_command
 from yurt.config.contexts import Merged
 from yurt.errors import CODES
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
+from yurt.lifecycle.files.transfer import Fetched
+from yurt.lifecycle.tasks import SweepShown
 from yurt.model.context import Context
 from yurt.model.context_keys import ALIASES, EXAMPLES
 from yurt.model.facts import Facts
-from yurt.runs.files.transfer import Fetched
-from yurt.runs.tasks import SweepShown
 from yurt.store import Entry
 from yurt.verbs import context
 from yurt.verbs.agent import Round
@@ -131,7 +131,7 @@ def json_page() -> str:
 def contexts_page() -> str:
     schema = msgspec.json.schema(Context)["$defs"]
     about = {key: each["description"] for key, each in schema["Context"]["properties"].items()}
-    about |= {f"resources.{key}": each["description"] for key, each in schema["Resources"]["properties"].items()}
+    about |= {f"resources.{key}": each["description"] for key, each in schema["ContextResources"]["properties"].items()}
     rows = "".join(f"| `{key}` | {line} | {_aliases(key)} | `{EXAMPLES[key]}` |\n" for key, line in about.items())
     return (
         f"{HEAD}# contexts.yaml\n\nIn `$YURT_CONFIG_HOME`, else the platform's configuration folder "

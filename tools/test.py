@@ -26,7 +26,7 @@ def main() -> int:
     if packages.main():
         return 1
     if os.environ.get("SLOW"):
-        os.environ["YURT_SLOW"] = "1"
+        os.environ["SLOW_TESTS"] = "1"
     if only := os.environ.get("ONLY", "").split():
         return run_only(only)
     if lint.main():

@@ -3,12 +3,12 @@
 import gc
 import sys
 
-from yurt import ahead
+from yurt import queue_prefetch
 
 
 def main() -> None:
     gc.disable()  # most verbs are over before there is anything to collect: a twentieth of their time; see frame.stay
-    ahead.begin(sys.argv[1:])
+    queue_prefetch.begin(sys.argv[1:])
     from yurt.cli.main import main as run
 
     run()

@@ -26,7 +26,7 @@ class Here:
     def sweeps(self) -> list[str]:
         """All sweeps there are, the newest first."""
         with folders.store() as index:
-            return [entry.run.id for entry in index.newest() if entry.run.sets]
+            return [entry.run.id for entry in index.newest() if entry.run.tasks]
 
 
 @pytest.fixture

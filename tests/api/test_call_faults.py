@@ -31,7 +31,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SECONDS = 120.0
 
-SLOW = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="long; YURT_SLOW=1 runs it")
+SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="long; SLOW_TESTS=1 runs it")
 HERE_AND_ALPHA = ["local", pytest.param("alpha", marks=pytest.mark.lab)]
 HERE_AND_SLOWLY_ALPHA = ["local", pytest.param("alpha", marks=[pytest.mark.lab, SLOW])]
 
@@ -222,7 +222,7 @@ def test_killed_at_any_moment_of_sending(here: Here, context: str, tmp_path: Pat
     drawn = random.Random(7)
     before = set(here.sweeps())
     ledgers = []
-    for number in range(20 if os.environ.get("YURT_SLOW") else 3):
+    for number in range(20 if os.environ.get("SLOW_TESTS") else 3):
         name = f"ledger-{time.time()}-{number}"
         ledgers.append(f"{tmp_path}/{name}" if context == "local" else f"/lustre/scratch/alice/{name}")
         command = [sys.executable, "sends.py", context, ledgers[-1]]

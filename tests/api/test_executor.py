@@ -20,7 +20,7 @@ import pytest
 
 import yurt
 from tests.api.conftest import CONTEXTS, Here
-from yurt.api import box, pickles
+from yurt.api import batch, pickles
 from yurt.api.errors import RemoteError, RemoteTraceback
 from yurt.api.executor import YurtExecutor
 from yurt.errors import NotFoundError, UserError
@@ -158,7 +158,7 @@ def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, contex
 
         with pytest.MonkeyPatch.context() as patch:
             for name in ("ALONE", "QUIET", "LONGEST"):  # a machine may be so busy that there are gaps in a burst
-                patch.setattr(box, name, SECONDS)
+                patch.setattr(batch, name, SECONDS)
             threads = [threading.Thread(target=submit, args=(range(first, count - 1, 4),)) for first in range(4)]
             for each in threads:
                 each.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pkgutil
 import subprocess
 import sys
 import threading
@@ -17,11 +18,11 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
-from yurt.api import box as boxes
-from yurt.api.box import Box, Posted
+from yurt.api import batch as boxes
+from yurt.api.batch import Batch, Posted
 from yurt.api.future import Call
 from yurt.errors import UserError
-from yurt.runs.plan import plan as planning
+from yurt.lifecycle.plan import plan as planning
 
 SECONDS = 120.0
 
@@ -156,14 +157,14 @@ def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytes
 
 def test_a_function_that_many_calls_share_is_carried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boxes, "BATCH", 1000)
-    box = Box()
+    box = Batch()
     for each in range(50):
         box.post(Posted(Call(lambda _call: None), "f", bytes(bytearray(600)), b"%d" % each, {}))
     for each in range(3):
         box.post(Posted(Call(lambda _call: None), "g", b"g" * 600, b"%d" % each, {}))
     box.close()
-    batches = [box.batch(), box.batch()]
-    assert [len(batch) for batch in batches] == [50, 3] and box.batch() == []
+    batches = [box.take(), box.take()]
+    assert [len(batch) for batch in batches] == [50, 3] and box.take() == []
     assert len({id(posted.function) for posted in batches[0]}) == 1
 
 
@@ -202,7 +203,7 @@ assert not wrong, wrong
 
 
 def test_eight_threads_at_once_in_a_fresh_process(here: Here, tmp_path: Path) -> None:
-    count = 20 if os.environ.get("YURT_SLOW") else 2
+    count = 20 if os.environ.get("SLOW_TESTS") else 2
     for number in range(count):
         home = {"YURT_DATA_HOME": str(tmp_path / str(number % 2))}
         done = subprocess.run(
@@ -214,3 +215,9 @@ def test_eight_threads_at_once_in_a_fresh_process(here: Here, tmp_path: Path) ->
             check=False,
         )
         assert done.returncode == 0, done
+
+
+def test_no_module_takes_the_place_of_a_name() -> None:
+    """Importing `yurt.x` anywhere sets `yurt.x`: a room of that name would hide what users import."""
+    rooms = {each.name for each in pkgutil.iter_modules(yurt.__path__)}
+    assert not rooms & set(yurt.__all__)

@@ -8,7 +8,7 @@ from concurrent.futures import as_completed
 
 import yurt
 from tests.api.conftest import Here
-from yurt.api import box, pickles
+from yurt.api import batch, pickles
 from yurt.api.future import Call
 from yurt.model import calls
 from yurt.sites import folders
@@ -26,7 +26,7 @@ def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Her
     with yurt.executor("local", snapshot=False) as executor:
         with executor.together():
             first = executor.submit(len, "one")
-            time.sleep(3 * box.ALONE)
+            time.sleep(3 * batch.ALONE)
             second = executor.submit(len, "three")
             assert not first.run
         leaves = executor.submit(len, Leaves())
@@ -48,14 +48,14 @@ def test_what_is_waited_for_inside_goes_out(here: Here) -> None:
 
 
 def test_a_function_of_many_calls_counts_once() -> None:
-    found = box.Box()
+    found = batch.Batch()
     for _each in range(3):
-        large = bytes(box.BATCH // 2)
-        found.post(box.Posted(Call(lambda _call: None), "f", large, b"1", {}))
+        large = bytes(batch.BATCH // 2)
+        found.post(batch.Posted(Call(lambda _call: None), "f", large, b"1", {}))
     found.close()
-    batch = found.batch()
-    assert len(batch) == 3 and len({id(each.function) for each in batch}) == 1
-    assert found.batch() == []
+    taken = found.take()
+    assert len(taken) == 3 and len({id(each.function) for each in taken}) == 1
+    assert found.take() == []
 
 
 def test_names_that_begin_with_a_line_are_not_shown() -> None:

@@ -17,12 +17,12 @@ from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
+from yurt.lifecycle.plan.plan import Request
+from yurt.lifecycle.plan.plan import plan as planning
 from yurt.model.context import Context
-from yurt.model.run import Again, Plan, Status
-from yurt.model.state import settle
-from yurt.runs.plan.plan import Request
-from yurt.runs.plan.plan import plan as planning
-from yurt.testing.runs import Planner, follow, look, read, spot, submit, submitted
+from yurt.model.run import Plan, RestartPolicy, Status
+from yurt.model.state import next_status
+from yurt.testing.runs import Planner, follow, observe, read, ref, submit, submitted
 from yurt.testing.waiting import eventually
 
 COUNT = """\
@@ -82,8 +82,8 @@ SOON = BEFORE + 2
 @pytest.fixture
 def plan(backend: LocalBackend) -> Planner:
     def make(*words: str, limit: int = 280, before: int = BEFORE, lease: int = 60, **again: int | bool) -> Plan:
-        wanted = Again(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
-        request = Request(words=words, again=wanted, snapshot=False, flags={"time": 5})
+        wanted = RestartPolicy(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
+        request = Request(words=words, restart_policy=wanted, snapshot=False, flags={"time": 5})
         made = planning(Context(name="local", type="local"), request).plan
         return msgspec.structs.replace(made, limit=limit, lease=lease)
 
@@ -176,7 +176,7 @@ def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Pla
     submit(backend, made)
     eventually((folder / "child.1").exists)
     eventually(lambda: waiter.born(int((folder / "child.1").read_text().split()[0])) is None)
-    assert look(backend, made).live == "running"
+    assert observe(backend, made).live == "running"
     (folder / "go").touch()
     status = follow(backend, made)
     assert (status.state, status.restarts, read(backend, made, "checkpoints/state")) == ("completed", 1, "saved\n")
@@ -188,16 +188,16 @@ def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner, mome
     made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; exec sleep 60', limit=SOON, requeues=50)
     submit(backend, made)
     eventually((Path(made.run.folder) / moment).exists, pause=0.001)
-    backend.cancel(spot(made))
+    backend.cancel(ref(made))
     assert follow(backend, made).state == "cancelled"
-    eventually(lambda: look(backend, made).live is None)
+    eventually(lambda: observe(backend, made).live is None)
 
 
 def goes_on(backend: LocalBackend, plan: Plan) -> Status:
     """What yurt makes of a run that is gone."""
     status = submitted()
     for ahead in (0.0, clocks().settling + 1):
-        status = settle(status, look(backend, plan), time.time() + ahead, plan.run.again)
+        status = next_status(status, observe(backend, plan), time.time() + ahead, plan.run.restart_policy)
     return status
 
 
@@ -206,11 +206,11 @@ def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -
     made = plan("python3", "-c", SELDOM, "1", lease=6)
     submit(backend, made)
     eventually(lambda: len(steps(made)) >= 7)
-    pid = int(look(backend, made).job)
+    pid = int(observe(backend, made).job)
     child, _, _born = (Path(made.run.folder) / "child.1").read_text().partition(" ")
     os.kill(pid, signal.SIGKILL)
     os.killpg(int(child), signal.SIGKILL)
-    eventually(lambda: look(backend, made).live is None)
+    eventually(lambda: observe(backend, made).live is None)
     status = goes_on(backend, made)
     assert (status.state, status.start) == ("waiting", 2)
     before = steps(made)
@@ -229,7 +229,7 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
 
     The clock is the timers of job.sh itself: those of its beats come and go.
     """
-    job = int(look(backend, plan).job)
+    job = int(observe(backend, plan).job)
     parents: dict[int, tuple[int, str]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -16,19 +16,19 @@ from tests.user import end_masters
 from yurt.backends.base import Backend
 from yurt.config import contexts
 from yurt.lab import Lab
-from yurt.model.run import Again, Plan
-from yurt.model.state import settle
-from yurt.runs.plan.plan import Request
-from yurt.runs.plan.plan import plan as planning
+from yurt.lifecycle.plan.plan import Request
+from yurt.lifecycle.plan.plan import plan as planning
+from yurt.model.run import Plan, RestartPolicy
+from yurt.model.state import next_status
 from yurt.sites import connect
 from yurt.testing.runs import (
     PATIENT,
     BackendContract,
     Planner,
     follow,
-    look,
+    observe,
     read,
-    spot,
+    ref,
     submit,
     submitted,
 )
@@ -83,7 +83,7 @@ class Cluster(BackendContract):
         second = backend.host.run(script, made.run.folder, *backend.options(made)).text.strip()
         assert second != first
         eventually(lambda: backend.host.run('squeue -h -j "$1" -o %T', second).text.strip() in ("", "COMPLETED"))
-        seen = look(backend, made)
+        seen = observe(backend, made)
         assert (seen.live, seen.job) == ("running", first)
         backend.host.run(': > "$1/go"', made.run.folder)
         status = follow(backend, made)
@@ -95,7 +95,7 @@ class Cluster(BackendContract):
         clean += [waits, runs]
         jobs = [submit(backend, each).job for each in (waits, runs)]
         eventually(lambda: read(backend, runs, "out.log"))
-        seen = look(backend, waits)
+        seen = observe(backend, waits)
         assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
         assert seen.reason == "held by you: scontrol release lets it go"
         backend.host.run('scancel "$@"', *jobs)
@@ -124,9 +124,9 @@ class Cluster(BackendContract):
         others = backend.host.run(script, made.run.folder, *names).text.split()
         assert len(others) == len(names)
         try:
-            seen = look(backend, made)
+            seen = observe(backend, made)
             assert (seen.job, seen.live) == (mine, "held")
-            backend.cancel(spot(made))
+            backend.cancel(ref(made))
             left = backend.host.run("squeue -h -u alice -o %i").text.split()
             assert set(others) <= set(left) and mine not in left
         finally:
@@ -144,15 +144,15 @@ class TestAlpha(Cluster):
         status = follow(backend, made)
         assert (status.state, status.reason) == ("out_of_memory", "it used more memory than it had asked for")
 
-    @pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="Slurm takes its time to requeue: YURT_SLOW=1")
+    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm takes its time to requeue: SLOW_TESTS=1")
     def test_started_again_after_a_requeue(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         command = 'echo "start $YURT_RESTARTS"; [ "$YURT_RESTARTS" = 1 ] || sleep 300'
-        made = msgspec.structs.replace(plan("sh", "-c", command, again=Again(requeues=1)), lease=12)
+        made = msgspec.structs.replace(plan("sh", "-c", command, again=RestartPolicy(max_requeues=1)), lease=12)
         clean.append(made)
         job = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log"))
         assert backend.host.run('scontrol requeue "$1"', job).code == 0
-        before = settle(submitted(), look(backend, made), time.time())
+        before = next_status(submitted(), observe(backend, made), time.time())
         assert before.state in ("requeued", "running")
         status = follow(backend, made)
         assert (status.state, status.restarts, status.job) == ("completed", 1, job)

@@ -20,12 +20,12 @@ from tests.calls import YURT, call
 from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.hosts import LocalHost
+from yurt.lifecycle.plan.plan import Request
+from yurt.lifecycle.plan.plan import plan as planning
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Status
-from yurt.model.state import settle
-from yurt.runs.plan.plan import Request
-from yurt.runs.plan.plan import plan as planning
-from yurt.testing.runs import PATIENT, TICKING, Planner, follow, look, read, spot, submit
+from yurt.model.state import next_status
+from yurt.testing.runs import PATIENT, TICKING, Planner, follow, observe, read, ref, submit
 from yurt.testing.waiting import eventually
 
 
@@ -61,7 +61,7 @@ def plan() -> Planner:
 
 
 def states(backend: LocalBackend, plans: list[Plan]) -> list[str | None]:
-    seen = backend.look([spot(each) for each in plans])
+    seen = backend.observe([ref(each) for each in plans])
     return [seen[each.run.id].live for each in plans]
 
 
@@ -107,7 +107,7 @@ def test_cores_are_shared_and_the_first_comes_first(backend: LocalBackend, plan:
         submit(backend, each)
     eventually(lambda: running(backend, plans[0]) and running(backend, plans[1]))
     assert states(backend, plans) == ["running", "running", "queued", "queued", "queued"]
-    waits = look(backend, plans[2])
+    waits = observe(backend, plans[2])
     assert waits.reason == "other runs on this machine have the slots it needs" and not waits.winner
     ends(backend, plans[1])
     eventually(lambda: running(backend, plans[2]))
@@ -153,7 +153,7 @@ def test_a_queued_run_can_be_cancelled(backend: LocalBackend, plan: Planner) -> 
     for each in (hog, waits):
         submit(backend, each)
     eventually(lambda: running(backend, hog))
-    assert backend.cancel(spot(waits)) == "cancelled"
+    assert backend.cancel(ref(waits)) == "cancelled"
     status = follow(backend, waits)
     assert (status.state, status.reason) == ("cancelled", "cancelled before it started")
     go(hog)
@@ -193,13 +193,13 @@ def test_cancelled_at_any_moment_it_is_not_lost(
     for step, made in enumerate(plans):
         submit(backend, made)
         time.sleep(step * 0.003)
-        backend.cancel(spot(made))
+        backend.cancel(ref(made))
     found = [follow(backend, made) for made in plans]
     assert {status.state for status in found} == {"cancelled"}, found
 
 
 def pid_of_job(backend: LocalBackend, plan: Plan) -> int:
-    return int(look(backend, plan).job)
+    return int(observe(backend, plan).job)
 
 
 def test_a_killed_job_is_lost_and_its_children_are_ended(backend: LocalBackend, plan: Planner) -> None:
@@ -207,11 +207,11 @@ def test_a_killed_job_is_lost_and_its_children_are_ended(backend: LocalBackend, 
     submit(backend, made)
     eventually(lambda: read(backend, made, "outputs/alive"))
     os.kill(pid_of_job(backend, made), signal.SIGKILL)
-    eventually(lambda: look(backend, made).live is None)
+    eventually(lambda: observe(backend, made).live is None)
     status = follow(backend, made)
     assert (status.state, status.reason) == ("lost", "its process was killed from outside, and left no ending")
     eventually(lambda: all_ended(group_of(made)))
-    assert settle(status, look(backend, made), time.time()) == status
+    assert next_status(status, observe(backend, made), time.time()) == status
 
 
 def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home
         file.write_text(file.read_text().replace(boot, "0" * len(boot)))
     child = int((Path(made.run.folder) / "child.1").read_text().split()[0])
     try:
-        seen = look(backend, made)
+        seen = observe(backend, made)
         assert seen.live is None, "a process of another start of the machine was taken for it"
-        status = settle(Status(state="running", attempts=1), seen, time.time())
+        status = next_status(Status(state="running", attempts=1), seen, time.time())
         assert (status.state, status.reason) == ("lost", "this machine was restarted while it ran")
         assert waiter.born(child), "a process was killed that only has the same number"
         assert not waiter.tickets(str(backend.slots)), "its slot is not free"

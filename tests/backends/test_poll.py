@@ -16,7 +16,7 @@ import pytest
 from yurt.backends.job import script
 from yurt.backends.slurm import queries
 from yurt.model import tasks
-from yurt.model.run import Spot
+from yurt.model.run import RunRef
 
 POLL = Path(queries.__file__).with_name("poll.sh").read_text()
 SWEEP = "s1nfkaf7-c1w10"
@@ -24,7 +24,7 @@ SHELLS = ["dash", "bash", "bash --posix"]
 AWKS = ["mawk", "gawk"]
 
 
-def poll(home: Path, rows: Sequence[str], spots: Sequence[Spot], *, shell: str = "dash", awk: str = "mawk") -> str:
+def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str = "dash", awk: str = "mawk") -> str:
     programs = home / "bin"
     programs.mkdir(exist_ok=True)
     (home / "queue").write_text("".join(f"{row}\n" for row in rows))
@@ -37,7 +37,7 @@ def poll(home: Path, rows: Sequence[str], spots: Sequence[Spot], *, shell: str =
         (programs / name).chmod(0o755)
     done = subprocess.run(
         [*shell.split(), "-c", f"{script.gate()}\nmain() {{\n{POLL}\n}}\nmain yes 2"],
-        input=queries.ask(spots),
+        input=queries.ask(refs),
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
@@ -47,9 +47,9 @@ def poll(home: Path, rows: Sequence[str], spots: Sequence[Spot], *, shell: str =
     return done.stdout
 
 
-def sweep(home: Path, numbers: str, offsets: str = "0") -> Spot:
+def sweep(home: Path, numbers: str, offsets: str = "0") -> RunRef:
     (home / "sweeps" / SWEEP).mkdir(parents=True, exist_ok=True)
-    return Spot(SWEEP, str(home / "sweeps" / SWEEP), 0.0, open=numbers, offsets=offsets)
+    return RunRef(SWEEP, str(home / "sweeps" / SWEEP), 0.0, open=numbers, offsets=offsets)
 
 
 def end(home: Path, number: int, *, logged: str = "") -> None:
@@ -111,14 +111,14 @@ def test_whatever_the_ranges_are(tmp_path: Path, awk: str) -> None:
 
 def test_plain_runs_beside_a_sweep(tmp_path: Path) -> None:
     names = ("1nfkaf7-aaaaa", "1nfkaf7-bbbbb", "1nfkaf7-ccccc")
-    spots = [Spot(name, str(tmp_path / "runs" / name), 0.0) for name in names]
+    refs = [RunRef(name, str(tmp_path / "runs" / name), 0.0) for name in names]
     for name in names:
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "metrics.jsonl").write_text('{"loss":1}\n')
     (tmp_path / "runs" / names[1] / "exit.json").write_text('{"code":0}\n')
     end(tmp_path, 0, logged='{"loss":1}\n')
     rows = [f"1|PENDING|x|||yurt-{names[0]}", f"2|RUNNING|None||n1|yurt-{names[1]}"]
-    answer = poll(tmp_path, rows, [*spots, sweep(tmp_path, "0")])
+    answer = poll(tmp_path, rows, [*refs, sweep(tmp_path, "0")])
     found = answer.partition("= folders\n")[2].partition("= records")[0].splitlines()
     assert [line.partition("|")[0] for line in found] == [names[1], names[2], f"{SWEEP}.0", f"@{SWEEP}.0"]
 

@@ -5,6 +5,8 @@ Rows and complaints were copied from the lab's clusters (Slurm 22.05).
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 from yurt.backends.slurm import check, options, queries, refusals, states
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
-from yurt.model.run import Again, Asked, Plan, Run, Spot
-from yurt.model.state import Ending, Sighting
+from yurt.model.run import Plan, Resources, RestartPolicy, Run, RunRef
+from yurt.model.state import Ending, Observation
 
 QUEUE = """\
 67|CANCELLED|Priority|2026-11-15T06:38:10||yurt-cancel
@@ -52,8 +54,8 @@ def poll(*, queue: str = QUEUE, folders: str = "", records: str | None = RECORDS
     return f"= queue\n{queue}\n= folders\n{folders}\n{last}\n"
 
 
-def looked(text: str, *runs: str) -> dict[str, Sighting]:
-    return queries.read_poll(text, [Spot(run, f"/runs/{run}", 0) for run in runs])
+def looked(text: str, *runs: str) -> dict[str, Observation]:
+    return queries.read_poll(text, [RunRef(run, f"/runs/{run}", 0) for run in runs])
 
 
 @pytest.mark.parametrize(
@@ -174,12 +176,12 @@ def test_what_the_queue_has_as_before_is_left_out() -> None:
     queue = "5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-a\n6|PENDING|Priority|||yurt-b\n7|PENDING|Priority|||yurt-c"
     first = looked(poll(queue=queue), "a", "b", "c")
     assert first["a"].mark and first["a"].mark != first["b"].mark
-    spots = [Spot(run, f"/runs/{run}", 0, first[run].mark) for run in "abc"]
-    assert queries.read_poll(poll(queue=queue), spots) == {}
+    refs = [RunRef(run, f"/runs/{run}", 0, first[run].mark) for run in "abc"]
+    assert queries.read_poll(poll(queue=queue), refs) == {}
     later = poll(queue=queue.replace("6|PENDING|Priority", "6|PENDING|Resources").replace("7|PENDING", "8|PENDING"))
-    assert set(queries.read_poll(later, spots)) == {"b", "c"}
+    assert set(queries.read_poll(later, refs)) == {"b", "c"}
     twice = poll(queue=f"{queue}\n9|PENDING|Priority|||yurt-b", folders="a|abc.5|1||||")
-    assert set(queries.read_poll(twice, spots)) == {"a", "b"}
+    assert set(queries.read_poll(twice, refs)) == {"a", "b"}
 
 
 def test_records_that_did_not_answer() -> None:
@@ -295,16 +297,31 @@ def test_complaints_of_sbatch(words: str, code: str, said: str) -> None:
 # What sbatch is asked for.
 
 
-def planned(asked: Asked, more: dict[str, str | None], again: Again | None = None) -> Plan:
-    about = {"context": "big", "kind": "slurm", "project": "p", "source": "/p", "command": ["true"]}
-    run = Run(id="r", created=0, folder="/a b/r", asked=asked, again=again or Again(), **about)  # type: ignore[arg-type]
-    return Plan(run=run, project_folder="/p", store="", words=[b"true"], options=more)
+def planned(resources: Resources, more: dict[str, str | None], restart_policy: RestartPolicy | None = None) -> Plan:
+    about: dict[str, Any] = {
+        "context": "big",
+        "context_type": "slurm",
+        "project": "p",
+        "source": "/p",
+        "command": ["true"],
+    }
+    run = Run(
+        id="r",
+        created=0,
+        folder="/a b/r",
+        resources=resources,
+        restart_policy=restart_policy or RestartPolicy(),
+        **about,
+    )
+    return Plan(run=run, project_folder="/p", store="", words=[b"true"], native_options=more)
 
 
 def test_options_of_a_run() -> None:
-    asked = Asked(cpus=4, gpus=2, gpu_type="a100", memory_mb=4096, minutes=90, ntasks=2, partition="main", qos="q")
+    resources = Resources(
+        cpus=4, gpus=2, gpu_type="a100", memory_mb=4096, minutes=90, ntasks=2, partition="main", qos="q"
+    )
     more = {"C": "fast", "--exclusive": None, "mem": "8G"}
-    made = options.arguments(planned(asked, more))
+    made = options.arguments(planned(resources, more))
     assert made == [
         "--job-name=yurt-r",
         "--comment=yurt:r",
@@ -323,7 +340,7 @@ def test_options_of_a_run() -> None:
         "--exclusive",
         "--no-requeue",
     ]
-    again = options.arguments(planned(Asked(gpus=1), {}, Again(requeues=3)))
+    again = options.arguments(planned(Resources(gpus=1), {}, RestartPolicy(max_requeues=3)))
     assert again[-2:] == ["--gres=gpu:1", "--requeue"]
     assert "'--chdir=/a b/r'" in options.as_typed(made)
 
@@ -373,19 +390,19 @@ def test_options_that_are_not_the_users(more: dict[str, str | None], said: str) 
 
 
 @pytest.mark.parametrize(
-    ("asked", "more", "several"),
+    ("resources", "more", "several"),
     [
-        (Asked(), {}, False),
-        (Asked(ntasks=1), {"nodes": "1"}, False),
-        (Asked(ntasks=2), {}, True),
-        (Asked(), {"nodes": "2-4"}, True),
-        (Asked(), {"N": "3"}, True),
-        (Asked(), {"ntasks-per-node": "4"}, True),
-        (Asked(), {"nodes": None, "exclusive": None}, False),
+        (Resources(), {}, False),
+        (Resources(ntasks=1), {"nodes": "1"}, False),
+        (Resources(ntasks=2), {}, True),
+        (Resources(), {"nodes": "2-4"}, True),
+        (Resources(), {"N": "3"}, True),
+        (Resources(), {"ntasks-per-node": "4"}, True),
+        (Resources(), {"nodes": None, "exclusive": None}, False),
     ],
 )
-def test_when_srun_is_needed(asked: Asked, more: dict[str, str | None], several: bool) -> None:
-    assert options.several_tasks(asked, more) is several
+def test_when_srun_is_needed(resources: Resources, more: dict[str, str | None], several: bool) -> None:
+    assert options.several_tasks(resources, more) is several
 
 
 # What a site cannot give.
@@ -420,64 +437,68 @@ FACTS = Facts(
 
 
 @pytest.mark.parametrize(
-    ("asked", "folder", "said"),
+    ("resources", "folder", "said"),
     [
-        (Asked(), "/scratch/alice/yurt", []),
-        (Asked(partition="main", cpus=32, minutes=1440, memory_mb=64_000), "/s", []),
-        (Asked(partition="main,short"), "/s", []),
-        (Asked(partition="mian"), "/s", ["there is no partition 'mian'; did you mean 'main'?"]),
-        (Asked(partition="main,shrot"), "/s", ["there is no partition 'shrot'; did you mean 'short'?"]),
-        (Asked(partition="zzz"), "/s", ["there is no partition 'zzz'; there is main, short, long or broken"]),
-        (Asked(partition="broken"), "/s", ["partition 'broken' is down"]),
-        (Asked(account="lba"), "/s", ["you have no account 'lba'; did you mean 'lab'?"]),
+        (Resources(), "/scratch/alice/yurt", []),
+        (Resources(partition="main", cpus=32, minutes=1440, memory_mb=64_000), "/s", []),
+        (Resources(partition="main,short"), "/s", []),
+        (Resources(partition="mian"), "/s", ["there is no partition 'mian'; did you mean 'main'?"]),
+        (Resources(partition="main,shrot"), "/s", ["there is no partition 'shrot'; did you mean 'short'?"]),
+        (Resources(partition="zzz"), "/s", ["there is no partition 'zzz'; there is main, short, long or broken"]),
+        (Resources(partition="broken"), "/s", ["partition 'broken' is down"]),
+        (Resources(account="lba"), "/s", ["you have no account 'lba'; did you mean 'lab'?"]),
         (
-            Asked(account="lab", partition="long"),
+            Resources(account="lab", partition="long"),
             "/s",
             ["partition 'long' is only for rich, not for account 'lab'"],
         ),
-        (Asked(account="lab", qos="fwe"), "/s", ["you may not use the QOS 'fwe'; did you mean 'few'?"]),
-        (Asked(account="rich", qos="few"), "/s", ["you may not use the QOS 'few'; there is normal"]),
+        (Resources(account="lab", qos="fwe"), "/s", ["you may not use the QOS 'fwe'; did you mean 'few'?"]),
+        (Resources(account="rich", qos="few"), "/s", ["you may not use the QOS 'few'; there is normal"]),
         (
-            Asked(minutes=2880),
+            Resources(minutes=2880),
             "/s",
             ["2d is more than partition 'main' allows; at most 1d, or use partition long or broken"],
         ),
         (
-            Asked(minutes=3, partition="short"),
+            Resources(minutes=3, partition="short"),
             "/s",
             ["3m is more than partition 'short' allows; at most 2m, or use partition main, long or broken"],
         ),
-        (Asked(gpus=1, gpu_type="h100"), "/s", ["there are no GPUs of type 'h100'; did you mean 'a100'?"]),
-        (Asked(gpus=1, partition="short"), "/s", ["partition 'short' has no GPUs; use partition main"]),
-        (Asked(gpus=3), "/s", ["no node of partition 'main' has 3 GPUs; at most 2"]),
-        (Asked(cpus=64), "/s", ["no node of partition 'main' has 64 cores; at most 32"]),
-        (Asked(cpus=16, gpus=1), "/s", ["no node of partition 'main' has 16 cores and the GPUs asked for; at most 8"]),
-        (Asked(memory_mb=65_536), "/s", ["no node of partition 'main' has 64G of memory; at most 64000M"]),
+        (Resources(gpus=1, gpu_type="h100"), "/s", ["there are no GPUs of type 'h100'; did you mean 'a100'?"]),
+        (Resources(gpus=1, partition="short"), "/s", ["partition 'short' has no GPUs; use partition main"]),
+        (Resources(gpus=3), "/s", ["no node of partition 'main' has 3 GPUs; at most 2"]),
+        (Resources(cpus=64), "/s", ["no node of partition 'main' has 64 cores; at most 32"]),
         (
-            Asked(),
+            Resources(cpus=16, gpus=1),
+            "/s",
+            ["no node of partition 'main' has 16 cores and the GPUs asked for; at most 8"],
+        ),
+        (Resources(memory_mb=65_536), "/s", ["no node of partition 'main' has 64G of memory; at most 64000M"]),
+        (
+            Resources(),
             "/home/alice/yurt",
             ["the site takes no jobs from the home folder (not from /home); set storage_dir to /scratch/alice"],
         ),
-        (Asked(), "/home/alicette", []),
-        (Asked(), "/full/yurt", ["/full, where runs are kept, is full"]),
+        (Resources(), "/home/alicette", []),
+        (Resources(), "/full/yurt", ["/full, where runs are kept, is full"]),
         (
-            Asked(partition="mian", account="lba"),
+            Resources(partition="mian", account="lba"),
             "/s",
             ["there is no partition 'mian'; did you mean 'main'?", "you have no account 'lba'; did you mean 'lab'?"],
         ),
     ],
 )
-def test_what_a_site_cannot_give(asked: Asked, folder: str, said: list[str]) -> None:
-    assert check.faults(asked, FACTS, folder) == said
+def test_what_a_site_cannot_give(resources: Resources, folder: str, said: list[str]) -> None:
+    assert check.faults(resources, FACTS, folder) == said
 
 
 def test_a_site_of_which_little_is_known_forbids_nothing() -> None:
-    asked = Asked(
+    resources = Resources(
         partition="x", account="y", qos="z", gpus=9, gpu_type="h100", cpus=1000, memory_mb=10**9, minutes=10**6
     )
-    assert check.faults(asked, Facts(probed_at=0, user="a", host="h"), "/home/a") == []
+    assert check.faults(resources, Facts(probed_at=0, user="a", host="h"), "/home/a") == []
     bare = msgspec.structs.replace(FACTS, partitions=[Partition(name="main", default=True)], accounts=[], qos=[])
-    assert check.faults(msgspec.structs.replace(asked, partition="main", gpu_type=None), bare, "/s") == []
+    assert check.faults(msgspec.structs.replace(resources, partition="main", gpu_type=None), bare, "/s") == []
 
 
 def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
@@ -489,8 +510,8 @@ def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
 9_6|COMPLETED|None|2026-11-15T06:38:09|n1|yurt-{sweep}+0"""
     folders = f"{sweep}.7|abcd.9_7|1|||x|"
     records = f"9_7|TIMEOUT|2026-11-15T06:27:50|2026-11-15T06:27:50|n1|yurt-{sweep}+0"
-    spot = Spot(sweep, f"/sweeps/{sweep}", 0.0, open="2-5,7-9,100-108", begun="3,104", offsets="0,100")
-    found = queries.read_poll(poll(queue=queue, folders=folders, records=records), [spot])
+    ref = RunRef(sweep, f"/sweeps/{sweep}", 0.0, open="2-5,7-9,100-108", begun="3,104", offsets="0,100")
+    found = queries.read_poll(poll(queue=queue, folders=folders, records=records), [ref])
     # 3 and 104 had begun and are back in the queue; 6 is known to have ended.
     assert sorted(found) == [f"{sweep}.{number}" for number in (104, 3, 5, 7)]
     assert (found[f"{sweep}.3"].live, found[f"{sweep}.3"].job) == ("queued", "9_3")
@@ -503,8 +524,8 @@ def test_a_task_that_could_not_be_launched_is_told() -> None:
     """Of tasks that just wait nothing is; of one that is held because its node failed it is."""
     name = "yurt-s1nfj000-00005+0"
     queue = f"7_[2-4%2]|PENDING|Resources|||{name}\n7_1|PENDING|launch failed requeued held|||{name}"
-    spot = Spot("s1nfj000-00005", "/sweeps/s1nfj000-00005", 0, open="0-4")
-    found = queries.read_poll(f"= queue\n{queue}\n", [spot])
+    ref = RunRef("s1nfj000-00005", "/sweeps/s1nfj000-00005", 0, open="0-4")
+    found = queries.read_poll(f"= queue\n{queue}\n", [ref])
     assert list(found) == ["s1nfj000-00005.1"]
     seen = found["s1nfj000-00005.1"]
     assert (seen.live, seen.job) == ("held", "7_1") and states.UNLAUNCHED in seen.native

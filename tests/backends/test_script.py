@@ -17,10 +17,10 @@ import pytest
 
 from yurt.backends.job import module, script
 from yurt.config import facts as kept
-from yurt.model.context import Context, Resources
+from yurt.lifecycle.plan.plan import Request, plan
+from yurt.model.context import Context, ContextResources
 from yurt.model.facts import Facts, NodeKind, Partition
-from yurt.model.run import Again, Plan, Run, Setup
-from yurt.runs.plan.plan import Request, plan
+from yurt.model.run import Plan, RestartPolicy, Run, Setup
 from yurt.sites import connect
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -77,20 +77,23 @@ CASES: dict[str, tuple[Context, Request]] = {
             venv="~/venvs/my torch",
             scratch_dir="short lived",
             variables={"GREETING": "it's $HOME\n`id`"},
-            resources=Resources(cpu=4, gpu="a100:2", mem="4G"),
+            resources=ContextResources(cpu=4, gpu="a100:2", mem="4G"),
         ),
         Request(words=["train.py"], arguments=["--lr", "0.1"], params={"fast": True, "none": None, "l": [1, "b"]}),
     ),
     "container": (
-        with_(BIG, conda="torch", container="$HOME/images/torch.sif", resources=Resources(gpu=1)),
+        with_(BIG, conda="torch", container="$HOME/images/torch.sif", resources=ContextResources(gpu=1)),
         Request(words=["python", "-m", "pkg.train"], flags={"time": "0-12:00:00", "partition": "main"}, copy=True),
     ),
     "sbatch": (
-        with_(BIG, time="2h", account="lab", resources=Resources(cpu=2, mem="4G")),
+        with_(BIG, time="2h", account="lab", resources=ContextResources(cpu=2, mem="4G")),
         Request(words=["job.sbatch", "hello world"], flags={"time": "30m"}),
     ),
     "tasks": (with_(BIG, ntasks=4), Request(words=["./mpi", "$x"], flags={"sbatch_options": {"exclusive": None}})),
-    "restarts": (BIG, Request(words=["train.py"], again=Again(requeues=3), hold=True, snapshot=False)),
+    "restarts": (
+        BIG,
+        Request(words=["train.py"], restart_policy=RestartPolicy(max_requeues=3), hold=True, snapshot=False),
+    ),
 }
 
 
@@ -161,7 +164,7 @@ def test_sbatch_finds_only_the_lines_of_the_users_script(tmp_path: Path) -> None
     run = Run(
         id="1nfjkdg-9k3rq",
         context="big",
-        kind="slurm",
+        context_type="slurm",
         project="p",
         source="/p",
         created=0,
@@ -169,7 +172,7 @@ def test_sbatch_finds_only_the_lines_of_the_users_script(tmp_path: Path) -> None
         folder="/a\n#SBATCH --evil",
     )
     lines = ["#SBATCH --mem=1G"]
-    made = Plan(run=run, project_folder="", store="", words=[b"echo"], lines=lines)
+    made = Plan(run=run, project_folder="", store="", words=[b"echo"], native_lines=lines)
     text = script.job(made, submitted_as="x\n#SBATCH --evil")
     comments = []
     for line in text.split("\n"):
@@ -192,7 +195,14 @@ APPTAINER = '#!/bin/sh\nfor word in "$@"; do printf "[%s]" "$word"; done\n'
 def by_hand(folder: Path, setup: Setup, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """What `sh job.sh` comes to in a run folder, with programs of `folder/bin` first."""
     run = Run(
-        id="r", context="local", kind="local", project="p", source="/p", created=0, command=["x"], folder=str(folder)
+        id="r",
+        context="local",
+        context_type="local",
+        project="p",
+        source="/p",
+        created=0,
+        command=["x"],
+        folder=str(folder),
     )
     words = [word.encode() for word in argv]
     project = f"{folder}/projects/p"

@@ -34,13 +34,13 @@ def plan(sets: list[dict[str, Any]]) -> Plan:
     run = Run(
         id="s1-x",
         context="c",
-        kind="local",
+        context_type="local",
         project="p",
         source="/p",
         created=0,
         command=[],
         folder="/f",
-        sets=len(sets),
+        tasks=len(sets),
     )
     return Plan(run=run, project_folder="/p", store="/s", words=[], sets=sets)
 

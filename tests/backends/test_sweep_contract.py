@@ -22,7 +22,7 @@ pytestmark = pytest.mark.lab
 
 SMALL = ["--cpus", "1", "--mem", "50"]
 
-slow = pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="takes about a minute: YURT_SLOW=1")
+slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes about a minute: SLOW_TESTS=1")
 
 VALUES: list[Any] = [
     0,
@@ -263,8 +263,8 @@ def test_no_more_at_a_time_than_asked_for(site: Site) -> None:
 
 
 def test_a_task_that_asks_for_another_start(site: Site) -> None:
-    if site.name == "alpha" and not os.environ.get("YURT_SLOW"):
-        pytest.skip("Slurm takes its time to requeue: YURT_SLOW=1")
+    if site.name == "alpha" and not os.environ.get("SLOW_TESTS"):
+        pytest.skip("Slurm takes its time to requeue: SLOW_TESTS=1")
     ledger = site.file("ledger")
     command = (
         f'echo "$YURT_TASK_INDEX $YURT_RESTARTS" >> {ledger}; touch "$YURT_CHECKPOINTS/$YURT_RESTARTS";'
@@ -288,9 +288,9 @@ def test_waiting_for_room_a_task_is_cancelled(alpha: Site) -> None:
     ledger, go = alpha.file("ledger"), alpha.go()
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
     sweep = alpha.run("--qos", "few", "--grid", "n=1..9", "sh", "-c", command)
-    assert "waiting" in alpha.show(sweep)["tally"]
+    assert "waiting" in alpha.show(sweep)["task_states"]
     assert alpha.laptop("cancel", f"{sweep}.8").code == 0
-    tally = alpha.show(sweep)["tally"]
+    tally = alpha.show(sweep)["task_states"]
     assert sum(tally.values()) == 9 and tally["cancelled"] == 1
     alpha.touch(go)
     assert [row["state"] for row in alpha.ended(sweep)] == [*["completed"] * 8, "cancelled"]
@@ -308,7 +308,7 @@ def test_arrays_fit_though_nothing_is_known_of_the_site(beta: Site, lab: Lab) ->
     (beta.laptop.home / "config" / "facts" / "beta.json").unlink()
     eventually(lambda: beta.laptop("agent", "once").code == 0)
     sweep = made["run"]["id"]
-    assert beta.show(sweep)["tally"] == {"queued": 150} or set(beta.states(sweep)) == {"held"}
+    assert beta.show(sweep)["task_states"] == {"queued": 150} or set(beta.states(sweep)) == {"held"}
     assert beta.laptop("cancel", sweep).code == 0
 
 

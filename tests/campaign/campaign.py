@@ -145,7 +145,7 @@ def judged(site: Site) -> list[Case]:
             label=run.name,
             statuses=[status for each, status in statuses if each == run.id],
             starts=[start for start in starts if start.run == run.id],
-            restarts=run.again.requeues,
+            restarts=run.restart_policy.max_requeues,
             cancelled=run.id in site.cancelled,
             told=site.told.get(run.id),
             shaken=any(abs(crash - run.created) < SHAKEN for crash in site.crashes),

@@ -96,7 +96,7 @@ class Client:
     def waiting(self) -> list[str]:
         """Runs that have not surely gone out, and those of which a site must still be told that they are cancelled."""
         states = [(each.run.id, each.status) for each in self.entries() if not each.status.final]
-        return [run for run, status in states if status.cancel or status.state in ("waiting", "submitting")]
+        return [run for run, status in states if status.cancel_requested or status.state in ("waiting", "submitting")]
 
     def ssh(self) -> Iterator[tuple[int, str]]:
         """Its ssh processes here: (pid, master or session)."""

@@ -293,7 +293,7 @@ def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
     for each in site.clients:
         with Store(str(each.data / "yurt.db")) as index:
             for entry in list(index.newest()):
-                for number in range(entry.run.sets):
+                for number in range(entry.run.tasks):
                     task = index.get(f"{entry.run.id}.{number}")
                     assert task is not None
                     fault, status = entry.run.name.partition("-")[0], task.status

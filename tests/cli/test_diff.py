@@ -74,7 +74,9 @@ def test_everything_that_differs(user: User, runs: tuple[str, str]) -> None:
         "gone.txt: removed, +0 -1",
         "latin: added, +1 -0",
     } <= lines
-    assert not [line for line in lines if line.startswith(("context", "who", "host", "yurt"))], "that is the same"
+    assert not [line for line in lines if line.startswith(("context", "user", "host", "yurt_version"))], (
+        "that is the same"
+    )
     assert "+yurt.log(step=4, loss=0.25)\n" in patch and "\nBinary files a/image.bin and b/image.bin differ\n" in patch
     assert "\033" not in out
 

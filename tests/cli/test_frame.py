@@ -15,7 +15,7 @@ import pytest
 
 from tests.calls import YURT, Yurt
 from yurt.cli import main
-from yurt.cli.frame import Group, Verb, every_command
+from yurt.cli.app import Group, Verb, every_command
 from yurt.errors import CODES, UserError, YurtError
 
 

@@ -146,13 +146,17 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     index = Store(str(user.home / "data" / "yurt.db"))
     before, after = index.plan(old["id"]), index.plan(new["id"])
     assert before is not None and after is not None
-    assert (before.limit, before.run.again.before, before.options) == (
+    assert (before.limit, before.run.restart_policy.signal_before, before.native_options) == (
         420,
         105,
         {"mem-per-cpu": "1G", "constraint": "fast"},
     )
-    assert (after.limit, after.run.again.before, after.options) == (14400, 120, {"constraint": "fast"})
-    assert (after.run.asked.minutes, after.run.asked.memory_mb) == (240, 2048)
+    assert (after.limit, after.run.restart_policy.signal_before, after.native_options) == (
+        14400,
+        120,
+        {"constraint": "fast"},
+    )
+    assert (after.run.resources.minutes, after.run.resources.memory_mb) == (240, 2048)
     assert {"key": "time", "value": "4h", "source": "flag"} in new["settings"]
     resources = next(each for each in new["settings"] if each["key"] == "resources")
     assert resources == {"key": "resources", "value": {"cpu": 2, "mem": "2G"}, "source": "flag"}

@@ -328,7 +328,7 @@ def listed(user: User) -> list[str]:
         record = Run(
             id=run,
             context=context,
-            kind="local",
+            context_type="local",
             project="proj-0000",
             source="/home/me/proj",
             created=NOW + at,

@@ -27,7 +27,7 @@ def arguments(typed: Type, *words: str) -> list[str]:
     done = typed("run", "--wait", "--json", *words)
     assert done.code == 0, done
     run = done.json["data"]["run"]
-    folders = [Path(run["folder"], "tasks", str(number)) for number in range(run["sets"])] or [Path(run["folder"])]
+    folders = [Path(run["folder"], "tasks", str(number)) for number in range(run["tasks"])] or [Path(run["folder"])]
     return [(folder / "out.log").read_text().rstrip("\n") for folder in folders]
 
 

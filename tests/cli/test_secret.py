@@ -155,7 +155,7 @@ def test_a_sweep_waits_for_a_yurt_that_knows_its_secret(home: Path, monkeypatch:
     assert call("wait", first, "--timeout", "240").code == 0
     for _look in range(2):
         (row,) = (row for row in call("ps", "--json").json["data"] if row["id"] == second["run"]["id"])
-        assert (row["state"], row["tally"]) == ("waiting", {"waiting": 2}) and "TOKEN" in row["reason"]
+        assert (row["state"], row["task_states"]) == ("waiting", {"waiting": 2}) and "TOKEN" in row["reason"]
     monkeypatch.setenv("TOKEN", VALUE)
     assert call("wait", second["run"]["id"], "--timeout", "240").code == 0
     assert call("logs", f"{second['run']['id']}.1").out == f"{VALUE}\n"
@@ -318,7 +318,7 @@ def test_a_run_without_secrets_loads_nothing_of_this(home: Path) -> None:
     program = "import sys; from yurt.cli import main; main.run(['run', '--no-snapshot', 'true']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "yurt.runs.outbox.advance" in loaded
+    assert "yurt.lifecycle.outbox.advance" in loaded
     assert not [name for name in loaded if name.startswith("keyring") or name.endswith(".secrets")]
 
 

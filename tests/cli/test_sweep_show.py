@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.user import User, said
-from yurt.cli.frame import run_names
+from yurt.cli.app import run_names
 from yurt.model import ids
 from yurt.model.run import Status
 from yurt.store import Store
@@ -66,7 +66,7 @@ def test_ps_is_one_line(user: User, sweep: str) -> None:
     lines = [line for line in user("ps", "--cached").out.splitlines() if sweep in line]
     assert len(lines) == 1 and lines[0].endswith("python3 train.py  5 completed, 1 failed of 6"), lines
     (row,) = (row for row in user("ps", "--cached", "--json").json["data"] if row["id"] == sweep)
-    assert (row["tasks"], row["tally"]) == (6, {"completed": 5, "failed": 1})
+    assert (row["tasks"], row["task_states"]) == (6, {"completed": 5, "failed": 1})
 
 
 @pytest.mark.parametrize(("columns", "words"), [(80, r"x+  5/6"), (120, r"━+x+  5/6 done, 1 failed")])
@@ -82,7 +82,7 @@ def test_ps_on_a_terminal(user: User, sweep: str, columns: int, words: str) -> N
 def test_a_run_has_no_tasks(user: User) -> None:
     run = user("--json", "run", "--wait", "true").json["data"]["run"]["id"]
     (row,) = (row for row in user("ps", "--cached", "--json").json["data"] if row["id"] == run)
-    assert (row["tasks"], row["tally"]) == (0, {})
+    assert (row["tasks"], row["task_states"]) == (0, {})
     for words in (["--csv"], ["--sort", "lr"], ["--filter", "lr=1"], ["--limit", "3"], ["--plot", "loss"]):
         assert said(user.quick("show", run, *words), 2) == f"{words[0]} is for sweeps, and {run} is one run"
 
@@ -120,8 +120,8 @@ def test_sorted_filtered_cut(user: User, sweep: str) -> None:
 def test_json(user: User, sweep: str) -> None:
     found = user.quick("show", sweep, "--cached", "--sort", "-seed", "--filter", "lr=0.1", "--json").json
     data: dict[str, Any] = found["data"]
-    assert found["kind"] == "sweep-shown" and set(data) == {"run", "status", "tally", "retried_as", "rows"}
-    assert data["run"]["id"] == sweep and data["tally"] == {"completed": 5, "failed": 1}
+    assert found["kind"] == "sweep-shown" and set(data) == {"run", "status", "task_states", "retried_as", "rows"}
+    assert data["run"]["id"] == sweep and data["task_states"] == {"completed": 5, "failed": 1}
     assert data["status"]["state"] == "failed" and data["status"]["started"] <= data["status"]["ended"]
     assert [(row["id"], row["params"], row["metrics"]) for row in data["rows"]][1:] == [
         (f"{sweep}.1", {"epochs": 5, "lr": 0.1, "seed": 2}, {"loss": 20.05, "best": 0.1}),
@@ -190,7 +190,7 @@ def test_a_terminal_gets_fifty_rows(user: User, sweep: str) -> None:
     with Store(str(user.home / "data" / "yurt.db")) as index:
         entry, plan = index.get(sweep), index.plan(sweep)
         assert entry is not None and plan is not None
-        long = msgspec.structs.replace(entry.run, id=ids.make_sweep(1e9, 1), created=1e9, sets=55)
+        long = msgspec.structs.replace(entry.run, id=ids.make_sweep(1e9, 1), created=1e9, tasks=55)
         sets = [{"seed": number} for number in range(55)]
         index.add(long, Status(), msgspec.structs.replace(plan, run=long, sets=sets))
     child = user.spawn("show", long.id, "--cached")
@@ -222,12 +222,12 @@ def test_while_it_runs(user: User) -> None:
         data: dict[str, Any] = user("show", run["id"], "--json").json["data"]
         return data
 
-    eventually(lambda: shown()["tally"] == {"running": 2, "queued": 4})
+    eventually(lambda: shown()["task_states"] == {"running": 2, "queued": 4})
     found = shown()
     assert (found["status"]["state"], found["status"]["ended"]) == ("running", None)
     assert [row["state"] for row in found["rows"]] == ["running"] * 2 + ["queued"] * 4
     lines = [line.split() for line in user("show", run["id"]).out.splitlines()[-6:]]
     assert [(line[1], line[-1]) for line in lines[1:4]] == [("running", "1"), ("queued", "2"), ("queued", "3")]
     Path(run["folder"], "go").touch()
-    eventually(lambda: shown()["tally"] == {"completed": 1, "failed": 5})
+    eventually(lambda: shown()["task_states"] == {"completed": 1, "failed": 5})
     assert [row["exit_code"] for row in shown()["rows"]] == [0, 1, 2, 3, 4, 5]

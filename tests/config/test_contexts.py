@@ -10,7 +10,7 @@ import pytest
 
 from yurt.config import contexts, paths
 from yurt.errors import NotFoundError, UserError
-from yurt.model.context import LOCAL, Context, Resources
+from yurt.model.context import LOCAL, Context, ContextResources
 
 MINE = """\
 # my clusters
@@ -142,7 +142,7 @@ def test_mrunner_file_with_documented_names(tmp_path: Path) -> None:
         partition="plgrid-testing",
         user_id="pz",
         scratch_dir="mrunner",
-        resources=Resources(cpu=4, gpu=1, mem="8G"),
+        resources=ContextResources(cpu=4, gpu=1, mem="8G"),
         modules_to_load=("plgrid/tools/python/3.6.0", "plgrid/tools/ffmpeg/3.2.2"),
         after_module_load_cmd="export PATH=/net/anaconda2/bin:$PATH; source activate opensim-rl-2.7",
         venv="/net/people/plghenrykm/ppo_tpu/ppo_env",
@@ -164,7 +164,7 @@ def test_mrunner_file_with_the_names_its_code_used(tmp_path: Path) -> None:
         modules_to_load=("plgrid/tools/python/3.6.5",),
         track=False,
         partition="plgrid",
-        resources=Resources(cpu=2, mem="5G"),
+        resources=ContextResources(cpu=2, mem="5G"),
         slurm_url="<username>@pro.cyfronet.pl",
         storage_dir="/net/archive/groups/plggluna/<username>",
         user_id="user",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from yurt.config import contexts, lock, splice
 from yurt.errors import NotFoundError, UserError
-from yurt.model.context import Context, ContextsFile, Resources
+from yurt.model.context import Context, ContextResources, ContextsFile
 
 MINE = """\
 # my clusters
@@ -63,7 +63,7 @@ def new(name: str = "new", **keys: object) -> Context:
 
 
 def test_put_adds_after_the_last_and_touches_nothing_else(file: Path) -> None:
-    contexts.put(file, [new(tags=("a", "b"), resources=Resources(cpu=1))])
+    contexts.put(file, [new(tags=("a", "b"), resources=ContextResources(cpu=1))])
     added = "    new:\n      type: local\n      resources:\n        cpu: 1\n      tags:\n        - a\n        - b\n"
     assert file.read_text() == MINE.replace(FOURTH, FOURTH + added)
 

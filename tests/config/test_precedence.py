@@ -11,7 +11,7 @@ import pytest
 from yurt.config import contexts, precedence
 from yurt.config.precedence import Setting, decide, resolve
 from yurt.errors import UserError
-from yurt.model.context import LOCAL, Context, Resources
+from yurt.model.context import LOCAL, Context, ContextResources
 from yurt.model.context_keys import KEYS
 
 CONTEXTS = """\
@@ -79,7 +79,7 @@ def test_parts_of_mappings_are_decided_one_by_one(places: Path, monkeypatch: pyt
         "flag, $YURT_RESOURCES, pyproject.toml:2, contexts.yaml:7",
     )
     seen = precedence.as_context("big", found)
-    assert seen.resources == Resources(cpu=3, gpu="a100:2", mem="2G") and seen.slurm_url == "me@big"
+    assert seen.resources == ContextResources(cpu=3, gpu="a100:2", mem="2G") and seen.slurm_url == "me@big"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.conftest import site
-from yurt import ahead
+from yurt import queue_prefetch
 from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -23,7 +23,7 @@ from yurt import ahead
 ahead.begin(["ps"])
 from yurt.hosts import SshHost
 host = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]])
-answer = host.run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), again=True)
+answer = host.run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), prefetch=True)
 print(answer.text, end="")
 """
 
@@ -84,14 +84,14 @@ def test_a_master_that_died_meanwhile(asking: tuple[list[str], str], lab: Lab) -
     "words", [["ps", "--cached"], ["ps", "--help"], ["show", "x"], [], ["run", "a", "b", "c", "ps"]]
 )
 def test_other_calls_ask_nothing_ahead(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_file", lambda: pytest.fail("looked for a question"))
-    ahead.begin(words)
+    monkeypatch.setattr(queue_prefetch, "_file", lambda: pytest.fail("looked for a question"))
+    queue_prefetch.begin(words)
 
 
 def test_forgotten_when_there_is_nothing_to_ask(asking: tuple[list[str], str], tmp_path: Path) -> None:
     argv, count = asking
     assert call(argv, "one", count, "x") == "one\nx"
     assert list(tmp_path.glob("ahead-*"))
-    ahead.forget()
-    ahead.forget()
+    queue_prefetch.forget()
+    queue_prefetch.forget()
     assert not list(tmp_path.glob("ahead-*"))

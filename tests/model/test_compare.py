@@ -8,24 +8,24 @@ import msgspec
 import pytest
 
 from yurt.model.compare import Row, Side, compare
-from yurt.model.run import Again, Asked, Chosen, Code, Run, Status
+from yurt.model.run import Chosen, Code, Resources, RestartPolicy, Run, Status
 
 BASE = Run(
     id="1nfjkdg-aaaaa",
     context="alpha",
-    kind="slurm",
+    context_type="slurm",
     project="proj-0000",
     source="/p",
     created=0,
     command=["train.py"],
     folder="/f",
     params={"lr": 0.1, "none": None},
-    asked=Asked(cpus=2, minutes=120),
+    resources=Resources(cpus=2, minutes=120),
     code=Code(tree="1" * 40, commit="2" * 40, branch="main"),
     settings=[Chosen("time", "2h", "contexts.yaml:3"), Chosen("variables", {"A": "1", "B": "2"}, "flag")],
-    who="alice",
+    user="alice",
     host="laptop",
-    yurt="0.1.0",
+    yurt_version="0.1.0",
 )
 
 
@@ -55,11 +55,11 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, str], tuple[Any, Any]]] = [
     ({"tags": ["x"]}, ("command", "tags"), (msgspec.UNSET, ["x"])),
     ({"params": {"lr": 0.1}}, ("parameters", "none"), (None, msgspec.UNSET)),
     ({"params": {"lr": "0.1", "none": None}}, ("parameters", "lr"), (0.1, "0.1")),
-    ({"asked": Asked(cpus=4, minutes=120)}, ("resources", "cpus"), (2, 4)),
-    ({"asked": Asked(cpus=2)}, ("resources", "minutes"), (120, msgspec.UNSET)),
-    ({"again": Again(requeues=3)}, ("resources", "again.requeues"), (msgspec.UNSET, 3)),
-    ({"who": "bob"}, ("environment", "who"), ("alice", "bob")),
-    ({"yurt": "9"}, ("environment", "yurt"), ("0.1.0", "9")),
+    ({"resources": Resources(cpus=4, minutes=120)}, ("resources", "cpus"), (2, 4)),
+    ({"resources": Resources(cpus=2)}, ("resources", "minutes"), (120, msgspec.UNSET)),
+    ({"restart_policy": RestartPolicy(max_requeues=3)}, ("resources", "max_requeues"), (msgspec.UNSET, 3)),
+    ({"user": "bob"}, ("environment", "user"), ("alice", "bob")),
+    ({"yurt_version": "9"}, ("environment", "yurt_version"), ("0.1.0", "9")),
     ({"code": Code(tree="3" * 40, commit="2" * 40, branch="main")}, ("code", "tree"), ("1" * 40, "3" * 40)),
 ]
 

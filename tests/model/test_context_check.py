@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from yurt.config import yaml_text
-from yurt.model.context import Context, Resources
+from yurt.model.context import Context, ContextResources
 from yurt.model.context_check import check_body, check_file
 from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, is_name
 
@@ -52,9 +52,9 @@ def test_every_key_has_an_example_that_is_right() -> None:
         ("sbatch_options", {"--constraint": "a", "exclusive": None}, {"constraint": "a", "exclusive": None}),
         ("sbatch_options", ["--constraint=a=b", "--exclusive"], {"constraint": "a=b", "exclusive": None}),
         ("sbatch_options", "--constraint=a nice=3", {"constraint": "a", "nice": "3"}),
-        ("resources", {"cpu": "4", "gpu": "a100:2", "mem": 4096}, Resources(cpu=4, gpu="a100:2", mem="4096")),
-        ("resources", {"gpu": "2", "mem": None}, Resources(gpu=2)),
-        ("resources", "cpu=4 mem=8G", Resources(cpu=4, mem="8G")),
+        ("resources", {"cpu": "4", "gpu": "a100:2", "mem": 4096}, ContextResources(cpu=4, gpu="a100:2", mem="4096")),
+        ("resources", {"gpu": "2", "mem": None}, ContextResources(gpu=2)),
+        ("resources", "cpu=4 mem=8G", ContextResources(cpu=4, mem="8G")),
     ],
 )
 def test_forms(key: str, written: Any, kept: Any) -> None:
@@ -81,7 +81,7 @@ def test_other_names() -> None:
         track=False,
         container="a.sif",
         variables={"A": "1"},
-        resources=Resources(cpu=2, gpu=1, mem="5G"),
+        resources=ContextResources(cpu=2, gpu=1, mem="5G"),
     )
     assert read(given) == wanted
     assert read({"env": "torch"}).env == "torch" and read({"singularity": "x"}).container == "x"

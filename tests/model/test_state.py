@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yurt.clocks import clocks
-from yurt.model.run import FINAL, Again, State, Status
+from yurt.model.run import FINAL, RestartPolicy, State, Status
 from yurt.model.state import (
     ATTEMPTS,
     CANCELLED,
     NEVER,
     Ending,
-    Sighting,
+    Observation,
     mark_of,
-    settle,
+    next_status,
     signal_name,
 )
 
@@ -34,11 +34,11 @@ def ending(code: int = 0, **more: Any) -> Ending:
     return Ending(code=code, started=NOW - 60, ended=NOW - 1, **more)
 
 
-def after(seconds: float, *sightings: Sighting, before: Status | None = None) -> Status:
+def after(seconds: float, *observations: Observation, before: Status | None = None) -> Status:
     """How a run stands after looks at it, so many seconds apart."""
     status = before or Status(state="queued", submitted=NOW, attempts=1, job="7")
-    for count, seen in enumerate(sightings):
-        status = settle(status, seen, NOW + count * seconds)
+    for count, seen in enumerate(observations):
+        status = next_status(status, seen, NOW + count * seconds)
     return status
 
 
@@ -74,113 +74,116 @@ def after(seconds: float, *sightings: Sighting, before: Status | None = None) ->
 )
 def test_a_jobs_own_ending_is_believed(ended: Ending, record: State | None, state: str, reason: str) -> None:
     for live in (None, "running"):
-        seen = Sighting(ending=ended, record=record, live=live, winner=WON, generation=1)
+        seen = Observation(ending=ended, record=record, live=live, winner=WON, generation=1)
         status = after(0, seen)
         assert (status.state, status.reason, status.exit_code) == (state, reason, ended.code)
         assert (status.started, status.ended, status.signal) == (ended.started, ended.ended, ended.signal or None)
-        assert settle(status, seen, NOW + 1000) == status
+        assert next_status(status, seen, NOW + 1000) == status
 
 
 @pytest.mark.parametrize(
     ("seen", "state"),
     [
-        (Sighting(live="queued"), "queued"),
-        (Sighting(live="queued", generation=1, winner=WON), "requeued"),
-        (Sighting(live="held"), "held"),
-        (Sighting(live="starting"), "starting"),
-        (Sighting(live="running"), "running"),
-        (Sighting(live="unknown"), "unknown"),
-        (Sighting(live="running", record="failed"), "running"),
-        (Sighting(winner=CANCELLED), "cancelled"),
-        (Sighting(winner=CANCELLED, live="queued"), "cancelled"),
-        (Sighting(record="cancelled"), "cancelled"),
-        (Sighting(), "unknown"),
-        (Sighting(gone=True), "unknown"),
-        (Sighting(winner=WON, generation=1), "unknown"),
-        (Sighting(winner=WON, generation=1, record="failed"), "unknown"),
-        (Sighting(winner=WON, generation=1, record="cancelled"), "unknown"),
-        (Sighting(winner=WON, generation=1, stopped="timeout"), "unknown"),
-        (Sighting(winner=WON, generation=1, sure=True), "lost"),
-        (Sighting(gone=True, sure=True), "lost"),
-        (Sighting(sure=True), "waiting"),
+        (Observation(live="queued"), "queued"),
+        (Observation(live="queued", generation=1, winner=WON), "requeued"),
+        (Observation(live="held"), "held"),
+        (Observation(live="starting"), "starting"),
+        (Observation(live="running"), "running"),
+        (Observation(live="unknown"), "unknown"),
+        (Observation(live="running", record="failed"), "running"),
+        (Observation(winner=CANCELLED), "cancelled"),
+        (Observation(winner=CANCELLED, live="queued"), "cancelled"),
+        (Observation(record="cancelled"), "cancelled"),
+        (Observation(), "unknown"),
+        (Observation(gone=True), "unknown"),
+        (Observation(winner=WON, generation=1), "unknown"),
+        (Observation(winner=WON, generation=1, record="failed"), "unknown"),
+        (Observation(winner=WON, generation=1, record="cancelled"), "unknown"),
+        (Observation(winner=WON, generation=1, stopped="timeout"), "unknown"),
+        (Observation(winner=WON, generation=1, sure=True), "lost"),
+        (Observation(gone=True, sure=True), "lost"),
+        (Observation(sure=True), "waiting"),
     ],
 )
-def test_one_look(seen: Sighting, state: str) -> None:
+def test_one_look(seen: Observation, state: str) -> None:
     assert after(0, seen).state == state
 
 
 @pytest.mark.parametrize(
     ("seen", "seconds", "state", "reason"),
     [
-        (Sighting(winner=WON, generation=1, record="failed", reason="why"), CLOCKS.settling, "failed", "why"),
-        (Sighting(winner=WON, generation=1, record="completed"), CLOCKS.settling, "completed", ""),
-        (Sighting(record="node_failed"), CLOCKS.settling, "node_failed", "it ended before your code was started"),
-        (Sighting(record="completed"), CLOCKS.settling, "failed", "it ended before your code was started"),
-        (Sighting(record="completed", gone=True), CLOCKS.settling, "completed", ""),
+        (Observation(winner=WON, generation=1, record="failed", reason="why"), CLOCKS.settling, "failed", "why"),
+        (Observation(winner=WON, generation=1, record="completed"), CLOCKS.settling, "completed", ""),
+        (Observation(record="node_failed"), CLOCKS.settling, "node_failed", "it ended before your code was started"),
+        (Observation(record="completed"), CLOCKS.settling, "failed", "it ended before your code was started"),
+        (Observation(record="completed", gone=True), CLOCKS.settling, "completed", ""),
         (
-            Sighting(winner=WON, generation=1, stopped="timeout"),
+            Observation(winner=WON, generation=1, stopped="timeout"),
             CLOCKS.settling,
             "timeout",
             "it reached its time limit",
         ),
-        (Sighting(winner=WON, generation=1, stopped="cancelled"), CLOCKS.settling, "cancelled", "cancelled"),
-        (Sighting(winner=WON, generation=1), CLOCKS.forgiving, "lost", "the site forgot it, and it left no ending"),
-        (Sighting(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not know it now"),
-        (Sighting(gone=True), CLOCKS.forgiving, "lost", "the site forgot it, and its folder is gone"),
-        (Sighting(), CLOCKS.resubmit - 1, "unknown", "the site does not know it now"),
-        (Sighting(), CLOCKS.resubmit, "waiting", "the site forgot it before it started; it is submitted again"),
-        (Sighting(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not know it now"),
+        (Observation(winner=WON, generation=1, stopped="cancelled"), CLOCKS.settling, "cancelled", "cancelled"),
+        (Observation(winner=WON, generation=1), CLOCKS.forgiving, "lost", "the site forgot it, and it left no ending"),
+        (Observation(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not know it now"),
+        (Observation(gone=True), CLOCKS.forgiving, "lost", "the site forgot it, and its folder is gone"),
+        (Observation(), CLOCKS.resubmit - 1, "unknown", "the site does not know it now"),
+        (Observation(), CLOCKS.resubmit, "waiting", "the site forgot it before it started; it is submitted again"),
+        (Observation(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not know it now"),
     ],
 )
-def test_what_stays_away(seen: Sighting, seconds: float, state: str, reason: str) -> None:
+def test_what_stays_away(seen: Observation, seconds: float, state: str, reason: str) -> None:
     status = after(seconds, seen, seen)
     assert (status.state, status.reason) == (state, reason)
 
 
 def test_a_job_the_queue_showed_for_long_is_not_submitted_again() -> None:
     """Only a young job can have been lost by a crash of the controller; an old one was taken away."""
-    rooted = after(CLOCKS.young, Sighting(live="queued"), Sighting(live="queued"))
-    assert rooted.rooted and not after(CLOCKS.young - 1, Sighting(live="queued"), Sighting(live="queued")).rooted
-    assert after(CLOCKS.forgiving - 1, Sighting(), Sighting(), before=rooted).state == "unknown"
-    status = after(CLOCKS.forgiving, Sighting(), Sighting(), before=rooted)
+    confirmed = after(CLOCKS.young, Observation(live="queued"), Observation(live="queued"))
+    assert (
+        confirmed.confirmed
+        and not after(CLOCKS.young - 1, Observation(live="queued"), Observation(live="queued")).confirmed
+    )
+    assert after(CLOCKS.forgiving - 1, Observation(), Observation(), before=confirmed).state == "unknown"
+    status = after(CLOCKS.forgiving, Observation(), Observation(), before=confirmed)
     assert (status.state, status.reason) == ("lost", "the site forgot it before it started")
 
 
 def test_a_site_that_forgets_again_and_again_is_not_asked_for_ever() -> None:
     worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
-    assert after(CLOCKS.resubmit, Sighting(), Sighting(), before=worn).state == "unknown"
-    assert after(CLOCKS.forgiving, Sighting(), Sighting(), before=worn).state == "lost"
+    assert after(CLOCKS.resubmit, Observation(), Observation(), before=worn).state == "unknown"
+    assert after(CLOCKS.forgiving, Observation(), Observation(), before=worn).state == "lost"
 
 
 def test_seen_again_it_was_never_away() -> None:
-    away = after(4, Sighting(live="running"), Sighting(), Sighting())
+    away = after(4, Observation(live="running"), Observation(), Observation())
     assert away.state == "unknown" and away.missing_since == NOW + 4
-    back = settle(away, Sighting(live="running"), NOW + 20)
+    back = next_status(away, Observation(live="running"), NOW + 20)
     assert (back.state, back.missing_since) == ("running", None)
-    assert after(CLOCKS.forgiving - 1, Sighting(winner=WON, generation=1), before=back).state == "unknown"
+    assert after(CLOCKS.forgiving - 1, Observation(winner=WON, generation=1), before=back).state == "unknown"
 
 
 def test_a_requeue_and_its_count() -> None:
-    first = after(1, Sighting(live="running", winner=WON, generation=1))
-    waits = settle(first, Sighting(live="queued", reason="it waits"), NOW + 9)
+    first = after(1, Observation(live="running", winner=WON, generation=1))
+    waits = next_status(first, Observation(live="queued", reason="it waits"), NOW + 9)
     assert (waits.state, waits.reason) == ("requeued", "it waits")
-    second = settle(waits, Sighting(live="running", winner=WON, generation=2), NOW + 20)
+    second = next_status(waits, Observation(live="running", winner=WON, generation=2), NOW + 20)
     assert (second.state, second.restarts) == ("running", 1)
-    done = settle(second, Sighting(ending=ending(0, restarts=1), winner=WON, generation=2), NOW + 30)
+    done = next_status(second, Observation(ending=ending(0, restarts=1), winner=WON, generation=2), NOW + 30)
     assert (done.state, done.restarts) == ("completed", 1)
 
 
 def test_nothing_new_is_no_news() -> None:
-    seen = Sighting(live="running", native="RUNNING", job="7", node="n1", started=NOW)
+    seen = Observation(live="running", native="RUNNING", job="7", node="n1", started=NOW)
     first = after(0, seen)
     assert first.seen_at == NOW
-    assert settle(first, seen, NOW + 30) == first
-    assert settle(first, Sighting(live="running", node="n2"), NOW + 30).seen_at == NOW + 30
+    assert next_status(first, seen, NOW + 30) == first
+    assert next_status(first, Observation(live="running", node="n2"), NOW + 30).seen_at == NOW + 30
 
 
 def test_the_winners_job_is_the_runs_job() -> None:
-    assert after(0, Sighting(live="running", job="8", winner="abc.7")).job == "7"
-    assert after(0, Sighting(live="running", job="8")).job == "8"
+    assert after(0, Observation(live="running", job="8", winner="abc.7")).job == "7"
+    assert after(0, Observation(live="running", job="8")).job == "8"
 
 
 def test_names_of_signals() -> None:
@@ -198,8 +201,8 @@ endings = st.builds(
     ended=st.just(NOW - 1),
     restarts=st.integers(0, 3),
 )
-sightings = st.builds(
-    Sighting,
+observations = st.builds(
+    Observation,
     live=st.sampled_from([None, None, *LIVE]),
     record=st.sampled_from([None, *sorted(FINAL - {"lost"})]),
     ending=st.none() | endings,
@@ -216,17 +219,17 @@ statuses = st.builds(
     submitted=st.sampled_from([None, NOW - 1000, NOW]),
     missing_since=st.sampled_from([None, NOW - 100, NOW - 7, NOW]),
     attempts=st.integers(0, ATTEMPTS),
-    rooted=st.booleans(),
-    cancel=st.booleans(),
+    confirmed=st.booleans(),
+    cancel_requested=st.booleans(),
     restarts=st.integers(0, 3),
 )
 finals = st.builds(Status, state=st.sampled_from(sorted(FINAL)), ended=st.just(NOW - 5), attempts=st.integers(0, 3))
 pauses = st.sampled_from([0.0, 1.0, CLOCKS.resubmit, CLOCKS.settling, CLOCKS.forgiving, 10_000.0])
 
 
-@given(finals, sightings)
-def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: Sighting) -> None:
-    status = settle(before, seen, NOW)
+@given(finals, observations)
+def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: Observation) -> None:
+    status = next_status(before, seen, NOW)
     assert status.final
     if seen.ending is None:
         assert status == before
@@ -234,14 +237,14 @@ def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: 
         assert status.exit_code == seen.ending.code
 
 
-@given(statuses, sightings)
-def test_any_look_at_any_run(before: Status, seen: Sighting) -> None:
-    status = settle(before, seen, NOW)
+@given(statuses, observations)
+def test_any_look_at_any_run(before: Status, seen: Observation) -> None:
+    status = next_status(before, seen, NOW)
     empty_gate = not seen.winner and not seen.generation and not seen.gone
     assert status.restarts >= before.restarts
-    assert settle(status, seen, NOW) == status or status.state == "waiting", "the same look twice says the same"
+    assert next_status(status, seen, NOW) == status or status.state == "waiting", "the same look twice says the same"
     if status.final:
-        assert status.ended is not None and not status.cancel and status.missing_since is None
+        assert status.ended is not None and not status.cancel_requested and status.missing_since is None
     if status.state == "waiting":
         assert empty_gate and seen.live is None and seen.record is None and seen.ending is None
         assert before.attempts < ATTEMPTS and seen.records_known
@@ -258,20 +261,20 @@ def test_any_look_at_any_run(before: Status, seen: Sighting) -> None:
         assert status.state != "lost", "one look was enough to give it up"
 
 
-@given(statuses, st.lists(st.tuples(sightings, pauses), max_size=8), sightings)
-def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, float]], last: Sighting) -> None:
+@given(statuses, st.lists(st.tuples(observations, pauses), max_size=8), observations)
+def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Observation, float]], last: Observation) -> None:
     """Once a run stays as it was seen last, some looks later it has ended, waits, or is plainly somewhere."""
     now, status, ended = NOW, before, False
     for seen, pause in looks:
         now += pause
-        status = settle(status, seen, now)
+        status = next_status(status, seen, now)
         assert not ended or status.final, "it came back from its end"
         ended = status.final
         if status.state == "waiting":
             status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
     for _again in range(3 * ATTEMPTS):
         now += CLOCKS.forgiving
-        status = settle(status, last, now)
+        status = next_status(status, last, now)
         if status.state == "waiting":
             status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
     assert status.final or last.live is not None or not last.records_known
@@ -280,7 +283,7 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
         known = msgspec.structs.replace(last, records_known=True)
         for _again in range(3 * ATTEMPTS):
             now += CLOCKS.forgiving
-            status = settle(status, known, now)
+            status = next_status(status, known, now)
             if status.state == "waiting":
                 status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1)
         assert status.final, "the records are back, and it still hangs"
@@ -288,21 +291,21 @@ def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Sighting, 
 
 def test_what_a_run_is_known_by_at_the_next_look() -> None:
     """Only a status that time alone does not change may be passed over when the queue says the same."""
-    seen = Sighting(live="running", mark="7|RUNNING")
-    young, rooted = after(0, seen), after(CLOCKS.young, seen, seen)
-    assert (mark_of(young, seen), mark_of(rooted, seen)) == ("", "7|RUNNING")
-    assert mark_of(rooted, Sighting(mark="7|COMPLETED", record="completed")) == ""
+    seen = Observation(live="running", mark="7|RUNNING")
+    young, confirmed = after(0, seen), after(CLOCKS.young, seen, seen)
+    assert (mark_of(young, seen), mark_of(confirmed, seen)) == ("", "7|RUNNING")
+    assert mark_of(confirmed, Observation(mark="7|COMPLETED", record="completed")) == ""
 
 
 # Runs that may be started again.
 
 QUEUED = Status(state="queued", submitted=NOW, attempts=1, job="7")
-REQUEUES, RETRIES = Again(requeues=3), Again(retries=1)
-RAN = Sighting(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
+REQUEUES, RETRIES = RestartPolicy(max_requeues=3), RestartPolicy(retries=1)
+RAN = Observation(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
 
 
 @pytest.mark.parametrize(
-    ("again", "changes", "state"),
+    ("policy", "changes", "state"),
     [
         (REQUEUES, {"over": "143 limit 1 2 saved"}, "waiting"),
         (REQUEUES, {"over": "143 limit 1 2 saved", "record": "failed"}, "waiting"),
@@ -332,10 +335,10 @@ RAN = Sighting(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
         (NEVER, {"over": "143 limit 1 2 saved"}, "unknown"),
     ],
 )
-def test_whether_it_is_started_again(again: Again, changes: dict[str, Any], state: str) -> None:
+def test_whether_it_is_started_again(policy: RestartPolicy, changes: dict[str, Any], state: str) -> None:
     seen = msgspec.structs.replace(RAN, **changes)
-    first = settle(QUEUED, seen, NOW, again)
-    status = settle(first, seen, NOW + CLOCKS.settling, again)
+    first = next_status(QUEUED, seen, NOW, policy)
+    status = next_status(first, seen, NOW + CLOCKS.settling, policy)
     assert status.state == state
     assert first.state == "unknown" or changes.get("sure"), "not before it can be sure"
     if state == "waiting":
@@ -346,23 +349,24 @@ def test_one_that_vanished_is_started_again_after_a_while() -> None:
     status = QUEUED
     for ahead in (0.0, CLOCKS.settling, CLOCKS.forgiving):
         assert not status.final and status.state != "waiting"
-        status = settle(status, RAN, NOW + ahead, RETRIES)
+        status = next_status(status, RAN, NOW + ahead, RETRIES)
     assert (status.state, status.start) == ("waiting", 3)
 
 
 def test_a_failure_before_its_start_is_retried_as_often_as_it_may_be() -> None:
-    status, failed = QUEUED, Sighting(record="node_failed", native="NODE_FAIL")
+    status, failed = QUEUED, Observation(record="node_failed", native="NODE_FAIL")
     for number in (1, 2):
-        status = settle(status, failed, NOW, Again(retries=2))
+        status = next_status(status, failed, NOW, RestartPolicy(retries=2))
         assert (status.state, status.start, status.retries) == ("waiting", 1, number)
         status = msgspec.structs.replace(status, state="queued")
-    status = settle(settle(status, failed, NOW, Again(retries=2)), failed, NOW + CLOCKS.settling, Again(retries=2))
+    twice = RestartPolicy(retries=2)
+    status = next_status(next_status(status, failed, NOW, twice), failed, NOW + CLOCKS.settling, twice)
     assert status.state == "node_failed"
 
 
 @pytest.mark.parametrize(("cause", "state"), [("requeues", "timeout"), ("idle", "timeout"), ("node_failed",) * 2])
 def test_why_it_was_not_started_again(cause: str, state: str) -> None:
-    seen = Sighting(ending=Ending(code=1, cause=cause, started=1, ended=9, seconds=5, restarts=4), generation=5)
-    status = settle(QUEUED, seen, NOW, REQUEUES)
+    seen = Observation(ending=Ending(code=1, cause=cause, started=1, ended=9, seconds=5, restarts=4), generation=5)
+    status = next_status(QUEUED, seen, NOW, REQUEUES)
     assert (status.state, status.seconds, status.restarts) == (state, 5, 4)
     assert status.reason not in ("", "exit code 1", "cancelled")

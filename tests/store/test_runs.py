@@ -26,7 +26,7 @@ def run(number: int, context: str = "alpha", **more: str) -> Run:
     return Run(
         id=run_id,
         context=context,
-        kind="slurm",
+        context_type="slurm",
         project="p-0000",
         source="/src",
         created=float(number),
@@ -60,22 +60,24 @@ def test_what_waits_goes_out_in_order_and_what_ended_keeps_its_plan(store: Store
     kept = store.plan(made[1].id)
     assert kept is not None
     assert kept.words == [b"\xff"]
-    assert store.spots("alpha") == [], "nothing is to be seen of what has not gone out"
+    assert store.refs("alpha") == [], "nothing is to be seen of what has not gone out"
     store.change([made[1].id], lambda _run, status: msgspec.structs.replace(status, state="completed"))
     assert store.plan(made[1].id) == plan(made[1]), "for another run like it"
     assert store.outbox("alpha") == [made[3].id, made[5].id]
     assert store.contexts_of_unfinished() == ["alpha", "beta"]
-    store.change([made[3].id], lambda _run, status: msgspec.structs.replace(status, state="queued", cancel=True))
-    assert [spot.id for spot in store.spots("alpha")] == [made[3].id] == store.cancels("alpha")
+    store.change(
+        [made[3].id], lambda _run, status: msgspec.structs.replace(status, state="queued", cancel_requested=True)
+    )
+    assert [ref.id for ref in store.refs("alpha")] == [made[3].id] == store.cancels("alpha")
 
 
 def test_marks_are_kept_until_something_else_changes(store: Store) -> None:
     store.add(run(1), Status(state="queued"))
     one = run(1).id
     assert store.change([one], lambda _run, status: status, lambda _run, _status: "7|PENDING") == {}
-    assert store.spots("alpha")[0].mark == "7|PENDING"
-    store.change([one], lambda _run, status: msgspec.structs.replace(status, cancel=True))
-    assert store.spots("alpha")[0].mark == ""
+    assert store.refs("alpha")[0].mark == "7|PENDING"
+    store.change([one], lambda _run, status: msgspec.structs.replace(status, cancel_requested=True))
+    assert store.refs("alpha")[0].mark == ""
 
 
 def test_prefixes(store: Store) -> None:

@@ -214,7 +214,7 @@ def one_of_each(laptop: Laptop, site: str, ssh: Ssh) -> dict[str, str]:
             "completed": ("--name", "ü", "--param", "lr=0.1", "sh", "-c", 'echo x; echo 1 > "$YURT_OUTPUTS/a"'),
             "failed": ("sh", "-c", "exit 3"),
             "killed": ("sh", "-c", "kill -KILL $$"),
-            **({"timeout": ("--time", "1m", *waiting)} if os.environ.get("YURT_SLOW") else {}),
+            **({"timeout": ("--time", "1m", *waiting)} if os.environ.get("SLOW_TESTS") else {}),
             "held": ("--hold", *waiting),
             "queued": ("--sbatch-option", "begin=now+1hour", *waiting),
             "never started": ("--hold", *waiting),

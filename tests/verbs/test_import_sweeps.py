@@ -17,8 +17,9 @@ from tests.user import User
 from yurt.backends.job import gathered
 from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
-from yurt.model import sent, standing
+from yurt.model import sent
 from yurt.model.run import Plan, Status
+from yurt.model.verdict import read_sweep_verdict, sweep_verdict, verdict_of
 from yurt.store import Found, Store
 from yurt.testing.waiting import eventually
 from yurt.verbs import import_sweeps
@@ -53,7 +54,7 @@ def shown(user: User, run: str, **environment: str) -> Any:
 
 
 def tally(user: User, run: str) -> dict[str, int]:
-    found: dict[str, int] = shown(user, run)["tally"]
+    found: dict[str, int] = shown(user, run)["task_states"]
     return found
 
 
@@ -69,8 +70,8 @@ def test_an_index_that_was_lost(user: User) -> None:
     eventually((folder / "tasks" / "1" / "exit.json").exists)
     eventually((folder / "tasks" / "3" / "gen.1").exists)
     before = {run: user.quick("show", run, "--json").out for run in (over["id"], running["id"], f"{over['id']}.1")}
-    assert json.loads(before[over["id"]])["data"]["tally"] == {"completed": 1, "failed": 2}
-    assert json.loads(before[running["id"]])["data"]["tally"] == {"completed": 2, "running": 2}
+    assert json.loads(before[over["id"]])["data"]["task_states"] == {"completed": 1, "failed": 2}
+    assert json.loads(before[running["id"]])["data"]["task_states"] == {"completed": 2, "running": 2}
     lose_index(user)
     done = user.quick("import", "local", "--json")
     assert (done.code, done.json["warnings"]) == (0, [])
@@ -80,10 +81,10 @@ def test_an_index_that_was_lost(user: User) -> None:
     assert user.quick("logs", f"{over['id']}.0").out == "this is 1\n"
     assert user.quick("fetch", over["id"]).code == 0 and (user.project / "results" / f"{over['id']}.1" / "n").exists()
     again = user.quick("--json", "retry", "--failed", over["id"]).json["data"][0]["run"]
-    assert (again["sets"], again["retry_of"]) == (2, over["id"])
+    assert (again["tasks"], again["retry_of"]) == (2, over["id"])
     assert user.quick("cancel", running["id"]).code == 0
     user.quick("wait", running["id"])
-    assert shown(user, running["id"])["tally"] == {"completed": 2, "cancelled": 2}
+    assert shown(user, running["id"])["task_states"] == {"completed": 2, "cancelled": 2}
 
 
 def test_what_never_started_is_said_by_all_alike(user: User) -> None:
@@ -93,7 +94,7 @@ def test_what_never_started_is_said_by_all_alike(user: User) -> None:
     assert user.quick("cancel", made["id"]).code == 0
     user.quick("wait", made["id"])
     before = user.quick("show", made["id"], "--json").out
-    assert json.loads(before)["data"]["tally"] == {"cancelled": 6}
+    assert json.loads(before)["data"]["task_states"] == {"cancelled": 6}
     user.quick("ps")
     lose_index(user)
     cancelled = time.time()
@@ -120,7 +121,7 @@ def test_one_that_was_cancelled_elsewhere(user: User) -> None:
         file.rename(user.home / "data" / file.name)
     user.quick("ps")
     first = shown(user, made["id"])
-    assert first["tally"] == second["tally"] == {"cancelled": 6} and first["rows"] == second["rows"]
+    assert first["task_states"] == second["task_states"] == {"cancelled": 6} and first["rows"] == second["rows"]
 
 
 def test_what_is_not_whole_is_named(user: User) -> None:
@@ -186,11 +187,11 @@ def test_a_second_machine_sends_only_later_starts(tmp_path: Path, user: User) ->
     with Store(str(user.home / "data" / "yurt.db")) as first:
         entry, plan = first.get(made["id"]), first.plan(made["id"])
     assert entry is not None
-    whole = sent.noted(Status(state="queued", attempts=1, elsewhere=True), [("7", "1:0:0-2")])
+    whole = sent.noted(Status(state="queued", attempts=1, other_machine=True), [("7", "1:0:0-2")])
     with Store(str(tmp_path / "second.db")) as second:
         second.add_found([Found(entry.run, whole, plan, {0: Status(state="completed", started=1.0, ended=2.0)})])
         found = second.get(made["id"])
-        assert found is not None and found.status.tally == {"completed": 1, "queued": 2, "waiting": 2}
+        assert found is not None and found.status.task_states == {"completed": 1, "queued": 2, "waiting": 2}
         assert second.outbox("local") == [] and second.pending_tasks(made["id"]) == []
         assert [each.run.id for each in second.sent_elsewhere("local")] == [made["id"]]
         second.change_tasks(made["id"], [1], lambda _n, _s: Status(state="waiting", start=2, started=1.0))
@@ -204,7 +205,7 @@ def test_nor_when_all_that_was_sent_has_ended(tmp_path: Path, user: User) -> Non
     with Store(str(user.home / "data" / "yurt.db")) as first:
         entry, plan = first.get(made["id"]), first.plan(made["id"])
     assert entry is not None
-    whole = sent.noted(Status(state="queued", attempts=1, elsewhere=True), [("7", "1:0:0")])
+    whole = sent.noted(Status(state="queued", attempts=1, other_machine=True), [("7", "1:0:0")])
     with Store(str(tmp_path / "second.db")) as second:
         second.add_found([Found(entry.run, whole, plan, {0: Status(state="completed", started=1.0, ended=2.0)})])
         found = second.get(made["id"])
@@ -220,10 +221,10 @@ def test_many_trips_for_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_ended_unseen_is_put_in_few_words() -> None:
     never = Status(state="cancelled", reason="x", ended=1.0)
     tasks = {**dict.fromkeys(range(500), never), 500: Status(state="completed", started=1.0, ended=2.0)}
-    text = msgspec.json.encode(standing.standing_of_sweep(Status(state="failed", job="1,2"), tasks))
+    text = msgspec.json.encode(sweep_verdict(Status(state="failed", job="1,2"), tasks))
     assert len(text) < 400
-    read = standing.read_sweep(text)
-    assert read is not None and dict(read.each()) == dict.fromkeys(range(500), standing.standing(never))
+    read = read_sweep_verdict(text)
+    assert read is not None and dict(read.each()) == dict.fromkeys(range(500), verdict_of(never))
 
 
 SMALL = ["--cpus", "1", "--mem", "50"]
@@ -248,7 +249,7 @@ def test_a_second_laptop_sees_the_same(laptop: Laptop, second_laptop: Laptop, cl
         assert shown(second, run) == each
     assert second.quick("logs", f"{over['id']}.0").out == "this is 1\n"
     again = second.quick("retry", "--failed", over["id"], "--json").json["data"][0]["run"]
-    assert again["sets"] == 2 and ended(second, again["id"]) == {"failed": 2}
+    assert again["tasks"] == 2 and ended(second, again["id"]) == {"failed": 2}
     assert second.quick("cancel", going["id"]).code == 0
     assert ended(second, going["id"]) == ended(first, going["id"]) == {"completed": 1, "cancelled": 1}
     for run in before:  # the retry is known to the second alone

@@ -24,7 +24,7 @@ from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
 from yurt.lab import Lab
 from yurt.model.run import Status
-from yurt.model.state import Sighting
+from yurt.model.state import Observation
 from yurt.store import Entry, Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -279,7 +279,7 @@ def test_what_the_queue_says_counts(tmp_path: Path, state: Any, live: Any, what:
     """A job may be there though the run has ended by all that is known: a duplicate, or one that was thought lost."""
     entry = Entry(run_number(1), Status(state=state))
     with Store(str(tmp_path / "yurt.db")) as store:
-        found = judge(store, entry, Found(what), Sighting(live=live), unfetched=True)
+        found = judge(store, entry, Found(what), Observation(live=live), unfetched=True)
         assert bool(found.kept) == stays
         unseen = judge(store, entry, Found("there"), None, unfetched=True)
         assert unseen.kept, "nothing is concluded from a look that did not show it"

@@ -17,7 +17,7 @@ import pexpect
 import pytest
 
 from tests.calls import Called, call
-from tests.runs.test_outbox import without_controller
+from tests.lifecycle.test_outbox import without_controller
 from tests.user import User, end_masters
 from yurt.config import contexts
 from yurt.config import facts as kept

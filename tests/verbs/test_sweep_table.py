@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from yurt.errors import NotFoundError, UserError
+from yurt.lifecycle.select import which
+from yurt.lifecycle.tasks import chosen, plotted, shown, task_rows
 from yurt.model import ids, sweep_table
 from yurt.model.run import Plan, Run, State, Status
 from yurt.model.sweep_table import Column, TaskRow
-from yurt.runs.select import which
-from yurt.runs.tasks import chosen, plotted, shown, task_rows
 from yurt.store import Store
 
 
@@ -187,14 +187,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
             run = Run(
                 id=name,
                 context="local",
-                kind="local",
+                context_type="local",
                 project="p",
                 source="/p",
                 created=ids.made_at(name.removeprefix("s")),
                 command=["true"],
                 folder=f"/nowhere/{name}",
                 params={"epochs": 3},
-                sets=size,
+                tasks=size,
             )
             sets = [{"seed": number} for number in range(size)]
             plan = Plan(run=run, project_folder="/nowhere", store="", words=[b"true"], sets=sets)
@@ -252,7 +252,10 @@ def test_tasks_nobody_has_seen(store: Store) -> None:
     over = Status(state="completed", started=6.0, ended=9.0, exit_code=0, attempts=1)
     how = {1: seen, 2: over}
     store.change_tasks(
-        NEW, how, lambda number, _status: how[number], lambda whole: msgspec.structs.replace(whole, out="0-3")
+        NEW,
+        how,
+        lambda number, _status: how[number],
+        lambda whole: msgspec.structs.replace(whole, submitted_tasks="0-3"),
     )
     (entry,) = which(store, [NEW])
     rows = task_rows(store, entry)
@@ -262,4 +265,4 @@ def test_tasks_nobody_has_seen(store: Store) -> None:
     assert [each.metrics for each in rows[:3]] == [{}, {"loss": 0.5}, {}], "what the look brought"
     found = shown(store, entry, rows, rows[:2])
     assert (found.status.started, found.status.ended, len(found.rows)) == (5.0, None, 2)
-    assert found.tally == {"running": 1, "completed": 1, "queued": 2, "waiting": 8}
+    assert found.task_states == {"running": 1, "completed": 1, "queued": 2, "waiting": 8}

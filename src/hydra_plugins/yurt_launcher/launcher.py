@@ -107,7 +107,7 @@ def _subfolder(config: DictConfig) -> str:
 
 def _bring(folder: Path, names: dict[str, str]) -> None:
     """What the jobs wrote comes home, in one transfer."""
-    from yurt.runs.files.transfer import Wanted
+    from yurt.lifecycle.files.transfer import Wanted
     from yurt.sites import folders
     from yurt.verbs import fetch
 

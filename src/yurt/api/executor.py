@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from yurt.api import pickles
-from yurt.api.box import LONGEST, Posted
-from yurt.api.courier import Courier
+from yurt.api.batch import LONGEST, Posted
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
+from yurt.api.sender import Sender
 from yurt.config import contexts
 from yurt.errors import YurtError
-from yurt.runs.plan.plan import Request
+from yurt.lifecycle.plan.plan import Request
 from yurt.sites.fan_out import ready
 
 # The environment of the run decides; else the same version as here, if it is there.
@@ -45,7 +45,7 @@ class YurtExecutor(Executor):
         asked = fields(options, "yurt.executor()")
         found = contexts.named(contexts.current_name(context or ""))
         python = python or (sys.executable if found.type == "local" else "")
-        self._courier = Courier(found, partial(_request, asked, python))
+        self._courier = Sender(found, partial(_request, asked, python))
         weakref.finalize(self, self._courier.close).atexit = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from yurt.errors import UserError
-from yurt.runs.plan import options as asked
+from yurt.lifecycle.plan import options as run_options
 
 
 class Options(TypedDict, total=False):
@@ -66,10 +66,10 @@ def fields(options: Options, what: str) -> dict[str, Any]:
         if isinstance(given.get(name), int):
             given[name] = str(given[name])
     return {
-        "flags": asked.flags(
+        "flags": run_options.flags(
             {**given, "sbatch": _texts(given.get("sbatch")), "variables": _texts(given.get("variables"))}
         ),
-        "again": asked.again(given),
+        "restart_policy": run_options.restart_policy(given),
         "name": given.get("name", ""),
         "tags": given.get("tags", ()),
         "note": given.get("note", ""),

@@ -12,8 +12,8 @@ from yurt.api.runs import Run
 from yurt.api.sets import plain, sets_of
 from yurt.config import contexts
 from yurt.errors import UserError
+from yurt.lifecycle.plan import plan as planning
 from yurt.model.run import After
-from yurt.runs.plan import plan as planning
 from yurt.sites import folders
 from yurt.sites.fan_out import ready
 from yurt.store import Store
@@ -61,8 +61,8 @@ def run(
 
 
 def _after(index: Store, before: Sequence[str | Run], context: str, *, ended: bool) -> list[After]:
-    from yurt.runs.outbox.dependencies import following
-    from yurt.runs.select import which
+    from yurt.lifecycle.outbox.dependencies import following
+    from yurt.lifecycle.select import which
 
     words = [each.id if isinstance(each, Run) else each for each in before]
     return following(which(index, words), context, ended=ended)

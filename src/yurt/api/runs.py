@@ -12,11 +12,11 @@ import msgspec
 from yurt.config import contexts
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.hosts import host_of
+from yurt.lifecycle.files import metrics
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import which
+from yurt.lifecycle.tasks import task_rows
 from yurt.model import ids, params
-from yurt.runs.files import metrics
-from yurt.runs.refresh.refresh import look
-from yurt.runs.select import which
-from yurt.runs.tasks import task_rows
 from yurt.sites import folders
 from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
@@ -120,7 +120,7 @@ class Run:
     def refresh(self) -> Run:
         """Ask its site how it stands."""
         with _index() as index:
-            _warn(look(index, [self.context]).warnings)
+            _warn(refresh_contexts(index, [self.context]).warnings)
             self._again(index)
         return self
 
@@ -137,7 +137,7 @@ class Run:
 
     def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
         """What it wrote until now: to standard output and standard error, or to one of them."""
-        from yurt.runs.files.logs import copy
+        from yurt.lifecycle.files.logs import copy
 
         self._single("logs")
         found: list[bytes] = []
@@ -159,7 +159,7 @@ class Run:
     def result(self) -> Any:
         """What the function returned whose call this task is; raises what that raised."""
         from yurt.api import pickles
-        from yurt.runs.files import results
+        from yurt.lifecycle.files import results
 
         with _index() as index:
             plan = index.plan(self._entry.run.sweep or self.id)
@@ -183,14 +183,14 @@ class Run:
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
         """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
-        from yurt.runs.files.transfer import Wanted
-        from yurt.runs.select import begun
+        from yurt.lifecycle.files.transfer import Wanted
+        from yurt.lifecycle.select import begun
         from yurt.verbs.fetch import fetch
 
         with _index() as index:
             entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
-            wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.sets))
+            wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.tasks))
             done, errors = fetch(index, entries, wanted)
         if errors:
             raise errors[0]
@@ -200,7 +200,7 @@ class Run:
         self._entry = index.get(self.id) or self._entry
 
     def _single(self, what: str) -> None:
-        if self._entry.run.sets:
+        if self._entry.run.tasks:
             raise UserError(
                 f"{self.id} is a sweep: {what} are those of one task", code="usage", hint=f"run.tasks[0].{what}()"
             )
@@ -259,11 +259,11 @@ def runs(
     with _index() as index:
         whole = None if sweep is None else which(index, [sweep.id if isinstance(sweep, Run) else sweep])[0]
         if refresh:
-            _warn(look(index, None if whole is None else [whole.run.context]).warnings)
+            _warn(refresh_contexts(index, None if whole is None else [whole.run.context]).warnings)
         if whole is None:
             rows = ps.rows(index, limit=limit, filters=wanted, context=context or "")
             return Runs([Run(entry) for row in rows if (entry := index.get(row.id)) is not None])
-        if not whole.run.sets:
+        if not whole.run.tasks:
             raise NotFoundError(f"{whole.run.id} is no sweep", code="not-found", hint="yurt ps")
         where, rest = ps.read_filters(wanted)
         tasks = [
@@ -294,14 +294,14 @@ def _warn(texts: Sequence[str]) -> None:
 
 
 def _tasks(index: Store, entry: Entry) -> list[Run]:
-    return [Run(task) for task in index.several([ids.task(entry.run.id, at) for at in range(entry.run.sets)])]
+    return [Run(task) for task in index.several([ids.task(entry.run.id, at) for at in range(entry.run.tasks)])]
 
 
 def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
     """What is a run's own, its parameters, its metrics."""
     run, status = entry.run, entry.status
     shared = {"name": run.name, "context": run.context}
-    if run.sets:
+    if run.tasks:
         fields = ("state", "started", "ended", "seconds", "exit_code")
         return [
             (

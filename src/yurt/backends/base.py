@@ -16,8 +16,8 @@ from yurt.backends.job import module, script
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
-from yurt.model.run import Plan, Spot
-from yurt.model.state import Sighting
+from yurt.model.run import Plan, RunRef
+from yurt.model.state import Observation
 
 if TYPE_CHECKING:
     from yurt.model.secrets import Shares
@@ -81,33 +81,33 @@ class Backend(ABC):
         return {
             "run.json": msgspec.json.encode(plan.run),
             "plan.json": msgspec.json.encode(plan),
-            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), again=self.next_start(plan)).encode(),
+            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
             "data": script.data(plan),
             **self._own_values(plan),
         }
 
     def _own_values(self, plan: Plan) -> dict[str, bytes]:
-        if not plan.run.sets:
+        if not plan.run.tasks:
             return {"params.json": script.params(plan)}
         sets, offsets = script.sets(plan)
         return {"sets": sets, "offsets": offsets}
 
     @abstractmethod
-    def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
+    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
         """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
 
         UnreachableError: could not look.
         """
 
     @abstractmethod
-    def cancel(self, run: Spot) -> str:
+    def cancel(self, run: RunRef) -> str:
         """End a run, or see to it that it never starts. Returns what stands in its gate.
 
         Of a sweep that is `cancelled`, and after it the numbers of the tasks that had begun.
         """
 
     @abstractmethod
-    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         """The same for those tasks of a sweep that are `open`, in one go, also where nothing of it has arrived."""
 
     def submit(
@@ -158,7 +158,7 @@ class Backend(ABC):
     def release(self, job: str) -> None:  # noqa: B027
         """Let a job go that its scheduler holds back. Best effort; where there is no scheduler, nothing."""
 
-    def discard(self, run: Spot) -> None:
+    def discard(self, run: RunRef) -> None:
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
         with contextlib.suppress(YurtError):
             self.host.run(

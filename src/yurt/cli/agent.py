@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import Group, verb
+from yurt.cli import app, render
+from yurt.cli.app import Group, verb
 
 
 @click.group(cls=Group, examples=["yurt agent once"])
@@ -20,7 +20,7 @@ def once() -> int:
     from yurt.sites.folders import store
     from yurt.verbs import agent as verbs
 
-    now = frame.current()
+    now = app.current()
     with watching() as watch:
         done, warnings = verbs.once(store(), watch=watch)
     now.warnings += warnings

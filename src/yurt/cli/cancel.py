@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import click
 
-from yurt.cli import frame, render
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER, counted, folded
-from yurt.cli.frame import run_names, verb
 from yurt.cli.progress import watching
 from yurt.model.progress import unwatched
 
@@ -22,14 +22,14 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     With --filter those tasks of sweeps that pass it, in one go.
     Where the site is out of reach the wish is kept, and carried out with the next command that reaches it.
     """
-    from yurt.runs.select import meant
+    from yurt.lifecycle.select import meant
     from yurt.sites.folders import store
     from yurt.verbs import cancel as verbs
 
     index = store()
     with watching() if filters else nullcontext(unwatched) as watch:
         entries, warnings = meant(index, runs, filters, watch=watch)
-        frame.current().warnings += warnings
+        app.current().warnings += warnings
         done, unreachable = verbs.cancel(index, entries)
 
     def for_people() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import context_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import context_names, verb
 
 
 @verb(examples=["yurt cluster", "yurt cluster big", "yurt cluster big --forgive n7"])
@@ -23,7 +23,7 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
     from yurt.sites.folders import store
     from yurt.verbs import cluster as verbs
 
-    context = contexts.named(name or contexts.current_name(frame.current().context))
+    context = contexts.named(name or contexts.current_name(app.current().context))
     with watching() as watch:
         found = verbs.cluster(store(), context, forgive=forgive, watch=watch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from yurt.cli import render
-from yurt.cli.frame import verb
+from yurt.cli.app import verb
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import Group, context_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import Group, context_names, verb
 
 if TYPE_CHECKING:
     from yurt.verbs.context import Contexts, Resolved
@@ -35,9 +35,9 @@ def list_() -> None:
     """List all contexts; a star marks the current one."""
     from yurt.verbs import context as verbs
 
-    found = verbs.list_(frame.current().context)
+    found = verbs.list_(app.current().context)
     if not any(each.current for each in found.contexts):
-        frame.current().warnings.append(f"the current context '{found.current}' does not exist")
+        app.current().warnings.append(f"the current context '{found.current}' does not exist")
     render.show("contexts", found, lambda: _print_list(found), asked=True)
 
 
@@ -56,7 +56,7 @@ def show(name: str, resolved: bool) -> None:
     """Show the keys a context sets (the current one, if none is named)."""
     from yurt.verbs import context as verbs
 
-    flag = frame.current().context
+    flag = app.current().context
     if resolved:
         settings = verbs.resolved(name, flag)
         render.show("context-resolved", settings, lambda: _print_resolved(settings), asked=True)
@@ -104,7 +104,7 @@ def use(name: str) -> None:
 
     done = verbs.use(name)
     if done.shadowed_by:
-        frame.current().warnings.append(f"$YURT_CONTEXT is set to '{done.shadowed_by}' and goes before it")
+        app.current().warnings.append(f"$YURT_CONTEXT is set to '{done.shadowed_by}' and goes before it")
     render.show("context-used", done, lambda: print(f"{name} is the current context"))
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, progress, render
-from yurt.cli.frame import context_names, verb
+from yurt.cli import app, progress, render
+from yurt.cli.app import context_names, verb
 
 if TYPE_CHECKING:
     from yurt.model.facts import Facts
@@ -57,7 +57,7 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
     if not given["slurm_url"].strip():
         raise click.UsageError("--slurm-url is empty")
     wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
-    person = sys.stdin.isatty() and sys.stderr.isatty() and not frame.current().json
+    person = sys.stdin.isatty() and sys.stderr.isatty() and not app.current().json
     with progress.watching(asks=person) as watch:
         added = verbs.add(wanted, look=probe, use=use, ask=_ask if person else None, watch=watch)
 
@@ -86,7 +86,7 @@ def probe(name: str, deep: bool, internet: str, patience: int) -> None:
     from yurt.config import contexts
     from yurt.sites.facts import INTERNET, ask, ask_node
 
-    context = contexts.named(name or contexts.current_name(frame.current().context))
+    context = contexts.named(name or contexts.current_name(app.current().context))
     with progress.watching() as watch:
         if deep:
             found = ask_node(context, internet=internet or INTERNET, patience=patience, watch=watch)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import context_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import context_names, verb
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def edit(name: str) -> None:
     from yurt.config.contexts import current_name
     from yurt.verbs import context as verbs
 
-    name = name or current_name(frame.current().context)
+    name = name or current_name(app.current().context)
     was = verbs.text(name)
     file = Path(tempfile.mkdtemp(prefix="yurt-")) / f"{name}.yaml"  # a folder only its owner can enter
     file.touch(mode=0o600)
@@ -57,7 +57,7 @@ def _edited(name: str, file: Path, was: str) -> Edited:
 
 
 def _again(error: UserError) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or frame.current().json:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or app.current().json:
         return False
     render.error(error, as_json=False)
     return click.confirm("edit again?", default=True, err=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import run_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 
 if TYPE_CHECKING:
     from yurt.model.compare import Row
@@ -32,17 +32,17 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
     They may be of different projects and on different contexts. The exit code is 0 whether or not they differ.
     """
     from yurt.cli.progress import watching
-    from yurt.runs.select import which
+    from yurt.lifecycle.select import which
     from yurt.sites.folders import store
     from yurt.verbs import diff as verbs
-    from yurt.verbs.retry import look_again
+    from yurt.verbs.retry import refresh_unfinished
 
-    now = frame.current()
+    now = app.current()
     index = store()
     entries = [*which(index, [left]), *which(index, [right])]
     with watching() as watch:
         if not cached:
-            now.warnings += look_again(index, entries, watch=watch)
+            now.warnings += refresh_unfinished(index, entries, watch=watch)
             entries = [each for entry in entries for each in which(index, [entry.run.id])]
         found = verbs.diff(index, entries[0], entries[1], everything=everything, stat=stat or not now.json, watch=watch)
         text = b""

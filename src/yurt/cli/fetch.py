@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from yurt.cli import frame, render
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER, folded
-from yurt.cli.frame import run_names, verb
 
 EXAMPLES = [
     "yurt fetch -",
@@ -44,25 +44,25 @@ def fetch(
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
-    from yurt.runs.files.transfer import Wanted
-    from yurt.runs.select import begun, which
+    from yurt.lifecycle.files.transfer import Wanted
+    from yurt.lifecycle.select import begun, which
     from yurt.sites.folders import store
     from yurt.verbs import fetch as verbs
 
     if "" in (folder, *only):
         raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")
-    frame.stay()
+    app.stay()
     index = store()
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:
         entries, warnings = begun(index, runs, filters, watch=watch)
-        frame.current().warnings += warnings
-        several = len(entries) > 1 or any(entry.run.sets for entry in which(index, runs))
+        app.current().warnings += warnings
+        several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, runs))
         wanted = Wanted(only=only, everything=everything, folder=to, several=several)
         done, errors = verbs.fetch(index, entries, wanted, watch=watch)
     if errors and not done:
         raise _all_said(errors)
-    frame.current().warnings += _told([error.message for error in errors])
+    app.current().warnings += _told([error.message for error in errors])
     render.show("runs-fetched", done, lambda: _print(done))
     return max((error.exit_code for error in errors), default=0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import context_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import context_names, verb
 
 
 @verb(name="import", examples=["yurt import alpha", "yurt import alpha --project thesis"])
@@ -23,7 +23,7 @@ def import_(name: str, project: str) -> None:
 
     with watching() as watch:
         found, warnings = verbs.import_(store(), contexts.named(name), project=project, watch=watch)
-    frame.current().warnings += warnings
+    app.current().warnings += warnings
 
     def for_people() -> None:
         left_out = f", {len(found.unreadable)} left out" if found.unreadable else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, progress, render
-from yurt.cli.frame import Group, verb
+from yurt.cli import app, progress, render
+from yurt.cli.app import Group, verb
 from yurt.config.paths import as_typed
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
         print("\ninterrupted; `yurt lab up` goes on from here, `yurt lab down` stops what is up", file=sys.stderr)
         raise
     if started.limits == "v2":
-        frame.current().warnings.append("memory limits use cgroup v2, which has not been verified")
+        app.current().warnings.append("memory limits use cgroup v2, which has not been verified")
     if started.limits == "none" and "alpha" in started.seconds:
-        frame.current().warnings.append(
+        app.current().warnings.append(
             "no usable control groups: jobs on alpha that pass their memory are killed late, by Slurm itself"
         )
 
@@ -70,7 +70,7 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
         print(f"contexts: {', '.join(started.contexts)}")
         print(f"next:  yurt lab shell {sorted(started.seconds)[0]}{_again(instance)}  (you are alice)")
         print(f"or:    ssh -F {as_typed(started.ssh_config)} {sorted(started.seconds)[0]}")
-        if frame.current().verbose:
+        if app.current().verbose:
             now = verbs.figures(instance)
             print(f"idle:  {now.idle_percent:.2f} % of a core, {render.size(now.memory)}")
 
@@ -158,7 +158,7 @@ def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> in
     from yurt.verbs import lab as verbs
 
     argv = verbs.shell_command(target, name=instance, user=user, command=command)
-    if frame.current().json:
+    if app.current().json:
         render.show("command", {"argv": argv}, lambda: None)
         return 0
     import subprocess

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from yurt.cli import progress, render
-from yurt.cli.frame import Group, verb
+from yurt.cli.app import Group, verb
 from yurt.cli.lab import instance_option
 from yurt.verbs import lab as verbs
 

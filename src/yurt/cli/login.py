@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import context_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import context_names, verb
 
 
 @verb(examples=["yurt login", "yurt login alpha beta", "yurt login alpha --close"])
@@ -22,7 +22,7 @@ def login(contexts: tuple[str, ...], close: bool) -> None:
     from yurt.config import contexts as config
     from yurt.verbs import login as verbs
 
-    now = frame.current()
+    now = app.current()
     names = contexts or (config.current_name(now.context),)
     wanted = [config.named(name) for name in names]
     may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yurt.cli import frame, render
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
-from yurt.cli.frame import run_names, verb
 
 if TYPE_CHECKING:
+    from yurt.lifecycle.files.logs import Which
     from yurt.model.run import Run
-    from yurt.runs.files.logs import Which
 
 
 EXAMPLES = [
@@ -44,7 +44,7 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     one = only["only_out"] != only["only_err"]
     printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
     if follow:
-        frame.stay()
+        app.stay()
     verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
 
 
@@ -54,7 +54,7 @@ class Printer:
 
     def __init__(self, wanted: Collection[str] = ("out", "err")) -> None:
         self.wanted = wanted
-        self.quiet = frame.current().quiet if click.get_current_context(silent=True) else True
+        self.quiet = app.current().quiet if click.get_current_context(silent=True) else True
         self.made: dict[str, _Sink] = {}
         self.last: _Sink | None = None
         self.told: set[str] = set()
@@ -64,9 +64,9 @@ class Printer:
         if not labels:
             self.last = self.made[runs[0].id] = _Sink(runs[0].id, self.wanted)
             return
-        sweeps = {run.sweep or run.id for run in runs if run.sets or run.sweep}
-        self.alone = len(sweeps) == 1 and all(run.sets or run.sweep for run in runs)
-        self.width = max(len(str(run.sets - 1 if run.sets else run.task or 0)) for run in runs)
+        sweeps = {run.sweep or run.id for run in runs if run.tasks or run.sweep}
+        self.alone = len(sweeps) == 1 and all(run.tasks or run.sweep for run in runs)
+        self.width = max(len(str(run.tasks - 1 if run.tasks else run.task or 0)) for run in runs)
 
     def wrote(self, run: str, which: Which, part: bytes) -> None:
         if run not in self.made:
@@ -103,7 +103,7 @@ class _Sink:
 
     def __init__(self, run: str, wanted: Collection[str], label: str = "") -> None:
         context = click.get_current_context(silent=True)
-        self.json = context is not None and frame.current().json
+        self.json = context is not None and app.current().json
         self.run, self.wanted, self.label = run, wanted, label.encode()
         self.held = {"out": b"", "err": b""}
         self.line_ended = True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from yurt import __version__
-from yurt.cli.frame import Group
+from yurt.cli.app import Group
 from yurt.errors import RefusedError, UserError, YurtError
 
 VERBS = {

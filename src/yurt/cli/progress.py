@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from yurt.cli import frame
+from yurt.cli import app
 from yurt.model.progress import Event, Watch, unwatched
 
 
 @contextmanager
 def watching(*, asks: bool = False) -> Iterator[Watch]:
     """A watcher for the operation inside the `with`; one that asks the person gets lines, not a bar."""
-    now = frame.current()
+    now = app.current()
     if asks and not (now.json or now.quiet):
         yield lambda event: print(event.text, file=sys.stderr, flush=True)
         return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import context_names, run_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import context_names, run_names, verb
 
 if TYPE_CHECKING:
     from yurt.verbs.prune import Candidate, Pruned
@@ -58,7 +58,7 @@ def prune(
         raise UserError("--dry-run and --yes: it can only be one", code="usage", hint="yurt prune --dry-run")
     agreed = None if dry_run else yes
     if everything is not None:
-        if runs or filters["older_than"] or filters["states"] or frame.current().context not in ("", everything):
+        if runs or filters["older_than"] or filters["states"] or app.current().context not in ("", everything):
             raise UserError(
                 "--all takes a context and nothing else", code="usage", hint=f"yurt prune --all {everything}"
             )
@@ -70,7 +70,7 @@ def _some(
     words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
 ) -> int:
     from yurt.cli.progress import watching
-    from yurt.runs.select import which
+    from yurt.lifecycle.select import which
     from yurt.sites.folders import store
     from yurt.verbs import prune as verbs
 
@@ -78,8 +78,8 @@ def _some(
     _check(states)
     index = store()
     named = which(index, words)
-    entries = verbs.select(index, named, context=frame.current().context, states=states, older_than=age)
-    frame.stay()
+    entries = verbs.select(index, named, context=app.current().context, states=states, older_than=age)
+    app.stay()
     with watching() as watch:
         found = verbs.survey(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
     going = [each for each in found if not each.kept]
@@ -98,7 +98,7 @@ def _some(
     done = verbs.Pruned(done=True, going=gone, staying=plan.staying)
     if errors and not gone:
         raise errors[0]
-    frame.current().warnings += [error.message for error in errors]
+    app.current().warnings += [error.message for error in errors]
     render.show("runs-pruned", done, lambda: _print(done))
     return max((error.exit_code for error in errors), default=0)
 
@@ -109,7 +109,7 @@ def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
     from yurt.verbs import prune_all as verbs
 
     index = store()
-    frame.stay()
+    app.stay()
     with watching() as watch:
         found = verbs.holdings(index, context, unfetched=unfetched, watch=watch)
     if not found.projects:
@@ -150,7 +150,7 @@ def _agreed(yes: bool, show: Any, question: str) -> bool:
     """Whether it may be done: said ahead, or asked of whoever is there to be asked."""
     if yes:
         return True
-    if frame.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     show()
     if not click.confirm(question, default=False, err=True):
@@ -159,7 +159,7 @@ def _agreed(yes: bool, show: Any, question: str) -> bool:
 
 
 def _not_asked(show: Any) -> int:
-    frame.current().warnings.append("nothing was removed: repeat the command with --yes to do so")
+    app.current().warnings.append("nothing was removed: repeat the command with --yes to do so")
     show()
     return 2
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt import ahead
-from yurt.cli import frame, render
-from yurt.cli.frame import verb
+from yurt import queue_prefetch
+from yurt.cli import app, render
+from yurt.cli.app import verb
 from yurt.cli.tally_bar import STYLES, TallyBar
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def ps(**options: Any) -> None:
     from yurt.store import Store
     from yurt.verbs import ps as verbs
 
-    now = frame.current()
+    now = app.current()
     index = Store(f"{paths.data_home()}/yurt.db")
     limit = None if options["everything"] else options["limit"]
 
@@ -65,37 +65,37 @@ def ps(**options: Any) -> None:
 def _look(index: Store) -> None:
     contexts = _contexts(index)
     if not contexts:
-        ahead.forget()
+        queue_prefetch.forget()
     else:
         from yurt.cli.progress import watching
-        from yurt.runs.refresh.refresh import look
+        from yurt.lifecycle.refresh.refresh import refresh_contexts
 
         with watching() as watch:
-            frame.current().warnings += look(index, contexts, watch=watch).warnings
+            app.current().warnings += refresh_contexts(index, contexts, watch=watch).warnings
     if index.contexts_to_mirror(time.time()):
-        from yurt.runs.refresh.archive import catch_up_elsewhere
+        from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 
         catch_up_elsewhere(index, contexts)
 
 
 def _contexts(index: Store) -> list[str]:
     """Contexts to look at: those with unfinished runs, or the one named by --context."""
-    only = frame.current().context
+    only = app.current().context
     return [name for name in index.contexts_of_unfinished() if only in ("", name)]
 
 
 def _watch(index: Store, rows: Callable[[], list[Row]], *, wide: bool) -> None:
     """Show again after every look; looks become rarer while nothing changes."""
-    from yurt.runs.refresh.refresh import look
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
     from yurt.verbs import ps as verbs
 
-    frame.stay()
-    now = frame.current()
+    app.stay()
+    now = app.current()
     terminal = sys.stdout.isatty() and not now.json
     shown: list[Row] | None = None
     pause = 2.0
     while True:
-        now.warnings[:] = look(index, _contexts(index)).warnings
+        now.warnings[:] = refresh_contexts(index, _contexts(index)).warnings
         found = rows()
         changed = shown is None or any(verbs.changes(shown, found))
         if terminal:
@@ -127,7 +127,7 @@ CELLS: dict[str, Callable[[Row, float], str | render.Drawn]] = {
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.words(row.command),
-    "why": lambda row, _now: TallyBar(row.tally, row.reason) if row.tasks else row.reason,
+    "why": lambda row, _now: TallyBar(row.task_states, row.reason) if row.tasks else row.reason,
 }
 
 NARROW = ("run", "name", "context", "state", "age", "took", "command", "why")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from yurt.cli import frame
+from yurt.cli import app
 from yurt.errors import YurtError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def show(kind: str, data: Any, for_people: Callable[[], None], *, asked: bool = 
 
     What a person `asked` to see is printed with --quiet too; word of what was done is not.
     """
-    now = frame.current()
+    now = app.current()
     if now.json:
         _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": now.warnings})
         return

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from yurt.cli import frame, render
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
-from yurt.cli.frame import run_names, verb
 from yurt.errors import RefusedError, UserError, YurtError
 
 EXAMPLES = [
@@ -37,12 +37,12 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     from yurt.cli.progress import watching
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
-    from yurt.runs.select import check, picked, which
+    from yurt.lifecycle.select import check, picked, which
     from yurt.sites.folders import store
     from yurt.sites.project import Project
     from yurt.verbs import retry as verbs
 
-    now = frame.current()
+    now = app.current()
     _check(runs, failed, filters)
     if filters and not runs:
         raise UserError(
@@ -54,7 +54,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     if filters:
         check(maybe)
     with watching() as watch:
-        now.warnings += verbs.look_again(index, maybe, watch=watch)
+        now.warnings += verbs.refresh_unfinished(index, maybe, watch=watch)
     ids = [entry.run.id for entry in maybe]
     entries = which(index, ids) if runs else verbs.failed(index, label, now.context)
     for entry in entries:

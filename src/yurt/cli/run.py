@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import run_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.progress import watching
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
+    from yurt.lifecycle.plan.plan import Planned, Request
+    from yurt.lifecycle.plan.sweep import Flags, SweepPlan
     from yurt.model.run import After
-    from yurt.runs.plan.plan import Planned, Request
-    from yurt.runs.plan.sweep import Flags, SweepPlan
     from yurt.store import Store
 
 EXAMPLES = [
@@ -106,10 +106,10 @@ def run(**options: Any) -> int:
 
     from yurt.cli.send import say, send, stay
     from yurt.config import contexts
-    from yurt.runs.plan import plan as planning
+    from yurt.lifecycle.plan import plan as planning
     from yurt.sites import connect, folders
 
-    now = frame.current()
+    now = app.current()
     context = contexts.named(contexts.current_name(now.context))
     request = _request(options)
     follows = options["after"] or options["after_any"]
@@ -140,13 +140,13 @@ def _stays(planned: Planned) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
-    from yurt.runs.plan import options as asked
-    from yurt.runs.plan.plan import Request
+    from yurt.lifecycle.plan import options as run_options
+    from yurt.lifecycle.plan.plan import Request
 
     words, arguments = _split(options["words"])
     if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
-        frame.current().warnings.append(f"{astray[0]} went to the script: yurt's own options stand before it")
-    flags = asked.flags(
+        app.current().warnings.append(f"{astray[0]} went to the script: yurt's own options stand before it")
+    flags = run_options.flags(
         {
             **options,
             "sbatch": {
@@ -176,7 +176,7 @@ def _request(options: dict[str, Any]) -> Request:
         exclude=[*options["exclude"], *(sets.exclude if sets is not None else ())],
         snapshot=not options["no_snapshot"],
         copy=options["copy"],
-        again=asked.again(options),
+        restart_policy=run_options.restart_policy(options),
         hold=options["hold"],
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
@@ -205,7 +205,7 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
         return None
     from pathlib import Path
 
-    from yurt.runs.plan import sweep
+    from yurt.lifecycle.plan import sweep
 
     found = _read(
         sweep.Flags(
@@ -222,21 +222,21 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
             note=options["note"],
         )
     )
-    frame.current().warnings += found.warnings
+    app.current().warnings += found.warnings
     if found.seed is not None and options["seed"] is None:
-        frame.current().warnings.append(f"the order was drawn; the same again with --seed {found.seed}")
+        app.current().warnings.append(f"the order was drawn; the same again with --seed {found.seed}")
     return found
 
 
 def _read(flags: Flags) -> SweepPlan:
     """What files and flags ask for; with -v, also where in a spec file something went wrong."""
     from yurt.config.spec import SpecError
-    from yurt.runs.plan import sweep
+    from yurt.lifecycle.plan import sweep
 
     try:
         return sweep.read(flags)
     except SpecError as error:
-        now = frame.current()
+        now = app.current()
         if error.traceback and now.verbose and not now.json:
             print(error.traceback, end="", file=sys.stderr)
         elif error.traceback and not error.hint:
@@ -245,8 +245,8 @@ def _read(flags: Flags) -> SweepPlan:
 
 
 def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
-    from yurt.runs.outbox.dependencies import following
-    from yurt.runs.select import which
+    from yurt.lifecycle.outbox.dependencies import following
+    from yurt.lifecycle.select import which
 
     return [
         *following(which(index, options["after"]), context, ended=False),

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import Group, verb
+from yurt.cli import app, render
+from yurt.cli.app import Group, verb
 
 
 @click.group(cls=Group, examples=["yurt secret set HF_TOKEN", "yurt run --secret HF_TOKEN train.py"])
@@ -39,7 +39,7 @@ def list_() -> None:
     from yurt.verbs import secret as verbs
 
     found, warnings = verbs.kept()
-    frame.current().warnings += warnings
+    app.current().warnings += warnings
 
     def for_people() -> None:
         for each in found:

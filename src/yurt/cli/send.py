@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from yurt.cli import frame
+from yurt.cli import app
 
 if TYPE_CHECKING:
+    from yurt.lifecycle.plan.plan import Planned
     from yurt.model.context import Context
     from yurt.model.progress import Watch
-    from yurt.runs.plan.plan import Planned
     from yurt.store import Entry, Store
 
 
@@ -28,7 +28,7 @@ def send(index: Store, context: Context, planned: Planned, watch: Watch) -> Entr
             file=sys.stderr,
         )
         raise
-    frame.current().warnings += warnings
+    app.current().warnings += warnings
     return entry
 
 
@@ -37,12 +37,12 @@ def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> 
     from yurt.cli.logs import Printer
     from yurt.cli.wait import wait_for
 
-    now = frame.current()
+    now = app.current()
     now.warnings.clear()
     if follow and not now.json:
         from yurt.verbs.logs import follow_runs
 
-        frame.stay()
+        app.stay()
         follow_runs(index, [entry.run for entry in entries], Printer())
     return wait_for(index, [entry.run.id for entry in entries], kind=kind)
 
@@ -50,6 +50,6 @@ def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> 
 def say(entry: Entry) -> str:
     """A run that was sent, in a line."""
     run, status = entry.run, entry.status
-    job = f", job {status.job}" if status.job and run.kind == "slurm" else ""
+    job = f", job {status.job}" if status.job and run.context_type == "slurm" else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
     return f"{run.id} {state} on {run.context}{job}"

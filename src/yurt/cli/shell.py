@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from yurt.cli.frame import run_names, verb
+from yurt.cli.app import run_names, verb
 
 
 @verb(
@@ -22,7 +22,7 @@ def shell(run: str, words: tuple[str, ...]) -> int:
     run's own cores and memory. Secrets of the run are not there.
     """
     from yurt.errors import UserError
-    from yurt.runs.select import which
+    from yurt.lifecycle.select import which
     from yurt.sites.folders import store
     from yurt.verbs import shell as verbs
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from yurt.cli import frame, render
-from yurt.cli.frame import run_names, verb
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 
 EXAMPLES = [
     "yurt show -",
@@ -48,25 +48,25 @@ def show(run: str, cached: bool, **options: Any) -> None:
 
     Of a sweep, also a table of its tasks: outcome, parameters and last metrics. SWEEP.NUMBER is one of these.
     """
-    from yurt.runs.refresh.refresh import look
-    from yurt.runs.select import which
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+    from yurt.lifecycle.select import which
     from yurt.sites.folders import store
     from yurt.verbs import show as verbs
 
-    now = frame.current()
+    now = app.current()
     index = store()
     (entry,) = which(index, [run])
-    if not entry.run.sets:
+    if not entry.run.tasks:
         _only_for_sweeps(entry.run.id, options)
     elif any(options[key] for key in ("as_csv", "plot", "over")):
-        from yurt.cli.sweep_show import check
+        from yurt.cli.show_sweep import check
 
         check(entry.run.id, options, as_json=now.json)
     if not cached and (not entry.status.final or entry.status.state == "lost"):
-        now.warnings += look(index, [entry.run.context], also=[entry.run.id]).warnings
+        now.warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
-    if entry.run.sets:
-        from yurt.cli.sweep_show import show_sweep
+    if entry.run.tasks:
+        from yurt.cli.show_sweep import show_sweep
 
         show_sweep(index, entry, **options)
         return
@@ -112,7 +112,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
     run, status = found.run, found.status
     state = status.state + (f": {status.reason}" if status.reason else "")
     return [
-        ("sweep" if run.sets else "run", run.id),
+        ("sweep" if run.tasks else "run", run.id),
         ("task of", run.sweep),
         ("name", run.name),
         ("state", state),
@@ -132,7 +132,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("retry of", run.retry_of),
         ("retried as", ", ".join(found.retried_as)),
         ("secrets", ", ".join(run.secrets)),
-        ("made", f"{render.moment(run.created)} by {run.who} on {run.host} with yurt {run.yurt}"),
+        ("made", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
 
 
@@ -168,8 +168,8 @@ def took(status: Any) -> str:
 
 def _again(run: Any, status: Any) -> str:
     most = [
-        f"{run.again.requeues} times after its limit" if run.again.requeues else "",
-        f"{run.again.retries} times after a failure" if run.again.retries else "",
+        f"{run.restart_policy.max_requeues} times after its limit" if run.restart_policy.max_requeues else "",
+        f"{run.restart_policy.retries} times after a failure" if run.restart_policy.retries else "",
     ]
     allowed = " and ".join(part for part in most if part)
     if not allowed:
@@ -219,6 +219,6 @@ def _code(run: Any) -> str:
         return "none"
     text = f"{run.code.tree[:12]} ({run.code.files} files, {render.amount(run.code.size)})"
     if run.code.commit:
-        changed = ", with changes" if run.code.changed else ""
+        changed = ", with changes" if run.code.dirty else ""
         text += f", {run.code.branch} at {run.code.commit[:12]}{changed}"
     return text

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from yurt.cli import frame, render
+from yurt.cli import app, render
+from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER, counted, folded
-from yurt.cli.frame import run_names, verb
 
 EXAMPLES = [
     "yurt wait -",
@@ -28,12 +28,12 @@ def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...])
 
     With --filter it is tasks of sweeps that one waits for: those that pass it when the waiting begins.
     """
-    from yurt.runs.select import meant
+    from yurt.lifecycle.select import meant
     from yurt.sites.folders import store
 
     index = store()
     entries, warnings = meant(index, runs, filters)
-    frame.current().warnings += warnings
+    app.current().warnings += warnings
     return wait_for(index, [entry.run.id for entry in entries], kind="runs-ended", timeout=timeout)
 
 
@@ -43,8 +43,8 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
     from yurt.model.progress import Event
     from yurt.verbs import wait as verbs
 
-    frame.stay()
-    now = frame.current()
+    app.stay()
+    now = app.current()
     told: set[str] = set()
     with watching() as watch:
 

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from yurt import ahead
+from yurt import queue_prefetch
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
 
@@ -157,13 +157,13 @@ class Host(ABC):
         return False
 
     def run(
-        self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT, again: bool = False
+        self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT, prefetch: bool = False
     ) -> Answer:
         """Run a script to its end. Its own failure is an answer; only a lost answer raises.
 
-        `again`: the script changes nothing and is likely to be run again, so the next yurt may begin with it.
+        `prefetch`: the script changes nothing and is likely to be run again, so the next yurt may begin with it.
         """
-        if again:
+        if prefetch:
             early = self._early(script, arguments, stdin)
             if early is not None:
                 return early
@@ -185,14 +185,14 @@ class Host(ABC):
         if not socket:
             return None
         key = "\0".join([socket, script, *arguments, ""]).encode(errors="surrogateescape") + stdin
-        found = ahead.answer(key)
+        found = queue_prefetch.answer(key)
         if found is not None:
             (begin, end), out = found
             framed = wire.unpack(wire.Parcel("", b"", begin, end), out)
             if framed is not None and framed.code == 0:
                 return Answer(0, framed.out, b"")
         parcel = wire.pack(script, arguments)
-        ahead.leave(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
+        queue_prefetch.leave(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
         return None
 
     def socket(self) -> str:

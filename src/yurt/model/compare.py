@@ -84,8 +84,8 @@ def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
     )
     yield "parameters", {key: (value, "") for key, value in run.params.items()}
     code = run.code
-    yield "code", _given(tree=code.tree, branch=code.branch, commit=code.commit, changed=code.changed)
-    yield "environment", {**_environment(run), **_given(who=run.who, host=run.host, yurt=run.yurt)}
+    yield "code", _given(tree=code.tree, branch=code.branch, commit=code.commit, dirty=code.dirty)
+    yield "environment", {**_environment(run), **_given(user=run.user, host=run.host, yurt_version=run.yurt_version)}
     yield "resources", _resources(run)
     took = status.seconds
     if took is None and status.ended is not None and status.started is not None:
@@ -120,14 +120,14 @@ def _environment(run: Run) -> Found:
 def _resources(run: Run) -> Found:
     settings = {each.key: each for each in run.settings}
     found: dict[str, tuple[Any, str]] = {}
-    for key, value in msgspec.structs.asdict(run.asked).items():
+    for key, value in msgspec.structs.asdict(run.resources).items():
         if value is not None:
             setting = settings.get(SETTING_OF.get(key, key))
             found[key] = (value, setting.source if setting is not None else "")
     if "sbatch_options" in settings:
         found |= _expanded("sbatch_options", settings["sbatch_options"].value, settings["sbatch_options"].source)
-    again = msgspec.structs.asdict(run.again)
-    return {**found, **{f"again.{key}": (value, "") for key, value in again.items() if value}}
+    policy = msgspec.structs.asdict(run.restart_policy)
+    return {**found, **{key: (value, "") for key, value in policy.items() if value}}
 
 
 def _expanded(key: str, value: Any, source: str) -> Found:

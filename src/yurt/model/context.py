@@ -13,7 +13,7 @@ def _about(line: str) -> Meta:
     return Meta(description=line)
 
 
-class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ContextResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What one run asks for."""
 
     cpu: Annotated[int | None, _about("Cores.")] = None
@@ -37,7 +37,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     account: Annotated[str | None, _about("The account jobs are charged to.")] = None
     qos: Annotated[str | None, _about("The quality of service jobs ask for.")] = None
     user_id: Annotated[str | None, _about("Who you are in the records of runs; any word of yours.")] = None
-    resources: Annotated[Resources, _about("What a run asks for: cpu, gpu and mem.")] = Resources()
+    resources: Annotated[ContextResources, _about("What a run asks for: cpu, gpu and mem.")] = ContextResources()
     time: Annotated[str | int | None, _about("Time limit of a run; a bare number is minutes.")] = None
     ntasks: Annotated[int | None, _about("How many tasks a job starts.")] = None
     nodelist: Annotated[str | None, _about("Nodes a job must have.")] = None

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from yurt.model.context import Context, Resources
+from yurt.model.context import Context, ContextResources
 from yurt.model.resources import parse_gpus, parse_memory, parse_time
 
 EXAMPLES: dict[str, str] = {
@@ -64,7 +64,7 @@ ALIASES: dict[str, str] = {
 """Other names of keys: those mrunner's documentation and code used. `env` as a mapping is `variables`."""
 
 KEYS: tuple[str, ...] = Context.__struct_fields__
-RESOURCES: tuple[str, ...] = Resources.__struct_fields__
+RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
 
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

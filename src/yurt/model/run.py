@@ -27,7 +27,7 @@ FINAL: frozenset[State] = frozenset(
 )
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """The resources of a run, as numbers; None is whatever the site gives."""
 
     cpus: int | None = None
@@ -59,25 +59,25 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     size: int = 0
     commit: str = ""
-    changed: bool = False
+    dirty: bool = False
     """Whether the files were not those of the commit."""
     branch: str = ""
 
 
-class Again(msgspec.Struct, frozen=True, kw_only=True):
+class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """When a run may be started again, with what it saved."""
 
-    requeues: int = 0
+    max_requeues: int = 0
     """How often after its time limit, or when it asks for it; where it may, also whenever its site stops it."""
-    before: int = 0
+    signal_before: int = 0
     """Seconds before the limit at which it is told to save."""
     retries: int = 0
     """How often after a failure of the site's."""
-    errors: bool = False
+    retry_errors: bool = False
     """Whether an error of its own counts as such a failure."""
 
     def __bool__(self) -> bool:
-        return bool(self.requeues or self.retries)
+        return bool(self.max_requeues or self.retries)
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,13 +90,28 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is enough that it has ended, however."""
 
 
+Purpose = Literal["run", "dev", "service"]
+"""What a run is for: a command of the user's, an interactive node, something that listens on a port."""
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """One place where a run is, or may be, executed."""
+
+    context: str
+    context_type: str
+    folder: str
+    """The run folder on the context."""
+    resources: Resources
+    job: str = ""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked for; the content of run.json."""
 
     id: str
     context: str
-    kind: str
-    """The type of the context: local or slurm."""
+    context_type: str
+    """local, slurm or kubernetes."""
     project: str
     source: str
     """The project's folder on the machine the run was made on."""
@@ -105,17 +120,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """As typed; bytes that are no text stand as \\xNN."""
     folder: str
     """The run folder on the context."""
+    purpose: Purpose = "run"
     name: str = ""
     params: dict[str, Any] = {}
     tags: list[str] = []
     note: str = ""
     subfolder: str = ""
     """Where below the project's folder the command starts."""
-    asked: Asked = Asked()
+    resources: Resources = Resources()
     code: Code = Code()
-    again: Again = Again()
-    sets: int = 0
-    """How many sets of parameters it has, each of them a task: it is a sweep. None: it is one run."""
+    restart_policy: RestartPolicy = RestartPolicy()
+    tasks: int = 0
+    """How many tasks it has, each with parameters of its own, if it is a sweep; else 0."""
     sweep: str = ""
     """The sweep it is a task of."""
     task: int | None = None
@@ -129,12 +145,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[Chosen] = []
     secrets: list[str] = []
     """Names of variables whose values travel apart, and are written down nowhere."""
-    who: str = ""
+    user: str = ""
     host: str = ""
-    yurt: str = ""
+    yurt_version: str = ""
 
 
-class Spot(msgspec.Struct, frozen=True):
+class RunRef(msgspec.Struct, frozen=True):
     """Where a run is to be looked for."""
 
     id: str
@@ -174,22 +190,22 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was submitted again because its site failed it before it started."""
     seen_at: float | None = None
     """When the site last said something of it."""
-    rooted: bool = False
+    confirmed: bool = False
     """Whether the queue still had it some time after its submission: no crash lets it vanish any more."""
     missing_since: float | None = None
     attempts: int = 0
     """How often it was, or may have been, submitted."""
-    cancel: bool = False
+    cancel_requested: bool = False
     """Whether the user wants it ended and the site has not been told yet."""
     metrics: dict[str, Any] = {}
     """Of a task: the last numbers it logged."""
-    tally: dict[str, int] = {}
+    task_states: dict[str, int] = {}
     """Of a sweep: how many of its tasks are in which state."""
-    out: str = ""
+    submitted_tasks: str = ""
     """Of a sweep: which tasks have gone out, as ranges."""
     offsets: list[str] = []
     """Of a sweep: what was added to the numbers of its arrays."""
-    elsewhere: bool = False
+    other_machine: bool = False
     """Of a sweep: whether another machine sends it; from here nothing of it goes out that has not been out."""
 
     @property
@@ -220,12 +236,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The command."""
     variables: dict[str, bytes] = {}
     setup: Setup = Setup()
-    options: dict[str, str | None] = {}
-    """Further options of sbatch."""
-    lines: list[str] = []
-    """#SBATCH lines of the user's own script."""
-    tasks: bool = False
-    """Whether srun starts the command."""
+    native_options: dict[str, str | None] = {}
+    """Options in the words of the context's own scheduler."""
+    native_lines: list[str] = []
+    """Lines of the user's own script that are for that scheduler."""
+    use_srun: bool = False
+    """Whether the scheduler's own launcher starts the command, once for each of its tasks."""
     limit: int | None = None
     """Of time, in seconds."""
     lease: int = 60

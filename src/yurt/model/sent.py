@@ -22,7 +22,7 @@ def noted(status: Status, sent: Iterable[tuple[str, str]]) -> Status:
     out = {number for _job, group in pairs for number in tasks.of_group(group)}
     return msgspec.structs.replace(
         status,
-        out=tasks.ranges(out.union(tasks.numbers(status.out))),
+        submitted_tasks=tasks.ranges(out.union(tasks.numbers(status.submitted_tasks))),
         offsets=sorted({*status.offsets, *(group.split(":")[1] for _job, group in pairs)}, key=int),
         job=",".join(dict.fromkeys([*filter(None, status.job.split(",")), *(job for job, _group in pairs)])),
     )

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from yurt.clocks import clocks
-from yurt.model.run import Again, State, Status
+from yurt.model.run import RestartPolicy, State, Status
 
 CANCELLED = "cancelled"
 """What stands in `winner` when the user was faster than the job."""
 
-NEVER = Again()
+NEVER = RestartPolicy()
 
 PREEMPTED = "PREEMPTED"
 """Slurm's word for a job that had to make room for another."""
@@ -43,7 +43,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0
 
 
-class Sighting(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at a site found of one run."""
 
     live: State | None = None
@@ -83,13 +83,13 @@ class Sighting(msgspec.Struct, frozen=True, kw_only=True):
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
-def settle(before: Status, seen: Sighting, now: float, again: Again = NEVER) -> Status:
-    """The status after a look; equal to the one before it if nothing is new. `again`: when it may be started again."""
-    after = _settle(before, seen, now, again)
+def next_status(before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER) -> Status:
+    """The status after a look; equal to the one before it if nothing is new. `policy`: when it may be started again."""
+    after = _next_status(before, seen, now, policy)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
 
-def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
+def _next_status(before: Status, seen: Observation, now: float, policy: RestartPolicy) -> Status:
     after = msgspec.structs.replace(
         before,
         native=seen.native or before.native,
@@ -111,49 +111,51 @@ def _settle(before: Status, seen: Sighting, now: float, again: Again) -> Status:
     after = msgspec.structs.replace(after, missing_since=since)
     started = seen.generation or seen.winner
     settled = seen.sure or now - since >= clocks().settling or (seen.record is not None and not started)
-    if settled and not seen.gone and (why := _goes_on(before, seen, again, now - since)):
+    if settled and not seen.gone and (why := _goes_on(before, seen, policy, now - since)):
         return _next_start(after, seen, why)
     return _absent(before, after, seen, now, now - since)
 
 
-def _job(before: Status, seen: Sighting) -> str:
+def _job(before: Status, seen: Observation) -> str:
     return seen.last_job or seen.job or before.job
 
 
-def unlaunched(seen: Sighting) -> bool:
+def unlaunched(seen: Observation) -> bool:
     """Whether a node could not launch a job: it had that node, and was cancelled, by root, with nothing started."""
     return not seen.generation and bool(seen.node) and seen.native in ("CANCELLED", "CANCELLED by 0")
 
 
-def _goes_on(before: Status, seen: Sighting, again: Again, gone: float) -> str:
+def _goes_on(before: Status, seen: Observation, policy: RestartPolicy, gone: float) -> str:
     """Why a run that is nowhere to be seen is to be started again; empty if it is not."""
     by_hand = seen.record == "cancelled" and seen.native != PREEMPTED and not unlaunched(seen)
-    if not again or before.cancel or seen.stopped == "cancelled" or by_hand:
+    if not policy or before.cancel_requested or seen.stopped == "cancelled" or by_hand:
         return ""
     if seen.generation:
-        return _after_a_start(seen, again, gone)
+        return _after_a_start(seen, policy, gone)
     failed = unlaunched(seen) or seen.record in ("node_failed", "failed")  # nothing of the user's was started
-    return "it failed before it started" if failed and before.retries < again.retries else ""
+    return "it failed before it started" if failed and before.retries < policy.retries else ""
 
 
-def _after_a_start(seen: Sighting, again: Again, gone: float) -> str:
+def _after_a_start(seen: Observation, policy: RestartPolicy, gone: float) -> str:
     how = [*seen.over.split(), "", ""][1]
     if how and how not in ("stopped", "done"):  # it was to be started again, and its own job could not see to it
         return "nobody had started it again" if seen.records_known else ""
     if how == "done":
         return ""
     silent = seen.record is None and seen.records_known
-    killed = seen.record == "failed" or (silent and again.requeues and seen.stopped == "timeout")
+    killed = seen.record == "failed" or (silent and policy.max_requeues and seen.stopped == "timeout")
     if not how and killed:  # of a failure of the user's there would be an ending
         return "its job was killed"
     failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
-    if failed or (again.requeues and (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure)):
+    if failed or (
+        policy.max_requeues and (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure)
+    ):
         return seen.reason or "its site stopped it"
     lost = not how and not seen.stopped and silent and gone >= clocks().forgiving
     return "it vanished" if lost else ""
 
 
-def _next_start(after: Status, seen: Sighting, why: str) -> Status:
+def _next_start(after: Status, seen: Observation, why: str) -> Status:
     return msgspec.structs.replace(
         after,
         state="waiting",
@@ -165,16 +167,16 @@ def _next_start(after: Status, seen: Sighting, why: str) -> Status:
     )
 
 
-def _alive(before: Status, after: Status, seen: Sighting, now: float) -> Status:
+def _alive(before: Status, after: Status, seen: Observation, now: float) -> Status:
     state = seen.live
     assert state is not None
     if state == "queued" and (before.state in ("running", "requeued") or seen.generation):
         state = "requeued"
-    rooted = before.rooted or now - (before.submitted or now) >= clocks().young
-    return msgspec.structs.replace(after, state=state, reason=seen.reason, rooted=rooted, missing_since=None)
+    confirmed = before.confirmed or now - (before.submitted or now) >= clocks().young
+    return msgspec.structs.replace(after, state=state, reason=seen.reason, confirmed=confirmed, missing_since=None)
 
 
-def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: float) -> Status:
+def _absent(before: Status, after: Status, seen: Observation, now: float, gone: float) -> Status:
     # An empty gate proves that the user's code never started; a folder that is gone proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
     never = not ran and not seen.gone
@@ -190,7 +192,7 @@ def _absent(before: Status, after: Status, seen: Sighting, now: float, gone: flo
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
     if seen.records_known and seen.record is None:
-        again = before.attempts < ATTEMPTS and (seen.sure or (not before.rooted and gone >= clocks().resubmit))
+        again = before.attempts < ATTEMPTS and (seen.sure or (not before.confirmed and gone >= clocks().resubmit))
         if never and again:
             why = "the site forgot it before it started; it is submitted again"
             return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
@@ -229,7 +231,7 @@ _CAUSES_IN_WORDS = {
 }
 
 
-def _ended(after: Status, seen: Sighting) -> Status:
+def _ended(after: Status, seen: Observation) -> Status:
     ending = seen.ending
     assert ending is not None
     state: State
@@ -255,7 +257,7 @@ def _ended(after: Status, seen: Sighting) -> Status:
         seconds=ending.seconds,
         native=seen.native,
         missing_since=None,
-        cancel=False,
+        cancel_requested=False,
     )
 
 
@@ -282,10 +284,10 @@ def signal_name(number: int) -> str:
 
 def _final(after: Status, state: State, reason: str, ended: float) -> Status:
     return msgspec.structs.replace(
-        after, state=state, reason=reason, ended=after.ended or ended, missing_since=None, cancel=False
+        after, state=state, reason=reason, ended=after.ended or ended, missing_since=None, cancel_requested=False
     )
 
 
-def mark_of(after: Status, seen: Sighting) -> str:
+def mark_of(after: Status, seen: Observation) -> str:
     """The mark to know a run by at the next look: only of one whose status no longer changes with time alone."""
-    return seen.mark if seen.live is not None and after.rooted else ""
+    return seen.mark if seen.live is not None and after.confirmed else ""

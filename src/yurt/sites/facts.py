@@ -26,7 +26,7 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
     _check_type(context)
     watch(Event(f"asking {context.name}"))
-    found = look(host_of(context), slurm=context.type == "slurm")
+    found = probe_host(host_of(context), slurm=context.type == "slurm")
     earlier = kept.load(context)
     if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
         found = _with(found, node=earlier.node)
@@ -36,7 +36,7 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     return found
 
 
-def look(host: Host, *, slurm: bool = True) -> Facts:
+def probe_host(host: Host, *, slurm: bool = True) -> Facts:
     """Probe a host; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
     from yurt.backends.slurm import probe
 

@@ -15,8 +15,8 @@ from yurt.errors import YurtError
 from yurt.model.calls import CallResult
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Run, Status
-from yurt.model.standing import Standing, SweepStanding
 from yurt.model.state import Ending
+from yurt.model.verdict import SweepVerdict, Verdict
 
 Item = TypeVar("Item")
 
@@ -31,7 +31,7 @@ def ready() -> None:
         for _try in ("writes what it makes of the file", "reads that"):
             with contextlib.suppress(YurtError):
                 contexts.named(LOCAL.name)
-        for kind in (facts.Kept, Run, Status, Plan, Ending, Standing, SweepStanding, CallResult):
+        for kind in (facts.Kept, Run, Status, Plan, Ending, Verdict, SweepVerdict, CallResult):
             msgspec.json.Decoder(kind)
 
 

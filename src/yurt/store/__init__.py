@@ -1,8 +1,8 @@
 """The index of runs on this machine: what was asked for, how it stands, what still waits to go out."""
 
+from yurt.store.archive import Mirrored
 from yurt.store.bad_nodes import BadNode
 from yurt.store.copies import Copy
-from yurt.store.mirror import Mirrored
 from yurt.store.runs import Found, Store
 from yurt.store.tasks import Entry
 

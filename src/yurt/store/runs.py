@@ -17,14 +17,14 @@ import msgspec
 
 from yurt.errors import RefusedError
 from yurt.model import ids
-from yurt.model.run import FINAL, Plan, Run, Spot, Status
+from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
+from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
 from yurt.store.copies import Copies
 from yurt.store.looks import Looks
-from yurt.store.mirror import Mirror
 from yurt.store.notices import Notices
-from yurt.store.schema import LATER, SCHEMA, VERSION
+from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
 INSIDE = "('waiting', 'submitting')"
@@ -78,6 +78,11 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             for step in [SCHEMA, *LATER][version:]:
+                if step == RENAME_FIELDS:
+                    from yurt.store import older
+
+                    older.rename_fields(self._db)
+                    continue
                 for statement in step.split(";\n"):
                     self._db.execute(statement)
             if version < VERSION:
@@ -120,7 +125,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
                 run, status = each.run, each.status
                 if self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run.id,)).fetchone() is None:
                     self._add(run, status, each.plan)
-                    if run.sets:
+                    if run.tasks:
                         self._add_tasks(run.id, each.tasks, status)
                     else:
                         self._to_mirror(run.id, status)
@@ -128,15 +133,15 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         return new
 
     def _add(self, run: Run, status: Status, plan: Plan | None) -> None:
-        if run.sets and not status.tally:
-            status = msgspec.structs.replace(status, tally={"waiting": run.sets})
+        if run.tasks and not status.task_states:
+            status = msgspec.structs.replace(status, task_states={"waiting": run.tasks})
         row = (run.id, run.created, run.context, run.project, run.name, run.folder, status.state, status.final)
         if plan is not None:
             self._db.execute("INSERT INTO plans VALUES (?, ?)", (run.id, _json(plan)))
         self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (run.id, _json(run), _json(status)))
-        if run.sets:
-            self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.sets, run.sets))
-        self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel))
+        if run.tasks:
+            self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.tasks, run.tasks))
+        self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel_requested))
         if run.retry_of:
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
@@ -156,7 +161,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
 
     def _task(self, sweep: str, number: int) -> Entry | None:
         whole = self.get(sweep)
-        if whole is None or number >= whole.run.sets:
+        if whole is None or number >= whole.run.tasks:
             return None
         if self._sets is None or self._sets.run.id != sweep:
             self._sets = self.plan(sweep)  # one with ten thousand sets is not read ten thousand times
@@ -185,10 +190,10 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
         whole, plan = self.get(sweep), self.plan(sweep)
         if whole is None or plan is None:
             return {}
-        known, out = self.tasks(sweep), set(numbers(whole.status.out))
+        known, out = self.tasks(sweep), set(numbers(whole.status.submitted_tasks))
         return {
             number: Entry(task_of(whole.run, plan, number), known.get(number) or usual(whole.status, out=number in out))
-            for number in range(min(whole.run.sets, len(plan.sets)))
+            for number in range(min(whole.run.tasks, len(plan.sets)))
         }
 
     def plan(self, run: str) -> Plan | None:
@@ -211,8 +216,8 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
                 continue
             elif entry.run.retried:
                 found.update(numbers(entry.run.retried))
-            elif entry.run.sets == whole.run.sets:
-                found.update(range(whole.run.sets))
+            elif entry.run.tasks == whole.run.tasks:
+                found.update(range(whole.run.tasks))
         return found
 
     def matching(self, prefix: str) -> list[str]:
@@ -249,16 +254,16 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
     def contexts_of_unfinished(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]
 
-    def spots(self, context: str, also: Iterable[str] = ()) -> list[Spot]:
+    def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
         """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
         query = f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
         rows = self._db.execute(query, (context,)).fetchall()
-        found = [self._with_tasks(Spot(*row)) if row[0][0] == ids.SWEEP else Spot(*row) for row in rows]
-        known = {spot.id for spot in found}
+        found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
+        known = {ref.id for ref in found}
         for run in also:
             row = self._db.execute("SELECT id, folder, created FROM runs WHERE id = ?", (run,)).fetchone()
             if row is not None and run not in known:
-                found.append(Spot(*row))
+                found.append(RunRef(*row))
         return found
 
     def outbox(self, context: str) -> list[str]:
@@ -304,7 +309,7 @@ class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
                 if after != before:
                     changed[run] = after
                 self._db.execute("UPDATE records SET status = ? WHERE id = ?", (_json(after), run))
-                values = (after.state, after.state in FINAL, after.cancel, known_by, run)
+                values = (after.state, after.state in FINAL, after.cancel_requested, known_by, run)
                 self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ?, mark = ? WHERE id = ?", values)
                 if after.state != before.state:
                     self._to_mirror(run, after)

@@ -14,6 +14,9 @@ CREATE TABLE code (context TEXT, project TEXT, tree TEXT NOT NULL, PRIMARY KEY (
 CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT NULL) WITHOUT ROWID;
 """
 
+RENAME_FIELDS = "rename fields"
+"""A step that no SQL can do: see older.py."""
+
 LATER = [
     """\
 CREATE TABLE retries (run TEXT PRIMARY KEY, of_run TEXT NOT NULL) WITHOUT ROWID;
@@ -57,6 +60,7 @@ ALTER TABLE sweeps ADD COLUMN over TEXT NOT NULL DEFAULT '';
 UPDATE sweeps SET over = coalesce((SELECT group_concat(task) FROM tasks WHERE sweep = id AND final), '');
 CREATE INDEX task_states ON tasks (sweep, state);
 """,
+    RENAME_FIELDS,
 ]
 """What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
 

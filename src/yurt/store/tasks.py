@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yurt.model import ids, layout, tasks
-from yurt.model.run import FINAL, Plan, Run, Spot, State, Status
+from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
@@ -27,6 +27,20 @@ class Entry(msgspec.Struct, frozen=True):
 
     run: Run
     status: Status
+
+    @property
+    def placements(self) -> list[Placement]:
+        """Where it is, or may be, executed: one place."""
+        run = self.run
+        return [
+            Placement(
+                context=run.context,
+                context_type=run.context_type,
+                folder=run.folder,
+                resources=run.resources,
+                job=self.status.job,
+            )
+        ]
 
 
 def entry_of(row: tuple[bytes, bytes]) -> Entry:
@@ -57,18 +71,20 @@ class Tasks:
         row = self._db.execute("SELECT status FROM tasks WHERE sweep = ? AND task = ?", (sweep, number)).fetchone()
         if row is not None:
             return msgspec.json.decode(row[0], type=Status)
-        return usual(whole, out=number in tasks.Within(whole.out))
+        return usual(whole, out=number in tasks.Within(whole.submitted_tasks))
 
-    def _with_tasks(self, spot: Spot) -> Spot:
+    def _with_tasks(self, ref: RunRef) -> RunRef:
         """What a look has to know of a sweep: which tasks are open."""
-        row = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (spot.id,)).fetchone()
+        row = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (ref.id,)).fetchone()
         if row is None:
-            return spot
-        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (spot.id,)).fetchone()
+            return ref
+        (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (ref.id,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
-        there = tasks.without(tasks.without(whole.out, row[0]), tasks.ranges(self.tasks_in(spot.id, ("waiting",))))
-        begun = tasks.ranges(self.tasks_in(spot.id, BEGUN))
-        return msgspec.structs.replace(spot, open=there, begun=begun, offsets=",".join(whole.offsets) or "0")
+        there = tasks.without(
+            tasks.without(whole.submitted_tasks, row[0]), tasks.ranges(self.tasks_in(ref.id, ("waiting",)))
+        )
+        begun = tasks.ranges(self.tasks_in(ref.id, BEGUN))
+        return msgspec.structs.replace(ref, open=there, begun=begun, offsets=",".join(whole.offsets) or "0")
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Tasks that are known to be in one of these states."""
@@ -80,10 +96,10 @@ class Tasks:
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
-        unsent = "" if whole.elsewhere else tasks.without(f"0-{size - 1}", whole.out)
+        unsent = "" if whole.other_machine else tasks.without(f"0-{size - 1}", whole.submitted_tasks)
         found = dict.fromkeys(tasks.numbers(unsent), 1)
         for number, state, text in self._db.execute(f"SELECT task, state, status {KEPT_IN}", (sweep,)):
-            if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel:
+            if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel_requested:
                 found[number] = status.start
             else:
                 found.pop(number, None)
@@ -105,7 +121,7 @@ class Tasks:
             (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
             before_all = msgspec.json.decode(text, type=Status)
             after_all = whole(before_all)
-            out = tasks.Within(after_all.out)
+            out = tasks.Within(after_all.submitted_tasks)
             ended, reopened = [], []
             for number in numbers:
                 query = "SELECT status FROM tasks WHERE sweep = ? AND task = ?"
@@ -129,7 +145,7 @@ class Tasks:
         joined = "runs JOIN sweeps USING (id) JOIN records USING (id)"
         query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final"
         found = [(entry_of(row[:2]), row[2]) for row in self._db.execute(query, (context,))]
-        return [entry for entry, ours in found if entry.status.tally.get("waiting", 0) > ours]
+        return [entry for entry, ours in found if entry.status.task_states.get("waiting", 0) > ours]
 
     def _add_tasks(self, sweep: str, statuses: Mapping[int, Status], whole: Status) -> None:
         """Tasks of a sweep that was found on its site."""
@@ -151,10 +167,10 @@ class Tasks:
         """Set the status of a sweep, its state made of those of its tasks."""
         after = self._tallied(sweep, after, changed)
         self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after), sweep))
-        columns = (after.state, after.final, after.cancel, sweep)
+        columns = (after.state, after.final, after.cancel_requested, sweep)
         self._db.execute("UPDATE runs SET state = ?, final = ?, cancel = ? WHERE id = ?", columns)
-        waiting = after.tally.get("waiting", 0)
-        if waiting and after.elsewhere:
+        waiting = after.task_states.get("waiting", 0)
+        if waiting and after.other_machine:
             query = "SELECT count(*) FROM tasks WHERE sweep = ? AND state = 'waiting'"
             (waiting,) = self._db.execute(query, (sweep,)).fetchone()
         self._db.execute("UPDATE sweeps SET pending = ? WHERE id = ?", (0 if after.final else waiting, sweep))
@@ -174,10 +190,10 @@ class Tasks:
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
-        out = tasks.count(whole.out)
+        out = tasks.count(whole.submitted_tasks)
         unheard, inside = out - sum(tally.values()), count - out
         if inside:  # some may be known that have not gone out: they were cancelled, or are to be
-            gone_out = tasks.Within(whole.out)
+            gone_out = tasks.Within(whole.submitted_tasks)
             kept_in = sum(row[0] not in gone_out for row in self._db.execute(f"SELECT task {KEPT_IN}", (sweep,)))
             unheard, inside = unheard + kept_in, inside - kept_in
         if unheard > 0:
@@ -188,7 +204,9 @@ class Tasks:
         state = state_of(tally, whole)
         starts = [each.started for each in (whole, *changed) if each.started is not None]
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
-        return msgspec.structs.replace(whole, tally=tally, state=state, started=min(starts, default=None), ended=ended)
+        return msgspec.structs.replace(
+            whole, task_states=tally, state=state, started=min(starts, default=None), ended=ended
+        )
 
     def _last_end(self, sweep: str) -> float | None:
         query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ?"
@@ -200,7 +218,7 @@ def usual(whole: Status, *, out: bool) -> Status:
     """How a task stands of which nothing else is known."""
     if not out:
         return Status(state="waiting" if whole.state not in FINAL else whole.state)
-    return Status(state="queued", submitted=whole.submitted, attempts=ATTEMPTS if whole.elsewhere else 1)
+    return Status(state="queued", submitted=whole.submitted, attempts=ATTEMPTS if whole.other_machine else 1)
 
 
 def state_of(tally: Mapping[str, int], whole: Status) -> State:
@@ -224,7 +242,7 @@ def task_of(run: Run, plan: Plan, number: int) -> Run:
         id=ids.task(run.id, number),
         folder=layout.task(run.folder, number),
         params={**run.params, **plan.sets[number]},
-        sets=0,
+        tasks=0,
         sweep=run.id,
         task=number,
     )

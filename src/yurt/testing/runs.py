@@ -1,7 +1,7 @@
 """The suite every Backend must pass. Subclass it in a test module and give it fixtures of class scope:
 
 `backend`, the backend of a context, and `plan`, which makes a plan for it:
-plan(*command, **fields of yurt.runs.plan.plan.Request), without code unless it is asked for.
+plan(*command, **fields of yurt.lifecycle.plan.plan.Request), without code unless it is asked for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pytest
 
 from yurt.backends.base import Backend, CodeParcel, Placed
 from yurt.clocks import clocks
-from yurt.model.run import Plan, Spot, Status
-from yurt.model.state import ATTEMPTS, CANCELLED, Ending, Sighting, settle
+from yurt.model.run import Plan, RunRef, Status
+from yurt.model.state import ATTEMPTS, CANCELLED, Ending, Observation, next_status
 from yurt.testing.waiting import eventually
 
 Planner = Callable[..., Plan]
@@ -40,8 +40,8 @@ PATIENT = 'echo begun; until [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR"
 """Runs until there is a file `go`, or its folder is gone."""
 
 
-def spot(plan: Plan) -> Spot:
-    return Spot(plan.run.id, plan.run.folder, plan.run.created)
+def ref(plan: Plan) -> RunRef:
+    return RunRef(plan.run.id, plan.run.folder, plan.run.created)
 
 
 def submit(backend: Backend, plan: Plan, *, start: int = 1) -> Placed:
@@ -49,8 +49,8 @@ def submit(backend: Backend, plan: Plan, *, start: int = 1) -> Placed:
     return backend.submit(plan, secrets.token_hex(4), CodeParcel(receiver=""), start=start)
 
 
-def look(backend: Backend, plan: Plan) -> Sighting:
-    return backend.look([spot(plan)])[plan.run.id]
+def observe(backend: Backend, plan: Plan) -> Observation:
+    return backend.observe([ref(plan)])[plan.run.id]
 
 
 def submitted() -> Status:
@@ -63,7 +63,7 @@ def follow(backend: Backend, plan: Plan, *, seconds: float = 240) -> Status:
     status, deadline = submitted(), time.monotonic() + seconds
     while True:
         ahead = clocks().settling if status.missing_since else 0
-        status = settle(status, look(backend, plan), time.time() + ahead)
+        status = next_status(status, observe(backend, plan), time.time() + ahead)
         if status.final:
             return status
         assert time.monotonic() < deadline, f"after {seconds} s it is still {status}"
@@ -121,7 +121,7 @@ class BackendContract:
         plans: list[Plan] = []
         yield plans
         for each in plans:
-            backend.cancel(spot(each))
+            backend.cancel(ref(each))
             backend.host.run('rm -rf -- "$1"', each.run.folder)
 
     def test_from_submission_to_its_end(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
@@ -129,11 +129,11 @@ class BackendContract:
         clean.append(made)
         placed = submit(backend, made)
         assert placed.job and not placed.winner and placed.needs is None
-        eventually(lambda: look(backend, made).live == "running")
+        eventually(lambda: observe(backend, made).live == "running")
         eventually(lambda: read(backend, made, "out.log") == "begun\n")
-        seen = look(backend, made)
+        seen = observe(backend, made)
         assert seen.ending is None and seen.record is None and seen.node and seen.started
-        assert settle(submitted(), seen, time.time()).state == "running"
+        assert next_status(submitted(), seen, time.time()).state == "running"
         again = submit(backend, made)
         assert placed.job in (again.job, again.winner.partition(".")[2])
         backend.host.run(': > "$1"', f"{made.run.folder}/go")
@@ -207,23 +207,23 @@ class BackendContract:
         clean.append(made)
         submit(backend, made)
         eventually(lambda: read(backend, made, "outputs/alive"))
-        winner = backend.cancel(spot(made))
-        assert winner == backend.cancel(spot(made)) == read(backend, made, "winner").strip() != CANCELLED
+        winner = backend.cancel(ref(made))
+        assert winner == backend.cancel(ref(made)) == read(backend, made, "winner").strip() != CANCELLED
         status = follow(backend, made)
         assert (status.state, status.exit_code in (None, 137, 143)) == ("cancelled", True), status
         eventually(lambda: _still(lambda: read(backend, made, "outputs/alive")))
-        assert backend.cancel(spot(made)) == winner
+        assert backend.cancel(ref(made)) == winner
         assert follow(backend, made).state == "cancelled"
 
     def test_cancel_before_it_was_submitted(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", 'echo ran > "$YURT_RUN_DIR/ran"')
         clean.append(made)
-        assert backend.cancel(spot(made)) == CANCELLED
-        assert backend.cancel(spot(made)) == CANCELLED
+        assert backend.cancel(ref(made)) == CANCELLED
+        assert backend.cancel(ref(made)) == CANCELLED
         assert submit(backend, made).winner == CANCELLED
         status = follow(backend, made)
         assert (status.state, status.reason) == ("cancelled", "cancelled before it started")
-        assert look(backend, made).live is None, "a job of it is there"
+        assert observe(backend, made).live is None, "a job of it is there"
         assert read(backend, made, "ran") == ""
 
     def test_a_job_that_starts_though_its_run_was_cancelled(
@@ -247,16 +247,16 @@ class BackendContract:
             placed = list(pool.map(lambda _each: submit(backend, made), range(3)))
         assert all(each.job for each in placed)
         assert follow(backend, made).state == "completed"
-        eventually(lambda: look(backend, made).live is None)
+        eventually(lambda: observe(backend, made).live is None)
         assert submit(backend, made).winner
         assert len(read(backend, made, "ledger").splitlines()) == 1
         assert read(backend, made, "out.log") == "started\n" and read(backend, made, "err.log") == ""
 
     def test_a_run_never_submitted(self, backend: Backend, plan: Planner) -> None:
         made = plan("true")
-        seen = look(backend, made)
+        seen = observe(backend, made)
         assert (seen.live, seen.record, seen.ending, seen.winner, seen.generation) == (None, None, None, "", 0)
-        assert backend.look([]) == {}
+        assert backend.observe([]) == {}
 
     def test_job_sh_by_hand(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, _status = ended["streams"]
@@ -275,18 +275,19 @@ class BackendContract:
         for each in (made, other):
             submit(backend, each)
         eventually(lambda: read(backend, made, "out.log"))
-        eventually(lambda: look(backend, made).live == "running")
-        status = settle(Status(state="queued", submitted=time.time(), attempts=1), look(backend, made), time.time())
+        eventually(lambda: observe(backend, made).live == "running")
+        queued = Status(state="queued", submitted=time.time(), attempts=1)
+        status = next_status(queued, observe(backend, made), time.time())
         backend.host.run(': > "$1/go"; until [ -e "$1/exit.json" ]; do sleep 0.1; done', made.run.folder)
         backend.host.run('rm -rf -- "$1"', made.run.folder)
-        eventually(lambda: look(backend, made).live is None)
+        eventually(lambda: observe(backend, made).live is None)
         for late in (0, 5, 15, 70, 140):
-            status = settle(status, look(backend, made), time.time() + late)
+            status = next_status(status, observe(backend, made), time.time() + late)
             assert status.state != "waiting", status
         assert status.state == "completed" or (status.state == "lost" and "its folder is gone" in status.reason)
         assert follow(backend, other).state == "completed", "its neighbour is none the worse"
 
-    @pytest.mark.skipif(not os.environ.get("YURT_SLOW"), reason="takes more than a minute: YURT_SLOW=1")
+    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
     def test_over_its_time_limit(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sleep", "300", flags={"time": 1})
         clean.append(made)

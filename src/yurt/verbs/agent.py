@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.lifecycle.refresh.archive import catch_up_elsewhere
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Watch, unwatched
-from yurt.runs.refresh.archive import catch_up_elsewhere
-from yurt.runs.refresh.refresh import look
 from yurt.store import Store
 
 
@@ -23,9 +23,9 @@ class Round(msgspec.Struct, frozen=True):
 def once(store: Store, *, watch: Watch = unwatched) -> tuple[Round, list[str]]:
     """One round over all contexts with unfinished runs; returns it, and what to warn of."""
     contexts = store.contexts_of_unfinished()
-    looked = look(store, contexts, watch=watch)
+    refreshed = refresh_contexts(store, contexts, watch=watch)
     catch_up_elsewhere(store, contexts)
-    submitted = [run for each in looked.advanced.values() for run in each.submitted]
+    submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
     waiting = [run for context in contexts for run in store.outbox(context)]
-    failed = {context: error.message for context, error in looked.failed.items()}
-    return Round(contexts, submitted, waiting, failed), looked.warnings
+    failed = {context: error.message for context, error in refreshed.failed.items()}
+    return Round(contexts, submitted, waiting, failed), refreshed.warnings

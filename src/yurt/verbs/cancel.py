@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.errors import YurtError
+from yurt.lifecycle.outbox.cancellations import tell_cancel
+from yurt.lifecycle.refresh import notify
+from yurt.lifecycle.select import by_sweep
 from yurt.model.run import Status
-from yurt.runs.outbox.cancellations import tell_cancel
-from yurt.runs.refresh import notify
-from yurt.runs.select import by_sweep
 from yurt.sites import connect
 from yurt.store import Entry, Store
 
@@ -72,7 +72,7 @@ def _want(store: Store, sweep: str, group: Sequence[Entry]) -> None:
         store.change_tasks(sweep, numbers, lambda _number, status: _wanted(status, tried=tried))
         return
     (entry,) = group
-    if entry.run.sets:
+    if entry.run.tasks:
         store.change_tasks(entry.run.id, whole=_wanted)
     else:
         store.change([entry.run.id], lambda _run, status: _wanted(status))
@@ -86,4 +86,4 @@ def _wanted(status: Status, *, tried: bool = False) -> Status:
         return msgspec.structs.replace(
             status, state="cancelled", reason="cancelled before it went out", ended=time.time()
         )
-    return msgspec.structs.replace(status, cancel=True)
+    return msgspec.structs.replace(status, cancel_requested=True)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.errors import NotFoundError
+from yurt.lifecycle.refresh import bad_nodes
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.runs.refresh import bad_nodes
 from yurt.sites.facts import facts_of
 from yurt.store import BadNode, Store
 

@@ -13,7 +13,7 @@ from yurt.hosts import Host, SshHost, host_of
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites.facts import look
+from yurt.sites.facts import probe_host
 
 Ask = Callable[[str, Sequence[str]], str]
 """Puts a question with its possible answers to the person; there only if there is a person."""
@@ -79,7 +79,7 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
 
 def _complete_look(host: Host) -> Facts:
     """Facts with the accounts in them: a context without its account would be refused by the site later."""
-    found = look(host)
+    found = probe_host(host)
     if found.accounting_silent:
         raise UnreachableError(
             f"{host.name}: the site's accounting does not answer, so your accounts there are not known",

@@ -8,9 +8,9 @@ import msgspec
 
 from yurt.config import paths
 from yurt.errors import RefusedError
+from yurt.lifecycle.files import metrics
 from yurt.model.compare import Row, Side, compare
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.runs.files import metrics
 from yurt.snapshot import differ
 from yurt.snapshot.differ import Change
 from yurt.store import Entry, Store

@@ -12,10 +12,10 @@ from yurt.config import contexts
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
+from yurt.lifecycle.files import transfer
+from yurt.lifecycle.files.transfer import NOTHING, Fetched, There, Wanted, shown
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
-from yurt.runs.files import transfer
-from yurt.runs.files.transfer import NOTHING, Fetched, There, Wanted, shown
 from yurt.store import Entry, Store
 
 # A line for each run: ended, going or gone; then a line for each folder with something in it.

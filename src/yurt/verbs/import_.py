@@ -16,15 +16,16 @@ from yurt.config import contexts
 from yurt.errors import NotFoundError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
-from yurt.model import ids, standing
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model import ids
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan, Run, Status
+from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS, CANCELLED
-from yurt.runs.refresh.refresh import look
+from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_of
-from yurt.store import Found, Store
+from yurt.store import Found, Store, older
 from yurt.verbs import import_sweeps
 
 LIST = """\
@@ -67,8 +68,8 @@ def import_(
     reader = _Reader(context)
     for batch in _gathered(host, unknown, context.name, watch):
         read = {folder: reader.read(folder, said) for folder, said in batch.items()}
-        sweeps = {folder: each for folder, each in read.items() if isinstance(each, Found) and each.run.sets}
-        tasks = import_sweeps.tasks_of(host, {folder: each.run.sets for folder, each in sweeps.items()})
+        sweeps = {folder: each for folder, each in read.items() if isinstance(each, Found) and each.run.tasks}
+        tasks = import_sweeps.tasks_of(host, {folder: each.run.tasks for folder, each in sweeps.items()})
         for folder, each in sweeps.items():
             read[folder] = reader.with_tasks(each, batch[folder] or Gathered(), tasks[folder])
         unreadable |= {folder: why for folder, why in read.items() if isinstance(why, str)}
@@ -77,7 +78,7 @@ def import_(
         new += store.add_found(found)
     warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
     if new:
-        warnings += look(store, sorted(reader.contexts), watch=watch).warnings
+        warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch).warnings
     return Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable), warnings
 
 
@@ -155,16 +156,16 @@ class _Reader:
         if "run.json" not in said.files:
             return None if winner == CANCELLED or "cancel" in said.files else "it has no run.json"
         try:
-            run = msgspec.json.decode(said.files["run.json"], type=Run)
-            plan = msgspec.json.decode(said.files.get("plan.json") or b"null", type=Plan | None)
+            run = older.read_run(said.files["run.json"])
+            plan = older.read_plan(said.files.get("plan.json", b""))
         except msgspec.MsgspecError as error:
             return f"this yurt does not understand it ({error}); did a newer one make it?"
-        if run.id != folder.rpartition("/")[2] or run.kind != self.context.type:
-            return f"it says that it is run {run.id} on a context of type {run.kind}"
+        if run.id != folder.rpartition("/")[2] or run.context_type != self.context.type:
+            return f"it says that it is run {run.id} on a context of type {run.context_type}"
         run = msgspec.structs.replace(run, context=self._context_of(run))
         plan = None if plan is None else msgspec.structs.replace(plan, run=run)
-        if run.sets:
-            whole = plan is not None and len(plan.sets) == run.sets
+        if run.tasks:
+            whole = plan is not None and len(plan.sets) == run.tasks
             return Found(run, Status(), plan) if whole else "its plan.json is not whole"
         status = self._status(run, said)
         ended = status.final or winner == CANCELLED or "exit.json" in said.files
@@ -173,7 +174,7 @@ class _Reader:
     def with_tasks(self, found: Found, said: Gathered, begun: dict[int, Gathered]) -> Found | str:
         """A sweep, and how it and its tasks stand; or why it cannot be imported."""
         whole, rows = import_sweeps.statuses(found.run, said, begun, self._attempts, time.time())
-        ended = len(rows) == found.run.sets and all(each.final for each in rows.values())
+        ended = len(rows) == found.run.tasks and all(each.final for each in rows.values())
         if not ended and "cancel" not in said.files and self._is_others(found.run):
             return OTHERS
         return Found(found.run, whole, found.plan, rows)
@@ -198,4 +199,4 @@ class _Reader:
             job=started[1] if len(started) > 1 else "",
             attempts=self._attempts,
         )
-        return standing.adopt(status, standing.read(said.files.get("status.json", b"")), None, run.created)
+        return adopt(status, read_verdict(said.files.get("status.json", b"")), None, run.created)

@@ -11,10 +11,11 @@ from yurt.backends.job.gathered import Gathered
 from yurt.backends.slurm.queries import read_metrics
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.model import sent, standing, tasks
+from yurt.lifecycle.refresh.other_machines import unsent_cancelled
+from yurt.model import sent, tasks
 from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS
-from yurt.runs.refresh.other_machines import unsent_cancelled
+from yurt.model.verdict import adopt, adopt_sweep, read_sweep_verdict, read_verdict
 
 TASKS = 20_000
 """Tasks that one trip asks for."""
@@ -54,21 +55,21 @@ def statuses(
     submitted = said.made or run.created
     groups = sent.read(said.text("sent"))
     others = attempts >= ATTEMPTS
-    whole = sent.noted(Status(state="queued", submitted=submitted, attempts=1, elsewhere=others), groups)
+    whole = sent.noted(Status(state="queued", submitted=submitted, attempts=1, other_machine=others), groups)
     rows = {
         number: _task(each, Status(state="queued", submitted=submitted, attempts=attempts), now)
         for number, each in begun.items()
-        if number < run.sets
+        if number < run.tasks
     }
-    whole = msgspec.structs.replace(whole, out=tasks.ranges({*rows, *tasks.numbers(whole.out)}))
-    verdict = standing.read_sweep(said.files.get("status.json", b""))
+    whole = msgspec.structs.replace(whole, submitted_tasks=tasks.ranges({*rows, *tasks.numbers(whole.submitted_tasks)}))
+    verdict = read_sweep_verdict(said.files.get("status.json", b""))
     if verdict is not None:
-        whole = standing.adopt_sweep(whole, verdict)
+        whole = adopt_sweep(whole, verdict)
         for number, each in verdict.each():
-            if number < run.sets and (number not in rows or not rows[number].final):
-                rows[number] = standing.adopt(Status(attempts=attempts), each, None, now)
+            if number < run.tasks and (number not in rows or not rows[number].final):
+                rows[number] = adopt(Status(attempts=attempts), each, None, now)
     if "cancel" in said.files:
-        rows |= unsent_cancelled(run.sets, whole, rows, now)
+        rows |= unsent_cancelled(run.tasks, whole, rows, now)
         whole = msgspec.structs.replace(whole, reason=whole.reason or "cancelled")
     return whole, rows
 
@@ -82,7 +83,7 @@ def _task(said: Gathered, before: Status, now: float) -> Status:
         restarts=max(starts - 1, 0),
         job=made_by[1] if len(made_by) > 1 else "",
     )
-    verdict = standing.read(said.files.get("status.json", b""))
-    after = standing.adopt(status, verdict, gathered.ending(said), now)
+    verdict = read_verdict(said.files.get("status.json", b""))
+    after = adopt(status, verdict, gathered.ending(said), now)
     logged = read_metrics(said.files.get("metrics.jsonl", b"")) if after.final else {}
     return msgspec.structs.replace(after, metrics=logged)

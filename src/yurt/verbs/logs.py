@@ -7,9 +7,9 @@ from typing import Protocol
 
 import msgspec
 
+from yurt.lifecycle import select
+from yurt.lifecycle.files.logs import Which
 from yurt.model.run import Run
-from yurt.runs import select
-from yurt.runs.files.logs import Which
 from yurt.sites import folders
 from yurt.store import Store
 
@@ -66,8 +66,8 @@ def logs(
         return
     entries, warnings = select.begun(index, names, filters)
     _warn(reader, warnings)
-    if len(entries) == 1 and not any(named.run.sets for named in select.which(index, names)):
-        from yurt.runs.files.logs import copy
+    if len(entries) == 1 and not any(named.run.tasks for named in select.which(index, names)):
+        from yurt.lifecycle.files.logs import copy
 
         run = entries[0].run
         reader.begin([run], labels=False)
@@ -75,7 +75,7 @@ def logs(
         reader.ended(run.id)
         _warn(reader, [said] if said else [])
         return
-    from yurt.runs.files.many_logs import copy_many
+    from yurt.lifecycle.files.many_logs import copy_many
 
     reader.begin([entry.run for entry in entries], labels=True)
     number = sum(bool(entry.run.sweep) for entry in entries)
@@ -85,8 +85,8 @@ def logs(
 
 def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | None = None) -> None:
     """Hand out what runs, tasks and sweeps write until they have ended: all of one context over one connection."""
-    if len(runs) == 1 and not runs[0].sets:
-        from yurt.runs.files.logs import follow
+    if len(runs) == 1 and not runs[0].tasks:
+        from yurt.lifecycle.files.logs import follow
 
         run = runs[0]
         reader.begin(runs, labels=False)
@@ -97,7 +97,7 @@ def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | 
     for run in runs:
         by_context.setdefault(run.context, []).append(run.id)
     reader.begin(runs, labels=True)
-    from yurt.runs.files.many_logs import follow_many
+    from yurt.lifecycle.files.many_logs import follow_many
 
     def one(index: Store, context: str) -> None:
         names = by_context[context]

@@ -19,14 +19,14 @@ from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import Answer, refusal
+from yurt.lifecycle.files.transfer import NOTHING
+from yurt.lifecycle.refresh import archive
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import task_entries
 from yurt.model import ids
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
-from yurt.model.state import Sighting
-from yurt.runs.files.transfer import NOTHING
-from yurt.runs.refresh import archive
-from yurt.runs.refresh.refresh import look
-from yurt.runs.select import task_entries
+from yurt.model.state import Observation
 from yurt.snapshot import send
 from yurt.store import Entry, Store
 
@@ -111,8 +111,10 @@ def survey(
     """Look at the sites of runs, and judge each. Raises where a site could not be looked at: then nothing may go."""
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"looking at {', '.join(places)}"))
-    looked = look(store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch)
-    for error in looked.failed.values():
+    refreshed = refresh_contexts(
+        store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch
+    )
+    for error in refreshed.failed.values():
         raise _blind(error)
     found: list[Candidate] = []
     for name in places:
@@ -125,7 +127,7 @@ def survey(
                 _note_late(store, entry.run.id)
                 if not named:
                     continue
-            found.append(judge(store, entry, has, looked.seen.get(entry.run.id), unfetched=unfetched))
+            found.append(judge(store, entry, has, refreshed.seen.get(entry.run.id), unfetched=unfetched))
     return found
 
 
@@ -171,7 +173,7 @@ def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
     return {int(number): (outputs, checkpoints) for number, outputs, checkpoints in words if number.isdigit()}
 
 
-def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfetched: bool) -> Candidate:
+def judge(store: Store, entry: Entry, has: Found, seen: Observation | None, *, unfetched: bool) -> Candidate:
     """Whether a run's folder may go, and if not, why."""
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
@@ -191,7 +193,7 @@ def judge(store: Store, entry: Entry, has: Found, seen: Sighting | None, *, unfe
     )
 
 
-def _kept(run: Run, status: Status, has: Found, seen: Sighting | None) -> str:
+def _kept(run: Run, status: Status, has: Found, seen: Observation | None) -> str:
     if run.task is not None:  # its gate is in its folder: a job of the sweep that is late must find it closed
         return f"a task goes with its sweep; yurt prune {run.sweep}"
     if not status.final:
@@ -210,7 +212,7 @@ def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
         return ""
     parts = [part for part in PARTS if any(part in each for each in missing.values())]
     whole = " --all" if "checkpoints" in parts else ""
-    whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.sets else f"its {' and '.join(parts)}"
+    whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
     return f"the only copy of {whose}; yurt fetch {run.id}{whole}"
 
 
@@ -286,7 +288,7 @@ def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> N
 
 def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
     """Runs, and with sweeps those of their tasks that have begun."""
-    sweeps = [entry for entry in entries if entry.run.sets]
+    sweeps = [entry for entry in entries if entry.run.tasks]
     begun = [[n for n, status in store.tasks(entry.run.id).items() if status.started] for entry in sweeps]
     return [*entries, *task_entries(store, list(zip(sweeps, begun, strict=True)))]
 

@@ -10,12 +10,12 @@ from yurt.config import contexts
 from yurt.errors import RefusedError
 from yurt.hosts import host_of
 from yurt.hosts.base import refusal
+from yurt.lifecycle.refresh import archive
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Spot
-from yurt.runs.refresh import archive
-from yurt.runs.refresh.refresh import look
+from yurt.model.run import RunRef
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_of
 from yurt.store import Store
@@ -58,8 +58,8 @@ def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatch
     """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
     context = contexts.named(name)
     watch(Event(f"looking at {name}"))
-    looked = look(store, [name])
-    for error in looked.failed.values():
+    refreshed = refresh_contexts(store, [name])
+    for error in refreshed.failed.values():
         raise error
     base, projects, runs = _list(context)
     _check_ended(store, context, runs)
@@ -97,8 +97,8 @@ def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
 
 def _check_ended(store: Store, context: Context, runs: list[_Run]) -> None:
     unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
-    spots = [Spot(run.id, run.folder, ids.made_at(run.id)) for run in runs]
-    seen = connect.backend(context).look(spots) if spots else {}
+    refs = [RunRef(run.id, run.folder, ids.made_at(run.id)) for run in runs]
+    seen = connect.backend(context).observe(refs) if refs else {}
     unfinished |= {run for run, each in seen.items() if each.live is not None}
     # Of a run that this machine does not know nobody can say that it ended, unless it left an ending or a record.
     unfinished |= {

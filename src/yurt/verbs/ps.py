@@ -42,7 +42,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """When its site was last looked at; None if never."""
     tasks: int
     """How many tasks it has, if it is a sweep; else 0."""
-    tally: dict[str, int]
+    task_states: dict[str, int]
     """How many of these are in which state."""
 
 
@@ -110,8 +110,8 @@ def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:
         restarts=status.restarts,
         seconds=status.seconds,
         seen_at=seen,
-        tasks=run.sets,
-        tally=status.tally or ({status.state: run.sets} if run.sets else {}),
+        tasks=run.tasks,
+        task_states=status.task_states or ({status.state: run.tasks} if run.tasks else {}),
     )
 
 

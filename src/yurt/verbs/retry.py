@@ -13,16 +13,16 @@ import msgspec
 from yurt import __version__
 from yurt.config import contexts, paths
 from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.lifecycle.plan import checks
+from yurt.lifecycle.plan.command import RIVALS
+from yurt.lifecycle.plan.plan import Planned, person
+from yurt.lifecycle.refresh import bad_nodes
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
-from yurt.model.run import Again, Chosen, Plan
+from yurt.model.run import Chosen, Plan, RestartPolicy
 from yurt.model.tasks import ranges
-from yurt.runs.plan import checks
-from yurt.runs.plan.command import RIVALS
-from yurt.runs.plan.plan import Planned, person
-from yurt.runs.refresh import bad_nodes
-from yurt.runs.refresh.refresh import look
 from yurt.sites.facts import facts_of
 from yurt.store import Entry, Store
 
@@ -49,10 +49,10 @@ def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
     return list(store.newest(where=where, unfinished=True))
 
 
-def look_again(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
+def refresh_unfinished(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
     """Look at the sites of those that have not ended as far as is known; returns what to warn of."""
     names = sorted({entry.run.context for entry in entries if not entry.status.final})
-    return look(store, names, watch=watch).warnings if names else []
+    return refresh_contexts(store, names, watch=watch).warnings if names else []
 
 
 def failed_tasks(store: Store, entry: Entry) -> list[int]:
@@ -69,7 +69,7 @@ def wanted(
     `failed`: only what failed and has not been retried. `picks`: of sweeps, only these tasks.
     """
     for entry in entries:
-        if not entry.run.sets:
+        if not entry.run.tasks:
             if not failed or (entry.status.state in FAILED and not store.retries(entry.run.id)):
                 yield entry, None
             continue
@@ -96,7 +96,7 @@ def plan(
     whole = old.run if old is not None else run
     if old is not None and tasks is not None:
         chosen = [old.sets[number] for number in tasks]
-        old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, sets=len(chosen)))
+        old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
     if old is None:
         raise NotFoundError(
             f"how run {run.id} was made is not known on this machine",
@@ -104,18 +104,18 @@ def plan(
             hint=f"yurt import {run.context}",
         )
     context = contexts.named(run.context)
-    if context.type != run.kind:
+    if context.type != run.context_type:
         raise RefusedError(
-            f"run {run.id} was on a context of type {run.kind}, and '{context.name}' is of type {context.type} now",
+            f"run {run.id} was on a {run.context_type} context, and '{context.name}' is a {context.type} one now",
             code="impossible",
             hint=f"yurt context show {context.name}",
         )
     facts = facts_of(context, watch=watch) if context.type == "slurm" else None
     made = _changed(old, anew)
-    checks.check(context, made.run.asked, facts, label=run.project, watch=watch)
+    checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
         checks.check_secrets(run.secrets, {}, {})
-    asked, _nodes = bad_nodes.avoiding(store, context.name, made.run.asked, facts)
+    resources, _nodes = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
     created = time.time()
     sweep = bool(old.sets)
     run_id = (ids.make_sweep if sweep else ids.make)(created, int.from_bytes(os.urandom(4)))
@@ -126,13 +126,13 @@ def plan(
         created=created,
         retry_of=run.id,
         retried=ranges(tasks) if tasks is not None and run.task is None else "",
-        asked=asked,
-        who=context.user_id or person(),
+        resources=resources,
+        user=context.user_id or person(),
         host=os.uname().nodename,
-        yurt=__version__,
+        yurt_version=__version__,
     )
     if old.calls:
-        from yurt.runs.outbox import calls
+        from yurt.lifecycle.outbox import calls
 
         calls.hand_on(store, whole, tasks, run_id)
     return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
@@ -143,7 +143,7 @@ def _check_ended(store: Store, entry: Entry, tasks: Sequence[int] | None) -> Non
     run, state, hint = entry.run.id, entry.status.state, "yurt cancel"
     if entry.status.final:
         return
-    if entry.run.sets and tasks is not None:
+    if entry.run.tasks and tasks is not None:
         known = store.several([ids.task(run, number) for number in tasks])
         going = next((task for task in known if not task.status.final), None)
         if going is None:
@@ -161,21 +161,21 @@ def _changed(old: Plan, anew: Anew) -> Plan:
     """A plan with other limits. What the old one said of them in sbatch's own words gives way."""
     from yurt.backends.slurm.options import long_name
 
-    asked, settings, again = old.run.asked, list(old.run.settings), old.run.again
+    resources, settings, policy = old.run.resources, list(old.run.settings), old.run.restart_policy
     limit, gone = old.limit, set[str]()
     if anew.time is not None:
         minutes = _read("time", anew.time, parse_time)
-        asked = msgspec.structs.replace(asked, minutes=minutes)
+        resources = msgspec.structs.replace(resources, minutes=minutes)
         settings = _chosen(settings, "time", anew.time)
-        again, limit = _again(old, minutes), minutes * 60
+        policy, limit = _with_signal(old, minutes), minutes * 60
         gone.add("time")
     if anew.mem is not None:
-        asked = msgspec.structs.replace(asked, memory_mb=_read("mem", anew.mem, parse_memory))
+        resources = msgspec.structs.replace(resources, memory_mb=_read("mem", anew.mem, parse_memory))
         settings = _chosen(settings, "resources", {**_value(settings, "resources"), "mem": anew.mem})
         gone.update(RIVALS["mem"])
-    options = {name: value for name, value in old.options.items() if long_name(name) not in gone}
-    run = msgspec.structs.replace(old.run, asked=asked, settings=settings, again=again)
-    return msgspec.structs.replace(old, run=run, options=options, limit=limit)
+    options = {name: value for name, value in old.native_options.items() if long_name(name) not in gone}
+    run = msgspec.structs.replace(old.run, resources=resources, settings=settings, restart_policy=policy)
+    return msgspec.structs.replace(old, run=run, native_options=options, limit=limit)
 
 
 def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
@@ -185,20 +185,20 @@ def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
         raise UserError(f"--{option} {error}, not '{text}'", code="usage", hint="yurt retry --help") from None
 
 
-def _again(old: Plan, minutes: int) -> Again:
+def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
     """When it is told to save: as long before its new limit, or what is usual if it was so before."""
-    again = old.run.again
-    if not again.before:
-        return again
-    usual = old.limit is not None and again.before == min(120, old.limit // 4)
-    before = min(120, minutes * 15) if usual else again.before
+    policy = old.run.restart_policy
+    if not policy.signal_before:
+        return policy
+    usual = old.limit is not None and policy.signal_before == min(120, old.limit // 4)
+    before = min(120, minutes * 15) if usual else policy.signal_before
     if before >= minutes * 60:
         raise UserError(
             f"run {old.run.id} is told to save {before} s before its limit, and --time is {minutes * 60} s",
             code="usage",
             hint=f"--time {before // 60 + 1}m",
         )
-    return msgspec.structs.replace(again, before=before)
+    return msgspec.structs.replace(policy, signal_before=before)
 
 
 def _value(settings: Sequence[Chosen], key: str) -> Any:

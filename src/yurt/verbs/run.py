@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from yurt import ahead
+from yurt import queue_prefetch
 from yurt.errors import RefusedError
+from yurt.lifecycle.outbox.advance import advance
+from yurt.lifecycle.outbox.dependencies import turn
+from yurt.lifecycle.plan.plan import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
-from yurt.runs.outbox.advance import advance
-from yurt.runs.outbox.dependencies import turn
-from yurt.runs.plan.plan import Planned
 from yurt.sites import connect
 from yurt.store import Entry, Store
 
@@ -28,7 +28,7 @@ def run(
     if never := turn(store, plan.run).never:
         raise RefusedError(never, code="impossible", hint="yurt retry RUN, or --after-any RUN")
     backend = connect.backend(context)
-    ahead.forget()
+    queue_prefetch.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
     moved = advance(store, context.name, backend, fresh=plan.run.id, watch=watch)
     if plan.run.id in moved.refused:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.hosts import Host, host_of
-from yurt.runs.refresh.refresh import look
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.store import Entry, Store
 
 PATIENCE = 60.0
@@ -22,12 +22,12 @@ TERMINAL = 'exec "${SHELL:-/bin/sh}"'
 def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
     """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError if it does not run."""
     run = entry.run
-    if run.sets:
+    if run.tasks:
         raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
     if not entry.status.final:
-        looked = look(store, [run.context])
-        if run.context in looked.failed:
-            raise looked.failed[run.context]
+        refreshed = refresh_contexts(store, [run.context])
+        if run.context in refreshed.failed:
+            raise refreshed.failed[run.context]
         entry = store.get(run.id) or entry
     if entry.status.state != "running":
         raise RefusedError(
@@ -41,7 +41,7 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
         folder, task = folder.rpartition("/tasks/")[0], f"YURT_TASK_INDEX={run.task} "
     inside = f"{task}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
     host = host_of(contexts.named(run.context))
-    if run.kind == "slurm":
+    if run.context_type == "slurm":
         # srun knows a task of an array only by the number it has as a job of its own.
         own = f'"$(squeue -h -j {shlex.quote(entry.status.job)} -o %A)"'
         inside = f"srun --jobid={own} " + shlex.join([*_step(entry, terminal=terminal), "sh", "-c", inside])

@@ -9,12 +9,12 @@ import msgspec
 
 from yurt.backends.base import Backend
 from yurt.errors import YurtError
+from yurt.lifecycle.files import metrics
+from yurt.lifecycle.files.metrics import Metric
+from yurt.lifecycle.refresh import archive
+from yurt.lifecycle.refresh.archive import Parts
 from yurt.model.run import Plan, Run
-from yurt.model.standing import Standing, standing
-from yurt.runs.files import metrics
-from yurt.runs.files.metrics import Metric
-from yurt.runs.refresh import archive
-from yurt.runs.refresh.archive import Parts
+from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Mirrored, Store
 
 PATIENCE = 6.0
@@ -36,7 +36,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """One run: what was asked for, how it stands, what is left of it. The same on every machine that looks now."""
 
     run: Run
-    status: Standing
+    status: Verdict
     retried_as: list[str]
     """Runs that were made of it by `retry`."""
     on_site: Parts | None
@@ -76,7 +76,7 @@ def show(store: Store, entry: Entry, *, ask: bool) -> tuple[Shown, Here, list[st
     kept = store.kept(run) if final else None
     shown = Shown(
         run=entry.run,
-        status=standing(entry.status),
+        status=verdict_of(entry.status),
         retried_as=store.retries(run),
         on_site=parts,
         metrics=metrics.last(store, entry) if final else [],

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
-from yurt.runs.refresh.refresh import look
+from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.store import Entry, Store
 
 
@@ -26,9 +26,9 @@ def wait(
         open_ones = [entry for entry in entries if not entry.status.final]
         if not open_ones:
             return entries
-        looked = look(store, sorted({entry.run.context for entry in open_ones}))
+        refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}))
         entries = store.several(runs)
-        on_look(entries, looked.warnings)
+        on_look(entries, refreshed.warnings)
         if all(entry.status.final for entry in entries):
             return entries
         if deadline is not None and time.monotonic() >= deadline:

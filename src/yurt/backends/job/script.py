@@ -55,40 +55,40 @@ SHELLS_OWN = frozenset(
 """Variables that do not keep the value one gives them."""
 
 
-def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
-    """The text of job.sh; `again` is what submits a job for a later start, with what follows it."""
-    run, setup = plan.run, plan.setup
+def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
+    """The text of job.sh; `next_start` is what submits a job for a later start, with what follows it."""
+    run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
     title = " ".join(shlex.quote(word) for word in run.command)
     code = f"{plan.project_folder}/snapshots/{run.code.tree}" if run.code.tree else ""
     head = [
         "#!/bin/sh",
-        *plan.lines,
+        *plan.native_lines,
         f"# yurt run {run.id} on {run.context}: {_one_line(title)}",
         f"# Submitted as: {_one_line(submitted_as)}",
         "# By hand, in this terminal, without touching the run's record: sh job.sh",
         "",
-        f"kind={quote(run.kind)}",
+        f"kind={quote(run.context_type)}",
         *_place_of(run),
         f"code={quote(code)}",
         f"subfolder={quote(run.subfolder)}",
         f"place={quote(plan.place)}",
         f"copy={'yes' if plan.copy else ''}",
-        f"launcher={'srun' if plan.tasks else ''}",
+        f"launcher={'srun' if plan.use_srun else ''}",
         f"container={quote(setup.container)}",
-        f"gpus={run.asked.gpus or ''}",
+        f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
-        f"requeues={run.again.requeues} # how often it may be started again after its limit, or when it asks for it",
-        f"before={run.again.before} # seconds before its limit at which it is told to save",
-        f"retries={run.again.retries} # how often it may be started again after a failure of its site's",
-        f"errors={'yes' if run.again.errors else ''} # whether an error of its own counts as one",
+        f"requeues={policy.max_requeues} # how often it may be started again after its limit, or when it asks for it",
+        f"before={policy.signal_before} # seconds before its limit at which it is told to save",
+        f"retries={policy.retries} # how often it may be started again after a failure of its site's",
+        f"errors={'yes' if policy.retry_errors else ''} # whether an error of its own counts as one",
         f"follow={'yes' if plan.follow else ''} # whether its next start is another job",
         f"lease={plan.lease} # seconds",
         f"grace={plan.grace} # seconds between TERM and KILL, where no scheduler sees to it",
         f"secrets={quote(' '.join(run.secrets))}",
-        f"shares={'stay' if run.again else 'go'} # those of secrets, once it has started",
+        f"shares={'stay' if policy else 'go'} # those of secrets, once it has started",
         "",
-        *(["submit() { # a later start", f'  {again} "$@"', "}", ""] if again and run.again else []),
+        *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and policy else []),
         *_predecessors(run),
         "environment() { # as your context and your flags have it",
         *(f"  {line}" for line in _environment(setup)),
@@ -100,7 +100,7 @@ def job(plan: Plan, *, submitted_as: str, again: str = "") -> str:
 
 
 def _place_of(run: Run) -> list[str]:
-    if not run.sets:
+    if not run.tasks:
         return ["sweep=", f"run={quote(run.folder)}"]
     return [
         f"sweep={quote(run.folder)}",
@@ -144,16 +144,16 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
     id_, folder = run.id.encode(), os.fsencode(run.folder)
 
     def place(name: bytes) -> tuple[bytes, ...]:
-        return (folder + b"/tasks/", name) if run.sets else (folder + name,)
+        return (folder + b"/tasks/", name) if run.tasks else (folder + name,)
 
     return {
-        "YURT_RUN_ID": (id_ + b".", b"") if run.sets else (id_,),
+        "YURT_RUN_ID": (id_ + b".", b"") if run.tasks else (id_,),
         "YURT_RUN_DIR": place(b""),
         "YURT_CONTEXT": (run.context.encode(),),
         "YURT_OUTPUTS": place(b"/outputs"),
         "YURT_CHECKPOINTS": place(b"/checkpoints"),
         "YURT_PARAMS": place(b"/params.json"),
-        **({"YURT_SWEEP_ID": (id_,)} if run.sets else {}),
+        **({"YURT_SWEEP_ID": (id_,)} if run.tasks else {}),
         "PYTHONDONTWRITEBYTECODE": (b"1",),
         "PYTHONUNBUFFERED": (b"1",),
     }
@@ -169,7 +169,7 @@ def data(plan: Plan) -> bytes:
         lines.append(b"export " + name.encode() + b"=" + value)
     if not own_words(plan):
         lines.append(_command(plan.words))
-    if plan.run.sets:
+    if plan.run.tasks:
         lines.append(b'. "$YURT_RUN_DIR/set" # what this task has of its own')
     return b"\n".join(lines) + b"\n"
 

@@ -19,8 +19,8 @@ from yurt.backends.local import waiter
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
-from yurt.model.run import Plan, Spot
-from yurt.model.state import CANCELLED, Ending, Sighting
+from yurt.model.run import Plan, RunRef
+from yurt.model.state import CANCELLED, Ending, Observation
 
 WAITER = Path(waiter.__file__)
 
@@ -44,22 +44,29 @@ class LocalBackend(Backend):
         return _text("launch.sh")
 
     def options(self, plan: Plan) -> list[str]:
-        asked, before = plan.run.asked, [each.folder for each in plan.run.after if each.folder]
-        return [sys.executable, str(WAITER), str(self.slots), str(asked.cpus or 1), str(asked.gpus or 0), *before]
+        resources, before = plan.run.resources, [each.folder for each in plan.run.after if each.folder]
+        return [
+            sys.executable,
+            str(WAITER),
+            str(self.slots),
+            str(resources.cpus or 1),
+            str(resources.gpus or 0),
+            *before,
+        ]
 
     def as_typed(self, _plan: Plan) -> str:
         return "sh job.sh NONCE"
 
-    def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
+    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
         there = {ticket["run"]: ticket for ticket in self._tickets()}
         of_sweeps = {ticket["run"].partition(".")[0]: ticket for ticket in there.values() if "." in ticket["run"]}
         found = {
-            run.id: _sighting(Path(run.folder), there.get(run.id) or of_sweeps.get(run.id))
+            run.id: _observation(Path(run.folder), there.get(run.id) or of_sweeps.get(run.id))
             for run in runs
             if not run.open
         }
         for sweep in (run for run in runs if run.open):
-            found |= _sightings(sweep, there)
+            found |= _observations(sweep, there)
         return found
 
     def _tickets(self) -> list[dict[str, Any]]:
@@ -67,7 +74,7 @@ class LocalBackend(Backend):
             return []
         return sorted(waiter.tickets(str(self.slots)).values(), key=lambda ticket: bool(ticket["running"]))
 
-    def cancel(self, run: Spot) -> str:
+    def cancel(self, run: RunRef) -> str:
         sweep = ids.is_sweep(run.id)
         answer = self.host.run(script.closer() + (CANCEL_SWEEP if sweep else CANCEL), run.folder)
         if answer.code:
@@ -77,7 +84,7 @@ class LocalBackend(Backend):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return answer.text.strip()
 
-    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         numbers = list(tasks.numbers(sweep.open))
         lines = "".join(f"{number}\n" for number in numbers).encode()
         answer = self.host.run(script.closer() + CANCEL_TASKS, sweep.folder, stdin=lines, timeout=600)
@@ -90,7 +97,7 @@ class LocalBackend(Backend):
         return read_gates(answer.text)
 
 
-def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Sighting]:
+def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[str, Observation]:
     """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
     whole = there.get(sweep.id)
     left = set(whole["left"]) if whole is not None else set()
@@ -100,7 +107,7 @@ def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Si
         run = ids.task(sweep.id, number)
         if number in left and run not in there:
             continue
-        seen = _sighting(Path(layout.task(sweep.folder, number)), there.get(run))
+        seen = _observation(Path(layout.task(sweep.folder, number)), there.get(run))
         if seen.gone and Path(sweep.folder).is_dir():  # a task makes its folder when it starts
             seen = msgspec.structs.replace(seen, gone=False)
         if cancelled and seen.live is None and seen.ending is None:
@@ -121,7 +128,7 @@ def _last_logged(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
+def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
     ending = _ending(folder)
     winner = _stands(folder, "winner")
     generation = 0
@@ -130,7 +137,7 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
     if ticket is not None and ending is None:
         waits = not ticket["running"]
         why = "it follows a run that has not ended" if ticket["follows"] else BUSY
-        return Sighting(
+        return Observation(
             live="queued" if waits else "running",
             native="waits for a slot" if waits else "running",
             reason=why if waits else "",
@@ -144,7 +151,7 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
     reason = ""
     if ending is None and generation:
         reason = _end_leftovers(folder, generation)
-    return Sighting(
+    return Observation(
         ending=ending,
         winner=winner,
         generation=generation,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from yurt.backends.local import waiter
-from yurt.model.run import Asked
+from yurt.model.run import Resources
 
 
-def faults(asked: Asked) -> list[str]:
+def faults(resources: Resources) -> list[str]:
     """What cannot work, a sentence each."""
     cores, gpus = waiter.machine()
     found = []
-    if asked.cpus and asked.cpus > cores:
-        found.append(f"this machine has {cores} cores, not {asked.cpus}")
-    if asked.gpus and asked.gpus > gpus:
-        found.append(f"this machine has {gpus or 'no'} GPUs, not {asked.gpus}" if gpus else "this machine has no GPUs")
+    if resources.cpus and resources.cpus > cores:
+        found.append(f"this machine has {cores} cores, not {resources.cpus}")
+    if resources.gpus and resources.gpus > gpus:
+        found.append(
+            f"this machine has {gpus or 'no'} GPUs, not {resources.gpus}" if gpus else "this machine has no GPUs"
+        )
     return found

@@ -16,8 +16,8 @@ from yurt.errors import UnreachableError, YurtError
 from yurt.hosts.base import Answer, refusal
 from yurt.model import tasks
 from yurt.model.digest import checksum
-from yurt.model.run import Plan, Spot
-from yurt.model.state import Sighting
+from yurt.model.run import Plan, RunRef
+from yurt.model.state import Observation
 
 KILLED = re.compile(r"\bKilled\b|terminated by signal")
 """What shells and xargs say of a step that was killed, as login nodes do with who takes too much of them."""
@@ -38,13 +38,13 @@ class SlurmBackend(Backend):
     def next_start(self, plan: Plan) -> str:
         return options.next_start(plan)
 
-    def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
+    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
         rows = queries.ask(runs)
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self.accounting else "no"
         text = script.gate() + _text("poll.sh")
-        answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, again=True)
+        answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
         before, self.answered = self.answered, checksum(answer.out)
@@ -52,14 +52,14 @@ class SlurmBackend(Backend):
             return {}
         return queries.read_poll(answer.text, runs)
 
-    def cancel(self, run: Spot) -> str:
+    def cancel(self, run: RunRef) -> str:
         answer = self.host.run(script.closer() + _text("cancel.sh"), run.folder, run.id, timeout=120)
         if answer.code:
             what = f"run {run.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
 
-    def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
         text = script.closer() + _text("cancel_tasks.sh")
         answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)

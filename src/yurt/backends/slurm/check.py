@@ -5,28 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.model.facts import Facts, NodeKind, Partition
-from yurt.model.run import Asked
+from yurt.model.run import Resources
 
 FULL_MB = 2
 """A disk with less than this free takes no run."""
 
 
-def faults(asked: Asked, facts: Facts, folder: str) -> list[str]:
+def faults(resources: Resources, facts: Facts, folder: str) -> list[str]:
     """What cannot work, a sentence each with the nearest value that can."""
     found = []
-    partition = facts.partition(asked.partition or facts.default_partition)
+    partition = facts.partition(resources.partition or facts.default_partition)
     names = [each.name for each in facts.partitions]
-    for wanted in (asked.partition or "").split(",") if names else ():  # Slurm takes several, and chooses
+    for wanted in (resources.partition or "").split(",") if names else ():  # Slurm takes several, and chooses
         if wanted and wanted not in names:
             found.append(f"there is no partition '{wanted}'{_near(wanted, names)}")
-    if asked.account and facts.accounts and asked.account not in (names := [each.name for each in facts.accounts]):
-        found.append(f"you have no account '{asked.account}'{_near(asked.account, names)}")
-    if asked.qos and facts.qos and asked.qos not in (names := _allowed_qos(asked, facts)):
-        found.append(f"you may not use the QOS '{asked.qos}'{_near(asked.qos, names)}")
-    if asked.gpu_type and facts.partitions and asked.gpu_type not in facts.gpu_types:
-        found.append(f"there are no GPUs of type '{asked.gpu_type}'{_near(asked.gpu_type, facts.gpu_types)}")
+    if (
+        resources.account
+        and facts.accounts
+        and resources.account not in (names := [each.name for each in facts.accounts])
+    ):
+        found.append(f"you have no account '{resources.account}'{_near(resources.account, names)}")
+    if resources.qos and facts.qos and resources.qos not in (names := _allowed_qos(resources, facts)):
+        found.append(f"you may not use the QOS '{resources.qos}'{_near(resources.qos, names)}")
+    if resources.gpu_type and facts.partitions and resources.gpu_type not in facts.gpu_types:
+        found.append(f"there are no GPUs of type '{resources.gpu_type}'{_near(resources.gpu_type, facts.gpu_types)}")
     elif partition is not None:
-        found += _in_partition(asked, partition, facts)
+        found += _in_partition(resources, partition, facts)
     if facts.home_refusal and _inside(folder, facts.variables.get("HOME", "")):
         better = next((each.path for each in facts.tiers if each.name == "scratch"), "")
         found.append(
@@ -40,53 +44,54 @@ def faults(asked: Asked, facts: Facts, folder: str) -> list[str]:
     return found
 
 
-def _allowed_qos(asked: Asked, facts: Facts) -> list[str]:
-    accounts = [each for each in facts.accounts if asked.account in (None, each.name)]
+def _allowed_qos(resources: Resources, facts: Facts) -> list[str]:
+    accounts = [each for each in facts.accounts if resources.account in (None, each.name)]
     allowed = sorted({name for each in accounts for name in each.qos})
     return allowed or [each.name for each in facts.qos]
 
 
-def _in_partition(asked: Asked, partition: Partition, facts: Facts) -> list[str]:
+def _in_partition(resources: Resources, partition: Partition, facts: Facts) -> list[str]:
     found = []
     where = f"partition '{partition.name}'"
     if not partition.up:
         found.append(f"{where} is down")
-    if asked.minutes and partition.max_minutes and asked.minutes > partition.max_minutes:
-        longer = [each.name for each in facts.partitions if not each.max_minutes or each.max_minutes >= asked.minutes]
+    if resources.minutes and partition.max_minutes and resources.minutes > partition.max_minutes:
+        longer = [
+            each.name for each in facts.partitions if not each.max_minutes or each.max_minutes >= resources.minutes
+        ]
         found.append(
-            f"{_time(asked.minutes)} is more than {where} allows; at most {_time(partition.max_minutes)}"
+            f"{_time(resources.minutes)} is more than {where} allows; at most {_time(partition.max_minutes)}"
             + (f", or use partition {_either(longer)}" if longer else "")
         )
-    if asked.account and partition.accounts and asked.account not in partition.accounts:
-        found.append(f"{where} is only for {_either(partition.accounts)}, not for account '{asked.account}'")
+    if resources.account and partition.accounts and resources.account not in partition.accounts:
+        found.append(f"{where} is only for {_either(partition.accounts)}, not for account '{resources.account}'")
     fits: Sequence[NodeKind] = partition.nodes
     if not fits:
         return found
-    if asked.gpus:
-        fits = [kind for kind in fits if kind.gpus and asked.gpu_type in (None, kind.gpu_type)]
+    if resources.gpus:
+        fits = [kind for kind in fits if kind.gpus and resources.gpu_type in (None, kind.gpu_type)]
         if not fits:
-            what = f"GPUs of type '{asked.gpu_type}'" if asked.gpu_type else "GPUs"
-            others = [each.name for each in facts.partitions if any(_has(kind, asked) for kind in each.nodes)]
+            what = f"GPUs of type '{resources.gpu_type}'" if resources.gpu_type else "GPUs"
+            others = [each.name for each in facts.partitions if any(_has(kind, resources) for kind in each.nodes)]
             return [*found, f"{where} has no {what}" + (f"; use partition {_either(others)}" if others else "")]
         most = max(kind.gpus for kind in fits)
-        if asked.gpus > most:
-            return [*found, f"no node of {where} has {asked.gpus} GPUs; at most {most}"]
-        fits = [kind for kind in fits if kind.gpus >= asked.gpus]
-    if asked.cpus and asked.cpus > (most := max(kind.cpus for kind in fits)):
-        found.append(f"no node of {where} has {asked.cpus} cores{_with_gpus(asked)}; at most {most}")
-    if asked.memory_mb and asked.memory_mb > (most := max(kind.memory_mb for kind in fits)):
-        found.append(
-            f"no node of {where} has {_memory(asked.memory_mb)} of memory{_with_gpus(asked)}; at most {_memory(most)}"
-        )
+        if resources.gpus > most:
+            return [*found, f"no node of {where} has {resources.gpus} GPUs; at most {most}"]
+        fits = [kind for kind in fits if kind.gpus >= resources.gpus]
+    if resources.cpus and resources.cpus > (most := max(kind.cpus for kind in fits)):
+        found.append(f"no node of {where} has {resources.cpus} cores{_with_gpus(resources)}; at most {most}")
+    if resources.memory_mb and resources.memory_mb > (most := max(kind.memory_mb for kind in fits)):
+        much = f"{_memory(resources.memory_mb)} of memory{_with_gpus(resources)}"
+        found.append(f"no node of {where} has {much}; at most {_memory(most)}")
     return found
 
 
-def _has(kind: NodeKind, asked: Asked) -> bool:
-    return kind.gpus > 0 and asked.gpu_type in (None, kind.gpu_type)
+def _has(kind: NodeKind, resources: Resources) -> bool:
+    return kind.gpus > 0 and resources.gpu_type in (None, kind.gpu_type)
 
 
-def _with_gpus(asked: Asked) -> str:
-    return " and the GPUs asked for" if asked.gpus else ""
+def _with_gpus(resources: Resources) -> str:
+    return " and the GPUs asked for" if resources.gpus else ""
 
 
 def _near(word: str, names: Sequence[str]) -> str:

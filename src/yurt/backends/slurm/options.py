@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yurt.model import layout
-from yurt.model.run import Asked, Plan
+from yurt.model.run import Plan, Resources
 
 SHORT = {
     "A": "account",
@@ -86,36 +86,36 @@ def long_name(name: str) -> str:
 
 def arguments(plan: Plan) -> list[str]:
     """Arguments of sbatch for a run, the script and its own argument left out."""
-    run, asked = plan.run, plan.run.asked
+    run, resources = plan.run, plan.run.resources
     gres = None
-    if asked.gpus:
-        gres = f"gpu:{asked.gpu_type}:{asked.gpus}" if asked.gpu_type else f"gpu:{asked.gpus}"
+    if resources.gpus:
+        gres = f"gpu:{resources.gpu_type}:{resources.gpus}" if resources.gpu_type else f"gpu:{resources.gpus}"
     wanted: dict[str, str | None] = {
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
-        "output": "/dev/null" if run.sets else "out.log",  # a task writes its own
-        "error": "/dev/null" if run.sets else "err.log",
+        "output": "/dev/null" if run.tasks else "out.log",  # a task writes its own
+        "error": "/dev/null" if run.tasks else "err.log",
         "open-mode": "append",
     }
-    if run.again.requeues:  # also sent when it is preempted with a grace, at sites that do so
+    if run.restart_policy.max_requeues:  # also sent when it is preempted with a grace, at sites that do so
         wanted["signal"] = "B:USR1@1"
     chosen = {
-        "partition": asked.partition,
-        "account": asked.account,
-        "qos": asked.qos,
-        "time": None if asked.minutes is None else str(asked.minutes),
-        "cpus-per-task": None if asked.cpus is None else str(asked.cpus),
-        "mem": None if asked.memory_mb is None else f"{asked.memory_mb}M",
+        "partition": resources.partition,
+        "account": resources.account,
+        "qos": resources.qos,
+        "time": None if resources.minutes is None else str(resources.minutes),
+        "cpus-per-task": None if resources.cpus is None else str(resources.cpus),
+        "mem": None if resources.memory_mb is None else f"{resources.memory_mb}M",
         "gres": gres,
-        "ntasks": None if asked.ntasks is None else str(asked.ntasks),
-        "nodelist": asked.nodelist,
-        "exclude": asked.exclude_nodes,
+        "ntasks": None if resources.ntasks is None else str(resources.ntasks),
+        "nodelist": resources.nodelist,
+        "exclude": resources.exclude_nodes,
     }
     wanted |= {name: value for name, value in chosen.items() if value is not None}
-    wanted |= {long_name(name): value for name, value in plan.options.items()}
+    wanted |= {long_name(name): value for name, value in plan.native_options.items()}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
-    return [*made, "--requeue" if run.again.requeues and not plan.follow else "--no-requeue"]
+    return [*made, "--requeue" if run.restart_policy.max_requeues and not plan.follow else "--no-requeue"]
 
 
 def faults(more: Mapping[str, str | None]) -> list[str]:
@@ -132,9 +132,9 @@ def faults(more: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-def several_tasks(asked: Asked, more: Mapping[str, str | None]) -> bool:
+def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
     """Whether the command must be started by srun: more than one task or node."""
-    counts = [asked.ntasks or 1]
+    counts = [resources.ntasks or 1]
     for name, value in more.items():
         if long_name(name) in ("nodes", "ntasks", "ntasks-per-node"):
             counts.append(int(re.match(r"\d+", value or "1").group()) if re.match(r"\d+", value or "") else 1)  # type: ignore[union-attr]
@@ -143,7 +143,9 @@ def several_tasks(asked: Asked, more: Mapping[str, str | None]) -> bool:
 
 def next_start(plan: Plan) -> str:
     """How job.sh submits a job for a later start: as the first one, but never held."""
-    later = msgspec.structs.replace(plan, options={name: each for name, each in plan.options.items() if name != "hold"})
+    later = msgspec.structs.replace(
+        plan, native_options={name: each for name, each in plan.native_options.items() if name != "hold"}
+    )
     return " ".join(["sbatch", "--parsable", *(shlex.quote(each) for each in arguments(later))])
 
 

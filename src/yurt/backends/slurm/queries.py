@@ -9,8 +9,8 @@ import msgspec
 
 from yurt.backends.slurm import states
 from yurt.model import ids, layout, tasks
-from yurt.model.run import Spot
-from yurt.model.state import Ending, Sighting
+from yurt.model.run import RunRef
+from yurt.model.state import Ending, Observation
 
 SILENT = 7
 """The exit code of a script that could not see the queue."""
@@ -19,20 +19,20 @@ RANK = {"running": 3, "starting": 2, "unknown": 1}
 """Of several jobs of one run the most advanced tells how it stands."""
 
 
-def ask(spots: Sequence[Spot]) -> str:
+def ask(refs: Sequence[RunRef]) -> str:
     """What poll.sh reads: ids, and before them the folder they are in."""
     lines: list[str] = []
     last = ""
-    for spot in spots:
-        folder = spot.folder.rpartition("/")[0]
+    for ref in refs:
+        folder = ref.folder.rpartition("/")[0]
         if folder != last:
             lines.append(f"= {folder}")
             last = folder
-        lines.append(f"{spot.id} {spot.open} {spot.offsets}" if spot.open else spot.id)
+        lines.append(f"{ref.id} {ref.open} {ref.offsets}" if ref.open else ref.id)
     return "\n".join(lines) + "\n"
 
 
-def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
+def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
     """What a look found of each run. One that the queue has as it had it before is left out: nothing is new."""
     sections: dict[str, list[str]] = {}
     name = ""
@@ -42,26 +42,26 @@ def read_poll(text: str, spots: Sequence[Spot]) -> dict[str, Sighting]:
             sections[name] = []
         elif line and name:
             sections[name].append(line)
-    sweeps = {spot.id: spot for spot in spots if spot.open}
+    sweeps = {ref.id: ref for ref in refs if ref.open}
     queue, waiting = _by_run(sections.get("queue", []), sweeps)
     folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", []) if line[0] != "@"}
     logged = dict(line[1:].split("|", 1) for line in sections.get("folders", []) if line[0] == "@" and "|" in line)
     records, to_come = _by_run(sections.get("records", []), sweeps)
     known = "silent" not in sections
-    found: dict[str, Sighting] = {}
+    found: dict[str, Observation] = {}
     for run in _to_be_told(sweeps, queue, folders):
-        seen = _sighting(_of_task(run, queue, waiting), folders.get(run), _of_task(run, records, to_come), known)
+        seen = _observation(_of_task(run, queue, waiting), folders.get(run), _of_task(run, records, to_come), known)
         found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
-    for spot in spots:
-        if spot.open:
+    for ref in refs:
+        if ref.open:
             continue
-        rows = queue.get(spot.id, [])
-        if spot.mark and len(rows) == 1 and rows[0] == spot.mark and spot.id not in folders:
+        rows = queue.get(ref.id, [])
+        if ref.mark and len(rows) == 1 and rows[0] == ref.mark and ref.id not in folders:
             continue
         split = [row.split("|") for row in rows]
-        kept = [row.split("|") for row in records.get(spot.id, [])]
-        seen = _sighting(split, folders.get(spot.id), kept, known)
-        found[spot.id] = msgspec.structs.replace(seen, mark=rows[0]) if len(rows) == 1 else seen
+        kept = [row.split("|") for row in records.get(ref.id, [])]
+        seen = _observation(split, folders.get(ref.id), kept, known)
+        found[ref.id] = msgspec.structs.replace(seen, mark=rows[0]) if len(rows) == 1 else seen
     return found
 
 
@@ -83,7 +83,7 @@ class _Waiting(msgspec.Struct, frozen=True):
 
 
 def _to_be_told(
-    sweeps: Mapping[str, Spot], queue: Mapping[str, Sequence[str]], folders: Mapping[str, Sequence[str]]
+    sweeps: Mapping[str, RunRef], queue: Mapping[str, Sequence[str]], folders: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     """Tasks of which something may be new: not those that wait as ever, or the price of a look were their number."""
     told = {run for run in (*queue, *folders) if "." in run}
@@ -102,7 +102,9 @@ def _of_task(run: str, rows: Mapping[str, Sequence[str]], waiting: Mapping[str, 
     return [row.split("|") for row in (*found, *rows.get(run, ()))]
 
 
-def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> tuple[dict[str, list[str]], dict[str, list[_Waiting]]]:
+def _by_run(
+    lines: Sequence[str], sweeps: Mapping[str, RunRef]
+) -> tuple[dict[str, list[str]], dict[str, list[_Waiting]]]:
     """Rows by the run in their last column, which is left out; and by sweep, those of its tasks that wait."""
     found: dict[str, list[str]] = {}
     waiting: dict[str, list[_Waiting]] = {}
@@ -125,12 +127,12 @@ def _by_run(lines: Sequence[str], sweeps: Mapping[str, Spot]) -> tuple[dict[str,
     return found, waiting
 
 
-def _sighting(
+def _observation(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
-) -> Sighting:
+) -> Observation:
     parts = folder if folder is not None and len(folder) == 7 else [""] * 7
     _id, winner, generation, start, stopped, over, ending = parts
-    found = Sighting(
+    found = Observation(
         winner="" if winner == "gone" else winner,
         gone=winner == "gone",
         generation=int(generation) if generation.isdigit() else 0,
@@ -156,7 +158,7 @@ def _sighting(
     return _from_records(found, queue, records)
 
 
-def _from_records(found: Sighting, queue: list[list[str]], records: list[list[str]]) -> Sighting:
+def _from_records(found: Observation, queue: list[list[str]], records: list[list[str]]) -> Observation:
     """What the scheduler says of a job that ended: its queue keeps it a while, its records for long."""
     winner = found.last_job
     # Rows of duplicates that stopped at the gate say nothing of the run.

@@ -1,0 +1,168 @@
+"""`yurt show SWEEP`: how a sweep stands, and its tasks as a table, as CSV or as a plot."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from yurt.cli import render
+from yurt.cli.tally_bar import STYLES, TallyBar
+from yurt.errors import UserError
+
+if TYPE_CHECKING:
+    from yurt.lifecycle.tasks import Plotted, SweepShown
+    from yurt.model.sweep_table import Column, TaskRow
+    from yurt.store import Entry, Store
+    from yurt.verbs.show import Here
+
+ROWS = 50
+"""Tasks shown on a terminal, unless more are asked for."""
+
+MANY = 500
+"""Tasks that take no longer to read than a progress bar to load."""
+
+WIDEST = 28
+"""Columns of a terminal that one value takes at most."""
+
+
+def check(sweep: str, options: dict[str, Any], *, as_json: bool) -> None:
+    """UserError where options contradict each other."""
+    if options["as_csv"] and as_json:
+        raise UserError("--csv and --json: it can only be one", code="usage", hint=f"yurt show {sweep} --csv")
+    if options["as_csv"] and options["plot"]:
+        raise UserError("--csv and --plot: it can only be one", code="usage", hint=f"yurt show {sweep} --csv")
+    if options["over"] and not options["plot"]:
+        hint = f"yurt show {sweep} --plot loss --over {options['over']}"
+        raise UserError("--over says what to --plot a metric over, and there is no --plot", code="usage", hint=hint)
+
+
+def show_sweep(
+    index: Store,
+    entry: Entry,
+    *,
+    sort: str,
+    filters: Sequence[str],
+    limit: int | None,
+    as_csv: bool,
+    plot: str,
+    over: str,
+) -> None:
+    from yurt.cli.progress import watching
+    from yurt.lifecycle.tasks import chosen, plotted, shown, sort_column, task_rows
+    from yurt.model import sweep_table
+    from yurt.model.progress import unwatched
+    from yurt.verbs.show import here
+
+    with watching() if entry.run.tasks > MANY else nullcontext(unwatched) as watch:
+        every = task_rows(index, entry, watch=watch)
+    there = sweep_table.columns(every, time.time())
+    asked = chosen(every, there, filters=filters, sort=sort)
+    drawn = plotted(entry.run.id, asked, there, plot, over) if plot else None
+    rows = asked[:limit]
+    found = shown(index, entry, every, rows)
+    asked_for = {sweep_table.column(there, text.partition("=")[0]).title for text in filters}
+    if sort:
+        asked_for.add(sort_column(there, sort).title)
+
+    def for_people() -> None:
+        if as_csv:
+            sys.stdout.write(sweep_table.as_csv(there, rows))
+        elif drawn is not None:
+            _plot(entry.run.id, drawn)
+        else:
+            most = ROWS if limit is None and sys.stdout.isatty() else None
+            same = sweep_table.constant(every)
+            _head(found, here(index, entry), same)
+            _table([each for each in there if _shown(each, same)], rows[:most], keep=asked_for)
+            _more(found, len(rows[:most]), len(asked))
+
+    render.show("sweep-shown", found, for_people, asked=True)
+
+
+def _shown(column: Column, same: Collection[str]) -> bool:
+    from yurt.model.sweep_table import bare
+
+    return column.part != "params" or bare(column) not in same
+
+
+def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
+    from yurt.cli.show import head, print_facts, print_parts, settings, took
+
+    status = found.status
+    print_facts(
+        [
+            *head(found, here),
+            ("tasks", TallyBar(found.task_states)),
+            ("submitted", render.moment(here.submitted)),
+            ("started", render.moment(status.started)),
+            ("ended", render.moment(status.ended)),
+            ("took", took(status)),
+            ("looked at", render.moment(here.looked_at)),
+        ]
+    )
+    print_parts(parameters=[(key, value, "") for key, value in same.items()], settings=settings(found.run))
+
+
+def _table(there: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collection[str]) -> None:
+    from yurt.model.sweep_table import fitting, number
+
+    print()
+    if not rows:
+        return
+    terminal = sys.stdout.isatty()
+    cells = {each.title: [_text(each, row, cut=terminal) for row in rows] for each in there}
+    shown, left_out = list(there), list[Any]()
+    if terminal:
+        widths = {title: max(map(render.width, [title, *column])) for title, column in cells.items()}
+        shown, left_out = fitting(there, widths, render.terminal_columns(), keep)
+    right = [
+        each.title
+        for each in shown
+        if each.title == "took" or all(number(value) is not None for row in rows if (value := each.of(row)) is not None)
+    ]
+    lines = list(zip(*(cells[each.title] for each in shown), strict=True))
+    styles = [STYLES.get(row.state, "") for row in rows]
+    render.listing([each.title for each in shown], lines, styles=styles, styled="state", numbers=right)
+    if left_out:
+        names = ", ".join(each.title for each in left_out)
+        print(f"not shown for want of room: {render.plain(names)} (--csv has all)", file=sys.stderr)
+
+
+def _text(column: Column, row: TaskRow, *, cut: bool) -> str:
+    from yurt.model.params import as_text
+
+    value = column.of(row)
+    if value is None:
+        return ""
+    if column.title == "took":
+        return render.span(value)
+    text = f"{value:.6g}" if isinstance(value, float) and column.part == "metrics" else as_text(value)
+    return render.short(text, WIDEST) if cut else render.plain(text)
+
+
+def _more(found: SweepShown, shown: int, asked: int) -> None:
+    if not asked:
+        print("no task passes these filters", file=sys.stderr)
+    elif shown < asked:
+        print(f"{asked - shown} more: --limit {asked} shows them", file=sys.stderr)
+    elif asked < found.run.tasks:
+        print(f"{asked} of {found.run.tasks} tasks", file=sys.stderr)
+
+
+def _plot(sweep: str, drawn: Plotted) -> None:
+    import shutil
+
+    from yurt.model import plot
+
+    size = shutil.get_terminal_size()
+    made = plot.draw(drawn.points, size.columns, max(6, min(20, size.lines - 6)))
+    several = any(len(point.values) > 1 for point in drawn.points)
+    up = f"{drawn.metric} (log)" if made.log_y else drawn.metric
+    over = f"{drawn.over} (log)" if made.log_x else drawn.over
+    print(render.plain(f"{sweep}: {up} over {over}" + (", mean and range" if several else "")))
+    print("\n".join(made.lines))
+    if drawn.without:
+        print(f"{drawn.without} tasks have no number to draw", file=sys.stderr)

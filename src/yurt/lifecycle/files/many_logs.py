@@ -1,0 +1,208 @@
+"""What many runs of a context write: one connection for all of them, and one look at the site now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from yurt.backends.shell import scripts
+from yurt.config import contexts
+from yurt.errors import UnreachableError, YurtError
+from yurt.hosts import Host, host_of
+from yurt.lifecycle.files.logs import SILENCE, Offsets, Which, from_here
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model import ids
+from yurt.model.run import Run
+from yurt.store import Entry, Store
+
+RUNNING = 20
+"""Runs that are followed at a time; those that have ended meanwhile are shown and done with."""
+
+AT_ONCE = 500
+"""Runs that one stretch reads."""
+
+SOON, LATER = 5, 15
+"""Seconds after which one looks who else has begun: where there is room to follow more, and where not."""
+
+LongSink = Callable[[str, Which, bytes], None]
+"""Told of a run, a stream, and what was written to it."""
+
+
+class Reading:
+    """How far the logs of a run were read."""
+
+    def __init__(self, run: Run, *, over: bool) -> None:
+        self.run, self.over = run, over
+        self.offsets = Offsets()
+        self.done = self.gone = False
+
+
+def copy_many(
+    store: Store,
+    entries: Sequence[Entry],
+    sink: LongSink,
+    *,
+    lines: int | None = None,
+    on_end: Callable[[str], None] = lambda _run: None,
+) -> list[str]:
+    """What runs have written so far, one after the other; of those that are out of reach, what is kept here.
+
+    Returns what to say of that. UnreachableError: of some nothing is kept.
+    """
+    said: list[str] = []
+    by_context: dict[str, list[Reading]] = {}
+    for entry in entries:
+        by_context.setdefault(entry.run.context, []).append(Reading(entry.run, over=True))
+    for name, readings in by_context.items():
+        failure: YurtError | None = None
+        try:
+            _stretch(host_of(contexts.named(name)), readings, sink, lines=lines, on_end=on_end)
+        except YurtError as error:
+            failure = error
+        left = [each for each in readings if each.gone or not each.done]
+        why = f"their folders on {name} are gone" if failure is None else failure.message
+        lost = [each.run.id for each in left if not _kept(store, each, sink, lines)]
+        for each in left:
+            on_end(each.run.id)
+        if lost and failure is not None:
+            raise failure
+        if left:
+            from_home = f"of {len(left) - len(lost)} runs this is what is kept here"
+            said.append(f"{why}; {from_home}" + (f", of {len(lost)} nothing is" if lost else ""))
+    return said
+
+
+def follow_many(
+    store: Store,
+    context: str,
+    names: Sequence[str],
+    sink: LongSink,
+    *,
+    lines: int | None = None,
+    on_end: Callable[[str], None] = lambda _run: None,
+    on_word: Callable[[str], None] = lambda _words: None,
+) -> None:
+    """What runs, tasks and sweeps of a context write, as it comes, until all have ended. A cut link is mended.
+
+    `lines`: of those that have begun before, only so many of the last.
+    """
+    host = host_of(contexts.named(context))
+    readings: dict[str, Reading] = {}
+    finished: set[str] = set()
+    pause, tail = 0.5, lines
+    while True:
+        try:
+            refreshed = refresh_contexts(store, [context])
+            if context in refreshed.failed:
+                raise refreshed.failed[context]
+            entries = store.several(names)
+            batch, more = _next(list(_begun(store, entries, finished)), readings)
+            if not batch and all(entry.status.final for entry in entries):
+                return
+            if more:
+                on_word(f"{RUNNING} that run are shown at a time; {more} more wait for their turn")
+            if batch:
+                room = len(batch) < RUNNING and not all(entry.status.final for entry in entries)
+                _stretch(host, batch, sink, lines=tail, seconds=SOON if room else LATER, on_end=on_end)
+                tail, pause = None, 0.5
+            for each in batch:
+                if each.gone and each.over:
+                    each.done = True
+                    if _kept(store, each, sink, lines):
+                        on_word(f"the folder of {each.run.id} on {context} is gone; this is what is kept here")
+                if each.done:
+                    finished.add(each.run.id)
+                    on_end(each.run.id)
+            if not batch or all(each.gone for each in batch):
+                time.sleep(pause)
+                pause = min(pause * 1.3, LATER)
+        except UnreachableError as error:
+            on_word(f"{error.message}; trying again")
+            time.sleep(pause)
+            pause = min(pause * 2, LATER)
+
+
+def _begun(store: Store, entries: Sequence[Entry], finished: set[str]) -> Iterator[Entry]:
+    """Those that have begun and are not done with; of a sweep, its tasks."""
+    for entry in entries:
+        if entry.run.tasks:
+            known = store.tasks(entry.run.id)
+            names = [ids.task(entry.run.id, number) for number in sorted(known) if known[number].started]
+            yield from store.several([name for name in names if name not in finished])
+        elif entry.status.started and entry.run.id not in finished:
+            yield entry
+
+
+def _next(begun: Sequence[Entry], readings: dict[str, Reading]) -> tuple[list[Reading], int]:
+    """Whom to read now: those that have ended, and as many that run as one can follow. And how many more run."""
+    ended = [entry for entry in begun if entry.status.final]
+    running = [entry for entry in begun if not entry.status.final]
+    running.sort(key=lambda entry: entry.run.id not in readings)  # whoever is followed already goes on
+    now = [*ended[: AT_ONCE - RUNNING], *running[:RUNNING]]
+    for entry in now:
+        reading = readings.setdefault(entry.run.id, Reading(entry.run, over=False))
+        reading.over, reading.gone = entry.status.final, False
+    return [readings[entry.run.id] for entry in now], max(0, len(running) - RUNNING)
+
+
+def _kept(store: Store, reading: Reading, sink: LongSink, lines: int | None) -> bool:
+    """Hand out what is kept here of a run's logs, unless some of them came from its site; False if there is nothing."""
+    if reading.offsets != Offsets():
+        return False
+    return bool(from_here(store, reading.run, lambda which, part: sink(reading.run.id, which, part), lines))
+
+
+def _stretch(
+    host: Host,
+    readings: Sequence[Reading],
+    sink: LongSink,
+    *,
+    lines: int | None,
+    seconds: int = 0,
+    on_end: Callable[[str], None],
+) -> None:
+    """Read on in the logs of runs; for so many seconds, or only what is there. Offsets move with what is handed out."""
+    arguments = ["yes" if seconds else "", str(lines or ""), str(seconds)]
+    for each in readings:
+        arguments += [each.run.folder, str(each.offsets.out), str(each.offsets.err), "yes" if each.over else ""]
+    with host.stream(scripts.text("tail_many.sh"), *arguments, silence=SILENCE) as stream:
+        held, name, left = b"", "", 0
+        reading = None
+        for chunk in stream:
+            held += chunk
+            while held:
+                if left and reading is not None:
+                    part, held = held[:left], held[left:]
+                    left -= len(part)
+                    _hand_out(reading, name, part, sink)
+                    continue
+                line, newline, rest = held.partition(b"\n")
+                if not newline:
+                    break
+                held = rest
+                key, name, count = line.decode().split(" ")
+                reading = readings[int(key) - 1] if key != "-" else None
+                left = _mark(reading, name, int(count))
+                if name == "end" and reading is not None:
+                    on_end(reading.run.id)
+
+
+def _mark(reading: Reading | None, name: str, count: int) -> int:
+    """Take in what a line says; returns how many bytes follow it."""
+    if reading is None:
+        return 0
+    if name == "end":
+        reading.done = True
+    elif name == "gone":
+        reading.gone = True
+    elif name.startswith("skip-"):
+        setattr(reading.offsets, name[5:], count)
+    else:
+        return count
+    return 0
+
+
+def _hand_out(reading: Reading, name: str, part: bytes, sink: LongSink) -> None:
+    which: Which = "out" if name == "out" else "err"
+    sink(reading.run.id, which, part)
+    setattr(reading.offsets, which, getattr(reading.offsets, which) + len(part))

@@ -1,0 +1,69 @@
+"""What a run logged with yurt.log, as far as this machine has it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+import msgspec
+
+from yurt.hosts import Host
+from yurt.store import Entry, Store
+
+TAIL = 1 << 18
+"""Bytes at the end of the file in which the last value of every metric is looked for."""
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """The last value a run logged under a name."""
+
+    name: str
+    value: Any
+    step: Any = None
+
+
+def last(store: Store, entry: Entry) -> list[Metric]:
+    """The last value of each metric; empty if nothing was logged, or it is only on the site."""
+    kept = store.kept(entry.run.id) if entry.status.final else None
+    if kept is not None:
+        return of(kept.metrics)
+    if entry.run.context_type != "local":
+        return []
+    try:
+        with open(f"{entry.run.folder}/metrics.jsonl", "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            return of(file.read())
+    except OSError:
+        return []
+
+
+def every(store: Store, entry: Entry, host: Host) -> list[dict[str, Any]]:
+    """All rows a run logged until now: as they are kept here, else from its site. UnreachableError."""
+    kept = store.kept(entry.run.id) if entry.status.final else None
+    text = kept.metrics if kept is not None else b""
+    if kept is None or len(text) < kept.metrics_size:
+        answer = host.run('cd "$1" || exit 44; cat metrics.jsonl 2> /dev/null || :', entry.run.folder, timeout=600)
+        text = answer.out if answer.code == 0 else text
+    found = []
+    for line in text.split(b"\n"):
+        with contextlib.suppress(msgspec.MsgspecError):
+            found.append(msgspec.json.decode(line, type=dict[str, Any]))
+    return found
+
+
+def of(text: bytes) -> list[Metric]:
+    """The last value of each name, in the order in which names first came. What is no whole line says nothing."""
+    found: dict[str, Metric] = {}
+    for line in text.split(b"\n"):
+        try:
+            row = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.MsgspecError:
+            continue
+        if "rank" in row:  # of a task that is not the first: its numbers are beside, not instead of, the first's
+            continue
+        for name, value in row.items():
+            if name not in ("time", "step"):
+                found[name] = Metric(name, value, row.get("step"))
+    return list(found.values())

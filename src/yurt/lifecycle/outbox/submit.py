@@ -1,0 +1,196 @@
+"""Submits one run, or those tasks of a sweep that wait. The index says so before anything goes out."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.backends.base import Backend, Placed
+from yurt.config import contexts, facts
+from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.outbox.cancellations import sweep_told
+from yurt.lifecycle.outbox.deliver import place
+from yurt.lifecycle.refresh import bad_nodes
+from yurt.model import sent
+from yurt.model import tasks as numbering
+from yurt.model.run import Plan, Status
+from yurt.model.state import CANCELLED
+from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.model.secrets import Shares
+
+NO_CONNECTION = (
+    "ssh-login-needed",
+    "ssh-denied",
+    "ssh-key-unknown",
+    "ssh-key-changed",
+    "ssh-no-such-host",
+    "ssh-no-route",
+    "ssh-refused",
+    "ssh-timeout",
+)
+"""Errors after which it is certain that nothing went out."""
+
+
+def submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
+    """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
+    run, context, project = plan.run.id, plan.run.context, plan.run.project
+    if plan.run.tasks:
+        _submit_tasks(store, plan, backend, values, noted=noted)
+        return
+    if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
+        return  # cancelled meanwhile
+    entry = store.get(run)
+    start = entry.status.start if entry is not None else 1
+    if entry is not None and (start > 1 or entry.status.retries):
+        plan = _elsewhere(store, plan)
+    nonce = os.urandom(4).hex()
+    known = store.code_at(context, project)
+    try:
+        known_there, hope = [known] if known else [], known in ("", plan.run.code.tree)
+        placed = place(plan, backend, nonce, known_there, hope=hope, start=start, shares=_shares(values))
+    except UnreachableError as error:
+        never, said = error.code in NO_CONNECTION, error.message
+        store.change([run], lambda _run, status: _not_out(status, said, never=never))
+        raise
+    if plan.run.code.tree and plan.run.code.tree != known:
+        store.note_code(context, project, plan.run.code.tree)
+    store.change([run], lambda _run, status: _placed(status, placed))
+
+
+def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
+    """Submit the tasks of a sweep that wait, in as few arrays as the site allows; what finds no room goes out later."""
+    run, context, project = plan.run.id, plan.run.context, plan.run.project
+    largest = _largest_array(context)
+    if not _note_try(store, run, noted=noted):
+        return  # cancelled meanwhile
+    if store.tasks_in(run, ("waiting",)):  # some were out before, and failed
+        plan = _elsewhere(store, plan)
+    groups = numbering.groups(store.pending_tasks(run), largest, plan.parallel)
+    if not groups:
+        return  # what there was is to be cancelled
+    tree = store.code_at(context, project)
+    there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
+    nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
+    try:
+        placed = place(
+            plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
+        )
+    except UnreachableError as error:
+        never, said = error.code in NO_CONNECTION, error.message
+        store.change_tasks(run, whole=lambda status: _not_out(status, said, never=never and not status.submitted_tasks))
+        raise
+    if plan.run.code.tree and plan.run.code.tree != tree:
+        store.note_code(context, project, plan.run.code.tree)
+    if placed.winner == CANCELLED:
+        entry = store.get(run)
+        sweep_told(
+            store, plan.run, set(numbering.numbers(entry.status.submitted_tasks)) if entry is not None else set()
+        )
+        return
+    out = [number for group in placed.groups for number in numbering.of_group(group)]
+
+    def whole(status: Status) -> Status:
+        noted = sent.noted(status, ((job, group) for group, job in placed.groups.items()))
+        return msgspec.structs.replace(noted, submitted=time.time(), reason="", attempts=1)
+
+    def each(_number: int, status: Status) -> Status:
+        if status.state != "waiting":
+            return status
+        return msgspec.structs.replace(status, state="requeued", reason="it was submitted just now")
+
+    again = set(store.tasks_in(run, ("waiting",)))
+    store.change_tasks(run, [number for number in out if number in again], each, whole)
+
+
+def _calls(store: Store, plan: Plan) -> bytes:
+    """The calls of functions that a sweep makes; none if its site has them."""
+    if not plan.calls or partly_out(store, plan.run.id):
+        return b""
+    from yurt.store import calls
+
+    found = calls.of(store, plan.run.id)
+    if found is None:
+        raise RefusedError(f"the calls of {plan.run.id} are not on this machine any more", code="calls-missing")
+    return found
+
+
+def _largest_array(context: str) -> int:
+    """How many tasks one array may have."""
+    found = contexts.named(context)
+    if found.type != "slurm":
+        return 1000
+    from yurt.sites.facts import facts_of
+
+    return facts_of(found).max_array
+
+
+def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
+    """Write down that tasks of a sweep may go out now; False if it is to end, or has."""
+    goes = False
+
+    def whole(status: Status) -> Status:
+        nonlocal goes
+        goes = not (status.final or status.cancel_requested)
+        return msgspec.structs.replace(status, attempts=status.attempts + 1) if goes and not noted else status
+
+    store.change_tasks(sweep, whole=whole)
+    return goes
+
+
+def _elsewhere(store: Store, plan: Plan) -> Plan:
+    """For another start: without the nodes that failed."""
+    context = contexts.named(plan.run.context)
+    resources, _nodes = bad_nodes.avoiding(store, context.name, plan.run.resources, facts.load(context))
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, resources=resources))
+
+
+def _shares(values: Mapping[str, bytes]) -> Shares | None:
+    """Shares for one nonce: those of two submissions do not fit together, and need not."""
+    if not values:
+        return None
+    from yurt.model import secrets
+
+    return secrets.shares(values, os.urandom)
+
+
+def _not_out(status: Status, why: str, *, never: bool) -> Status:
+    if status.final:
+        return status
+    # One that may have gone out stays so; how often a site was not reached says nothing of how often it forgot.
+    attempts = max(status.attempts - 1, 0 if never else 1)
+    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts)
+
+
+def _submitting(status: Status) -> Status:
+    if status.final or status.cancel_requested:
+        return status
+    return msgspec.structs.replace(status, state="submitting", attempts=status.attempts + 1)
+
+
+def _placed(status: Status, placed: Placed) -> Status:
+    if status.final:
+        return status
+    if placed.winner == CANCELLED:
+        return msgspec.structs.replace(
+            status, state="cancelled", reason="cancelled before it started", ended=time.time()
+        )
+    return msgspec.structs.replace(
+        status,
+        state="queued" if status.start == 1 else "requeued",
+        reason="it was submitted just now",
+        job=placed.job,
+        submitted=time.time(),  # of the last time: a crash may lose that one
+        confirmed=False,
+        missing_since=None,
+    )
+
+
+def partly_out(store: Store, run: str) -> bool:
+    entry = store.get(run)
+    return entry is not None and bool(entry.status.submitted_tasks)

@@ -1,0 +1,88 @@
+"""What a run asks for, as numbers, and whether its context can give it by all that is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from yurt.errors import RefusedError, UserError
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.progress import Watch
+from yurt.model.resources import parse_gpus, parse_memory, parse_time
+from yurt.model.run import Resources
+from yurt.sites.facts import ask
+from yurt.sites.folders import project_folder
+
+FRESH = 600.0
+"""Facts older than this are asked for again before anything is refused because of them."""
+
+
+def resources_of(context: Context) -> Resources:
+    resources = context.resources
+    gpu_type, gpus = parse_gpus(resources.gpu) if resources.gpu is not None else (None, None)
+    return Resources(
+        cpus=resources.cpu,
+        gpus=gpus,
+        gpu_type=gpu_type,
+        memory_mb=None if resources.mem is None else parse_memory(resources.mem),
+        minutes=None if context.time is None else parse_time(context.time),
+        ntasks=context.ntasks,
+        partition=context.partition,
+        account=context.account,
+        qos=context.qos,
+        nodelist=context.nodelist,
+        exclude_nodes=context.exclude_nodes,
+    )
+
+
+def check(context: Context, resources: Resources, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:
+    """Facts under which the run can work. What they forbid is asked of the site once more before it is said."""
+    if facts is None:
+        from yurt.backends.local import check as local
+
+        _refuse(context, local.faults(resources))
+        return None
+    from yurt.backends.slurm import check
+
+    folder = project_folder(context, facts, label)
+    if check.faults(resources, facts, folder) and time.time() - facts.probed_at > FRESH:
+        facts = ask(context, watch=watch)
+    _refuse(context, check.faults(resources, facts, folder))
+    return facts
+
+
+def check_options(more: Mapping[str, str | None]) -> None:
+    from yurt.backends.slurm import options
+
+    wrong = options.faults(more)
+    if wrong:
+        raise UserError("; ".join(wrong), code="usage", hint="yurt run --help")
+
+
+def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
+    """UserError where the secrets of a run cannot be handed over, by what is known of them and of its options."""
+    from yurt.backends.slurm.options import long_name
+    from yurt.config import secrets
+
+    for name in names:
+        secrets.check_name(name)
+        if name in variables:
+            raise UserError(
+                f"{name} is both a secret and a variable of this run", code="usage", hint=f"leave out variables.{name}"
+            )
+    for option, value in options.items():
+        if long_name(option) == "export" and "ALL" not in (value or "").split(","):
+            raise UserError(
+                f"--export={value or ''} keeps the secrets of the run from it: half of each comes with the environment",
+                code="usage",
+                hint="--sbatch-option export=ALL",
+            )
+    secrets.values_of(names)
+
+
+def _refuse(context: Context, faults: Sequence[str]) -> None:
+    if faults:
+        raise RefusedError(
+            f"{context.name}: {'; '.join(faults)}", code="impossible", hint=f"yurt context probe {context.name}"
+        )

@@ -1,0 +1,239 @@
+"""Brings home what ended runs left, and settles with all other yurts how they ended: one trip a context, softly.
+
+What does not come now comes at a later look. A trip is bounded in bytes and in time; the rest waits its turn.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from yurt.backends.job import frames
+from yurt.backends.job.frames import Piece
+from yurt.config import contexts
+from yurt.errors import YurtError
+from yurt.hosts import Host, host_of
+from yurt.hosts.base import refusal
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import Status
+from yurt.model.state import Ending
+from yurt.model.verdict import (
+    SweepVerdict,
+    Verdict,
+    adopt,
+    adopt_sweep,
+    read_sweep_verdict,
+    read_verdict,
+    sweep_verdict,
+    verdict_of,
+)
+from yurt.store import Entry, Mirrored, Store
+
+LOG = 64 << 10
+"""Bytes kept of the end of each log."""
+
+METRICS, METRICS_HEAD = 1 << 20, 256 << 10
+"""metrics.jsonl is kept whole up to so many bytes; of a larger one, the head and, up to all these bytes, the end."""
+
+TRIP, SECONDS = 16 << 20, 5
+"""What one trip brings, and how long it may take on the site."""
+
+LONG = 120
+"""How long it may take where all of it has to come."""
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """What a part of a run folder holds; None where it could not be counted in time."""
+
+    files: int | None
+    bytes: int | None
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a run is still on its site."""
+
+    there: bool
+    """Whether its folder is."""
+    parts: dict[str, Amount] = {}
+
+
+def catch_up(store: Store, context: str, host: Host, *, watch: Watch = unwatched) -> None:
+    """Bring home what is due of a context, as much as one trip carries. Whatever fails is tried later."""
+    now = time.time()
+    due = store.to_mirror(context, now)
+    entries = [entry for run in due if (entry := store.get(run)) is not None]
+    if not entries:
+        return
+    watch(
+        Event(f"keeping what {len(entries)} ended runs left on {context}" if len(entries) > 1 else f"asking {context}")
+    )
+    try:
+        came, asked = take(store, host, entries)
+    except YurtError:
+        came, asked = set(), len(entries)
+    store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in came], now)
+
+
+def bring_all(store: Store, host: Host, entries: Sequence[Entry]) -> None:
+    """Bring home what ended runs left and is not here, in as many trips as it takes. UnreachableError: not all came."""
+    left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
+    while left:
+        _came, asked = take(store, host, left, seconds=LONG)
+        left = left[asked:]
+
+
+def catch_up_elsewhere(store: Store, looked_at: Collection[str]) -> None:
+    """The same on contexts that no look went to."""
+    for name in store.contexts_to_mirror(time.time()):
+        if name not in looked_at:
+            try:
+                catch_up(store, name, host_of(contexts.named(name)))
+            except YurtError:  # a context that is no more
+                store.mirror_later(store.to_mirror(name, time.time()), time.time())
+
+
+def take(store: Store, host: Host, entries: Sequence[Entry], *, seconds: int = SECONDS) -> tuple[set[str], int]:
+    """One trip. Returns the runs that came home, and how many of these, from the first, were asked about."""
+    found = _ask(store, host, entries, content=True, seconds=seconds)
+    _adopt(store, entries, found)
+    now = time.time()
+    kept = {entries[at].run.id: _mirrored(pieces, now) for at, pieces in found.items() if "there" in pieces}
+    store.keep(kept)
+    # If not even the first was understood it goes to the end of the line, that it may not hold up the others.
+    return set(kept), max(found, default=0) + 1
+
+
+def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
+    """Look at the folder of an ended run: what is still there. What is to be kept of it is, from now on.
+
+    UnreachableError: could not look.
+    """
+    run = entry.run.id
+    content = not store.is_kept(run)
+    host = host_of(contexts.named(entry.run.context))
+    found = _ask(store, host, [entry], content=content, measure=True, timeout=timeout)
+    _adopt(store, [entry], found)
+    pieces = found.get(0, {})
+    parts = Parts(there="there" in pieces, parts=_amounts(pieces.get("parts")))
+    now = time.time()
+    if parts.there and content:
+        store.keep({run: _mirrored(pieces, now)})
+    store.note_parts(run, now, msgspec.json.encode(parts))
+    return parts
+
+
+def known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
+    """What was last seen of a run's folder, and when."""
+    row = store.parts(run)
+    return (None, None) if row is None else (row[0], msgspec.json.decode(row[1], type=Parts))
+
+
+def _ask(
+    store: Store,
+    host: Host,
+    entries: Sequence[Entry],
+    *,
+    content: bool,
+    measure: bool = False,
+    timeout: float = 0,
+    seconds: int = SECONDS,
+) -> dict[int, dict[str, Piece]]:
+    """What came of each run, by its place among them."""
+    lines = [f"{entry.run.folder}\n{_verdict(store, entry)}\n" for entry in entries]
+    wishes = ["yes" if content else "", "yes" if measure else ""]
+    limits = [str(each) for each in (TRIP, seconds, LOG, METRICS, METRICS_HEAD)]
+    nonce = f"yurt.{os.urandom(4).hex()}"
+    patience = timeout or 55 + seconds
+    answer = host.run(frames.keeper(), nonce, *wishes, *limits, stdin="".join(lines).encode(), timeout=patience)
+    if answer.code:
+        raise refusal(host.name, "run folders could not be read", answer.errors)
+    return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
+
+
+def _verdict(store: Store, entry: Entry) -> str:
+    """How a run ended as far as is known here; empty if it has not."""
+    if not entry.status.final:
+        return ""
+    if entry.run.tasks:
+        found: Verdict = sweep_verdict(entry.status, store.tasks(entry.run.id))
+    else:
+        found = verdict_of(entry.status)
+    return msgspec.json.encode(found).decode()
+
+
+def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Piece]]) -> None:
+    """Take over the endings that stand in the folders."""
+    now = time.time()
+    said: dict[str, dict[str, Piece]] = {}
+    tasks: dict[str, dict[int, dict[str, Piece]]] = {}
+    for at, pieces in found.items():
+        run = entries[at].run
+        if "there" not in pieces:
+            continue
+        if run.tasks:
+            _adopt_sweep(store, run.id, read_sweep_verdict(_content(pieces, "status.json")))
+        elif run.task is not None:
+            tasks.setdefault(run.sweep, {})[run.task] = pieces
+        else:
+            said[run.id] = pieces
+
+    def how(pieces: dict[str, Piece], status: Status) -> Status:
+        if not status.final:
+            return status
+        verdict = read_verdict(_content(pieces, "status.json"))
+        return adopt(status, verdict, _ending(pieces), now)
+
+    store.change(said, lambda run, status: how(said[run], status))
+    for sweep, each in tasks.items():
+        store.change_tasks(sweep, each, lambda number, status, each=each: how(each[number], status))  # type: ignore[misc]
+
+
+def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:
+    if verdict is None:
+        return
+    never = dict(verdict.each())
+
+    def how(number: int, status: Status) -> Status:
+        seen = not status.final or status.started or status.exit_code is not None
+        return status if seen else adopt(status, never[number], None, 0)
+
+    store.change_tasks(sweep, never, how, lambda status: adopt_sweep(status, verdict))
+
+
+def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:
+    nothing = Piece(0, b"")
+    out, err, metrics = (pieces.get(name, nothing) for name in ("out", "err", "metrics"))
+    return Mirrored(
+        at=now,
+        out=out.content,
+        err=err.content,
+        metrics=metrics.content,
+        out_size=out.size,
+        err_size=err.size,
+        metrics_size=metrics.size,
+        ending=_content(pieces, "exit.json"),
+    )
+
+
+def _content(pieces: dict[str, Piece], name: str) -> bytes:
+    return pieces[name].content if name in pieces else b""
+
+
+def _ending(pieces: dict[str, Piece]) -> Ending | None:
+    try:
+        text = _content(pieces, "exit.json")
+        return msgspec.json.decode(text, type=Ending) if text else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def _amounts(piece: Piece | None) -> dict[str, Amount]:
+    lines = (line.split(" ") for line in piece.content.decode().splitlines()) if piece is not None else ()
+    return {name: Amount(_count(files), _count(size)) for name, files, size in lines}
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdigit() else None

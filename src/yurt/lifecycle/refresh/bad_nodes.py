@@ -1,0 +1,74 @@
+"""Nodes on which runs failed lately through no fault of their own: other runs leave them alone for some days."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from yurt.backends.base import Backend
+from yurt.backends.slurm.states import UNLAUNCHED
+from yurt.model.facts import Facts
+from yurt.model.run import Resources, Status
+from yurt.model.state import Observation, unlaunched
+from yurt.store import BadNode, Store
+
+DAYS = 3
+
+LAUNCHES = 3
+"""So often at least a run that may be started again is let go after it could not be launched."""
+
+
+def note(store: Store, context: str, seen: Mapping[str, Observation], changed: Mapping[str, Status]) -> None:
+    """Remember the nodes that failed under runs, and tasks, which have just changed for that reason."""
+    for run, status in changed.items():
+        node = seen[run].node or status.node
+        failed = seen[run].record == "node_failed" or (status.state == "waiting" and unlaunched(seen[run]))
+        if failed and node and not set(node) & set("[,"):  # of several it may be any
+            store.note_bad_node(context, BadNode(node, time.time(), run, seen[run].reason))
+
+
+def let_go(store: Store, backend: Backend, seen: Mapping[str, Observation]) -> None:
+    """Runs that may be retried, and that Slurm holds because they could not be launched, get another node."""
+    for run, observation in seen.items():
+        if observation.live != "held" or UNLAUNCHED not in observation.native:
+            continue
+        entry = store.get(run)
+        if (
+            entry is None
+            or not entry.run.restart_policy
+            or entry.status.retries >= max(entry.run.restart_policy.retries, LAUNCHES)
+        ):
+            continue
+        backend.release(observation.job)
+        if entry.run.task is None:
+            store.change([run], lambda _run, status: _tried(status))
+        else:
+            store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: _tried(status))
+
+
+def _tried(status: Status) -> Status:
+    import msgspec
+
+    return msgspec.structs.replace(status, retries=status.retries + 1, reason="it could not be launched; once more")
+
+
+def known(store: Store, context: str) -> list[BadNode]:
+    """Nodes of a context to be left alone now, the last that failed first."""
+    return store.bad_nodes(context, time.time() - DAYS * 86400)
+
+
+def avoiding(store: Store, context: str, resources: Resources, facts: Facts | None) -> tuple[Resources, list[str]]:
+    """What to ask for so that bad nodes are left alone, and which those are; never so many that few are left."""
+    if facts is None or resources.nodelist:
+        return resources, []
+    partition = facts.partition(resources.partition or facts.default_partition)
+    room = sum(kind.count for kind in partition.nodes) // 2 if partition is not None else 0
+    given = (resources.exclude_nodes or "").split(",") if resources.exclude_nodes else []
+    found = [each.node for each in known(store, context) if each.node not in given][:room]
+    return resources if not found else _replace(resources, [*given, *found]), found
+
+
+def _replace(resources: Resources, nodes: list[str]) -> Resources:
+    import msgspec
+
+    return msgspec.structs.replace(resources, exclude_nodes=",".join(nodes))

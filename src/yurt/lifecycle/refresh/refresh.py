@@ -1,0 +1,179 @@
+"""Looks at sites and brings the index up to date: one query a context, contexts side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yurt import queue_prefetch
+from yurt.backends.base import Backend
+from yurt.errors import YurtError
+from yurt.lifecycle.outbox.advance import Advanced, advance
+from yurt.lifecycle.refresh import archive, bad_nodes, notify, other_machines
+from yurt.model import ids
+from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Run, Status
+from yurt.model.state import NEVER, Observation, mark_of, next_status
+from yurt.sites import connect
+from yurt.store import Store
+
+
+class Refreshed(msgspec.Struct, frozen=True):
+    """What came of looking at some contexts: which could not be looked at, and why; what went out meanwhile."""
+
+    failed: dict[str, YurtError] = {}
+    advanced: dict[str, Advanced] = {}
+    seen: dict[str, Observation] = {}
+    """What there was to see, of runs of which something may be new."""
+
+    @property
+    def warnings(self) -> list[str]:
+        could_not = [
+            f"could not look at {context}: {error.message.removeprefix(f'{context}: ')}"
+            for context, error in self.failed.items()
+        ]
+        for context, each in self.advanced.items():
+            if each.stopped is not None and context not in self.failed:
+                could_not.append(f"runs for {context} still wait: {each.stopped.message}")
+            could_not += [f"run {run} was refused: {error.message}" for run, error in each.refused.items()]
+        return could_not
+
+
+def refresh_contexts(
+    store: Store,
+    contexts: Sequence[str] | None = None,
+    *,
+    also: Sequence[str] = (),
+    keep: bool = True,
+    watch: Watch = unwatched,
+) -> Refreshed:
+    """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
+
+    Contexts of runs that waiting ones follow are looked at too.
+
+    Without `keep`, what ended runs left is brought home by a later look.
+    """
+    names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
+    failed: dict[str, YurtError] = {}
+    advanced: dict[str, Advanced] = {}
+    observed: dict[str, Observation] = {}
+
+    def one(index: Store, name: str) -> None:
+        try:
+            advanced[name] = _look_at(index, name, also, observed, watch, keep=keep)
+        except YurtError as error:
+            failed[name] = error
+
+    def in_a_thread(name: str) -> None:
+        with store.twin() as index:
+            one(index, name)
+
+    if len(names) == 1:
+        one(store, names[0])
+    elif names:
+        from yurt.sites.fan_out import side_by_side
+
+        side_by_side(in_a_thread, names)
+    notify.fire(store)
+    return Refreshed(failed, advanced, observed)
+
+
+def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
+    """Contexts, and those of the unfinished runs that runs waiting for them follow: only a look there lets these go."""
+    names = list(contexts)
+    for name in names:  # grows while it is read: a predecessor may follow another one
+        for waiting in store.several(store.outbox(name)):
+            followed = store.several([after.run for after in waiting.run.after])
+            names += {each.run.context for each in followed if not each.status.final} - set(names)
+    return names
+
+
+def _look_at(
+    store: Store, context: str, also: Sequence[str], observed: dict[str, Observation], watch: Watch, *, keep: bool
+) -> Advanced:
+    backend = connect.named_backend(context)
+    moved = advance(store, context, backend, watch=watch)
+    if moved.stopped is not None and moved.stopped.exit_code == 4:
+        raise moved.stopped
+    if moved.submitted:
+        queue_prefetch.forget()
+    other_machines.refresh(store, context, backend.host)
+    refs = store.refs(context, also)
+    if not refs:
+        if keep:
+            archive.catch_up(store, context, backend.host, watch=watch)
+        return moved
+    now = time.time()
+    backend.answered = store.answer(context)
+    seen = backend.observe(refs)
+    observed.update(seen)
+    sweeps, tasks = _next_task_statuses(store, seen, now)
+    runs = {run: observation for run, observation in seen.items() if "." not in run}
+    how = _status_changer(store, runs, now)
+    changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
+    bad_nodes.note(store, context, seen, changed | tasks)
+    changed |= sweeps
+    bad_nodes.let_go(store, backend, seen)
+    store.note_look(context, now, backend.answered)
+    _drop_shares(store, backend, changed)
+    if keep:
+        archive.catch_up(store, context, backend.host, watch=watch)
+    if any(status.final or status.state == "waiting" for status in changed.values()):
+        queue_prefetch.forget()
+    # Those the site forgot go out once more, and those that followed one which has ended.
+    if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
+        again = advance(store, context, backend, watch=watch)
+        return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
+    return moved
+
+
+def _next_task_statuses(
+    store: Store, seen: dict[str, Observation], now: float
+) -> tuple[dict[str, Status], dict[str, Status]]:
+    """How tasks of sweeps stand after a look; returns the sweeps that changed, and the tasks."""
+    found: dict[str, dict[int, Observation]] = {}
+    for run, observation in seen.items():
+        if task := ids.split_task(run):
+            found.setdefault(task[0], {})[task[1]] = observation
+    changed: dict[str, Status] = {}
+    tasks: dict[str, Status] = {}
+    for sweep, observations in found.items():
+        entry = store.get(sweep)
+        if entry is None:
+            continue
+
+        def how(
+            number: int, status: Status, seen: dict[int, Observation] = observations, run: Run = entry.run
+        ) -> Status:
+            return status if status.state == "waiting" else next_status(status, seen[number], now, run.restart_policy)
+
+        each, after = store.change_tasks(sweep, observations, how)
+        tasks |= {ids.task(sweep, number): status for number, status in each.items()}
+        if after != entry.status:
+            changed[sweep] = after
+    return changed, tasks
+
+
+def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> None:
+    """What is left of the secrets of runs that came to an end not their own: nothing starts any more.
+
+    But one that is lost may go on where nobody sees it; if it may be started again it sends its own next start.
+    """
+    entries = [store.get(run) for run, status in changed.items() if status.final]
+    ended = [entry for entry in entries if entry is not None and entry.run.secrets]
+    folders = [each.run.folder for each in ended if each.status.state != "lost" or not each.run.restart_policy]
+    if folders:
+        backend.drop_shares(folders)
+
+
+def _status_changer(store: Store, seen: dict[str, Observation], now: float) -> Callable[[str, Status], Status]:
+    def how(run: str, status: Status) -> Status:
+        if status.state in ("waiting", "submitting"):
+            return status
+        observation = seen[run]
+        entry = store.get(run) if observation.live is None and observation.ending is None else None
+        return next_status(status, observation, now, entry.run.restart_policy if entry is not None else NEVER)
+
+    return how

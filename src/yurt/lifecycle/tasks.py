@@ -1,0 +1,154 @@
+"""A sweep as one looks at it: how it stands, and a table of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.errors import UserError
+from yurt.lifecycle.files import metrics
+from yurt.model import ids, layout, params, plot, sweep_table, tasks
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import FINAL, Run, State, Status
+from yurt.model.sweep_table import Column, TaskRow
+from yurt.model.verdict import Verdict, verdict_of
+from yurt.store import Entry, Store
+
+
+class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
+    """One sweep: what was asked for, how it stands, what came of its tasks."""
+
+    run: Run
+    status: Verdict
+    """It started with its first task, and ended with its last."""
+    task_states: dict[str, int]
+    """How many tasks are in which state."""
+    retried_as: list[str]
+    """Runs that were made of it by `retry`."""
+    rows: list[TaskRow]
+    """Those of its tasks that were asked for, in the order that was."""
+
+
+class Plotted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plot shows: which column over which."""
+
+    metric: str
+    over: str
+    points: list[plot.Point]
+    without: int
+    """Tasks that have no such number."""
+
+
+def shown(store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[TaskRow]) -> SweepShown:
+    """A sweep with these of all its tasks."""
+    started = min((row.started for row in every if row.started is not None), default=None)
+    ended = max((row.ended for row in every if row.ended is not None), default=None) if entry.status.final else None
+    return SweepShown(
+        run=entry.run,
+        status=msgspec.structs.replace(verdict_of(entry.status), started=started, ended=ended),
+        task_states=entry.status.task_states or {entry.status.state: entry.run.tasks},
+        retried_as=store.retries(entry.run.id),
+        rows=list(rows),
+    )
+
+
+def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[TaskRow]:
+    """Every task of a sweep, by number. No site is asked."""
+    run, plan = entry.run, store.plan(entry.run.id)
+    watch(Event(f"reading what {run.tasks} tasks logged"))
+    known = store.tasks(run.id)
+    out = set(tasks.numbers(entry.status.submitted_tasks))
+    found = []
+    for number in range(run.tasks):
+        name = ids.task(run.id, number)
+        status = known.get(number) or _unheard(entry.status, out=number in out)
+        row = TaskRow(
+            id=name,
+            task=number,
+            state=status.state,
+            reason=status.reason,
+            started=status.started,
+            ended=status.ended,
+            seconds=status.seconds,
+            exit_code=status.exit_code,
+            params={**run.params, **(plan.sets[number] if plan is not None and number < len(plan.sets) else {})},
+            metrics={},
+        )
+        if number in known:
+            task = Entry(msgspec.structs.replace(run, id=name, folder=layout.task(run.folder, number)), status)
+            # A look brings the last line of what was logged; all of it comes home later.
+            logged = metrics.last(store, task) or metrics.of(msgspec.json.encode(status.metrics))
+            row.metrics.update((each.name, each.value) for each in logged)
+        found.append(row)
+    return found
+
+
+def _unheard(whole: Status, *, out: bool) -> Status:
+    """How a task stands that was not seen yet."""
+    if out:
+        return Status(state="queued")
+    return Status(state=whole.state if whole.state in FINAL else "waiting")
+
+
+def chosen(every: Sequence[TaskRow], there: Sequence[Column], *, filters: Sequence[str], sort: str) -> list[TaskRow]:
+    """Tasks that pass all filters KEY=VALUE (of one key, any of them), by a column. UserError for a wrong one."""
+    wanted = []
+    for text in filters:
+        key, equals, value = params.shown(text).partition("=")
+        if not equals or not key:
+            raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint="for example state=failed")
+        if key == "state" and value not in State.__args__:  # type: ignore[attr-defined]
+            known = ", ".join(State.__args__)  # type: ignore[attr-defined]
+            raise UserError(f"--filter: '{value}' is no state", code="usage", hint=known)
+        wanted.append((named("--filter", there, key), value))
+    found = sweep_table.passing(every, wanted)
+    if not sort:
+        return found
+    return sweep_table.ordered(found, sort_column(there, sort), descending=_descends(there, sort))
+
+
+def sort_column(there: Sequence[Column], sort: str) -> Column:
+    return named("--sort", there, sort[1:] if _descends(there, sort) else sort)
+
+
+def _descends(there: Sequence[Column], sort: str) -> bool:
+    """Whether the - before a key says so, and is no part of a name."""
+    return sort.startswith("-") and all(each.title != sort for each in there)
+
+
+def named(option: str, there: Sequence[Column], key: str) -> Column:
+    """The column a user means. UserError: none is called that."""
+    try:
+        return sweep_table.column(there, key)
+    except LookupError:
+        from difflib import get_close_matches
+
+        titles = [each.title for each in there]
+        near = get_close_matches(key, titles, n=1)
+        text = f"{option}: no task has '{params.shown(key)}'" + (f"; did you mean '{near[0]}'?" if near else "")
+        raise UserError(text, code="usage", hint=f"one of {', '.join(titles)}") from None
+
+
+def plotted(sweep: str, rows: Sequence[TaskRow], there: Sequence[Column], metric: str, over: str) -> Plotted:
+    """What to draw. Without a parameter it is the only one that varies. UserError: nothing can be drawn."""
+    up = named("--plot", there, metric)
+    if over:
+        across = named("--over", there, over)
+    else:
+        same = sweep_table.constant(rows)
+        vary = [each for each in there if each.part == "params" and sweep_table.bare(each) not in same]
+        if len(vary) != 1:
+            several = ", ".join(each.title for each in vary) or "none"
+            hint = f"yurt show {sweep} --plot {metric} --over {(vary or [there[0]])[0].title}"
+            raise UserError(f"--plot needs --over PARAMETER: these vary: {several}", code="usage", hint=hint)
+        (across,) = vary
+    points = plot.gathered((across.of(row), up.of(row)) for row in rows)
+    if not points:
+        raise UserError(
+            f"--plot: no task has a number for '{up.title}' and a value of '{across.title}'",
+            code="usage",
+            hint=f"yurt show {sweep}",
+        )
+    drawn = sum(len(point.values) for point in points)
+    return Plotted(metric=up.title, over=across.title, points=points, without=len(rows) - drawn)

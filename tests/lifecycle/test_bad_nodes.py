@@ -1,0 +1,115 @@
+"""Nodes that failed are left alone for some days, and never so many that few are left."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.store.test_runs import run as run_number
+from yurt.backends.base import Backend
+from yurt.backends.slurm.states import UNLAUNCHED
+from yurt.lifecycle.refresh import bad_nodes, refresh
+from yurt.model import ids
+from yurt.model.facts import Facts, NodeKind, Partition
+from yurt.model.run import Plan, Resources, RestartPolicy, Status
+from yurt.model.state import Observation
+from yurt.store import BadNode, Store
+
+FACTS = Facts(
+    probed_at=0,
+    user="alice",
+    host="login",
+    partitions=[Partition(name="main", default=True, nodes=[NodeKind(count=5, cpus=8, memory_mb=8000)])],
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "yurt.db"))
+
+
+def fail(store: Store, *nodes: str, ago: float = 0) -> None:
+    for number, node in enumerate(nodes):
+        store.note_bad_node("big", BadNode(node, time.time() - ago + number, "r", "its node failed"))
+
+
+def test_the_last_that_failed_are_left_alone(store: Store) -> None:
+    fail(store, "n1", "n2", "n3")
+    asked, left = bad_nodes.avoiding(store, "big", Resources(), FACTS)
+    assert (asked.exclude_nodes, left) == ("n3,n2", ["n3", "n2"]), "of five nodes two at most"
+    assert bad_nodes.avoiding(store, "small", Resources(), FACTS) == (Resources(), [])
+    assert bad_nodes.avoiding(store, "big", Resources(nodelist="n3"), FACTS)[1] == [], "who names nodes gets them"
+    mine = Resources(exclude_nodes="n3,n9")
+    assert bad_nodes.avoiding(store, "big", mine, FACTS)[0].exclude_nodes == "n3,n9,n2,n1"
+    assert bad_nodes.avoiding(store, "big", Resources(partition="other"), FACTS) == (Resources(partition="other"), [])
+
+
+def test_for_some_days(store: Store) -> None:
+    fail(store, "n1", ago=bad_nodes.DAYS * 86400 + 10)
+    fail(store, "n2", ago=bad_nodes.DAYS * 86400 - 10)
+    assert [each.node for each in bad_nodes.known(store, "big")] == ["n2"]
+    assert store.forget_bad_node("big", "n2") and not store.forget_bad_node("big", "n2")
+    assert bad_nodes.known(store, "big") == []
+
+
+def test_what_a_look_saw(store: Store) -> None:
+    failed = Status(state="node_failed", node="n1")
+    seen = {
+        "a": Observation(record="node_failed", node="n1", reason="its node failed"),
+        "b": Observation(record="node_failed", node="n[2-3]"),
+        "c": Observation(record="failed", node="n4"),
+        "d": Observation(record="node_failed"),
+    }
+    changed = {"a": failed, "b": failed, "c": failed, "d": Status(state="waiting", node="n5")}
+    bad_nodes.note(store, "big", seen, changed)
+    assert {each.node for each in bad_nodes.known(store, "big")} == {"n1", "n5"}
+
+
+def sweep(store: Store) -> str:
+    """A sweep of three tasks that are out, and may be retried."""
+    made = ids.make_sweep(time.time(), 1)
+    run = msgspec.structs.replace(run_number(1), id=made, tasks=3, restart_policy=RestartPolicy(retries=2))
+    plan = Plan(run=run, project_folder="/p", store="/s", words=[b"true"], sets=[{"n": n} for n in range(3)])
+    store.add(run, Status(state="queued"), plan)
+    store.change_tasks(made, whole=lambda status: msgspec.structs.replace(status, submitted_tasks="0-2", attempts=1))
+    return made
+
+
+def test_what_a_look_saw_of_tasks(store: Store) -> None:
+    made = sweep(store)
+    seen = {
+        f"{made}.0": Observation(record="node_failed", node="n1", reason="its node failed"),
+        f"{made}.1": Observation(live="running", node="n2", generation=1),
+    }
+    sweeps, tasks = refresh._next_task_statuses(store, seen, time.time())
+    assert list(sweeps) == [made] and tasks[f"{made}.0"].state == "waiting"
+    bad_nodes.note(store, "big", seen, tasks)
+    assert [(each.node, each.run) for each in bad_nodes.known(store, "big")] == [("n1", f"{made}.0")]
+
+
+class Releasing(Backend):
+    """Only notes what it was asked to let go."""
+
+    def __init__(self) -> None:
+        self.released: list[str] = []
+
+    def release(self, job: str) -> None:
+        self.released.append(job)
+
+    def launcher(self) -> str:
+        raise NotImplementedError
+
+    options = as_typed = observe = cancel = cancel_tasks = launcher  # type: ignore[assignment]
+
+
+def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:
+    made, backend = sweep(store), Releasing()
+    seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", job="7_1")}
+    for _look in range(bad_nodes.LAUNCHES + 2):
+        refresh._next_task_statuses(store, seen, time.time())
+        bad_nodes.let_go(store, backend, seen)
+    assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
+    assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES
