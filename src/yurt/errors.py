@@ -129,3 +129,10 @@ class RefusedError(YurtError):
 
     fault = "site"
     exit_code = 5
+
+
+def here_is_full(target: object, words: str = "") -> RefusedError:
+    """The error for a disk of this machine that has no room, by the words of whoever found out."""
+    if "quota" in words.lower():
+        return RefusedError(f"your quota is used up here, at {target}", code="quota-full", hint="--to DIR")
+    return RefusedError(f"the disk is full here, at {target}", code="disk-full", hint="free some space, or --to DIR")

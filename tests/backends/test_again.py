@@ -81,8 +81,8 @@ SOON = BEFORE + 2
 
 @pytest.fixture
 def plan(backend: LocalBackend) -> Planner:
-    def make(*words: str, limit: int = 280, before: int = BEFORE, lease: int = 60, **again: int | bool) -> Plan:
-        wanted = RestartPolicy(**{"requeues": 5, "before": before, **again})  # type: ignore[arg-type]
+    def make(*words: str, limit: int = 280, before: int = BEFORE, lease: int = 60, **policy: int | bool) -> Plan:
+        wanted = RestartPolicy(**{"max_requeues": 5, "signal_before": before, **policy})  # type: ignore[arg-type]
         request = Request(words=words, restart_policy=wanted, snapshot=False, flags={"time": 5})
         made = planning(Context(name="local", type="local"), request).plan
         return msgspec.structs.replace(made, limit=limit, lease=lease)
@@ -133,7 +133,7 @@ def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend
 def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
     """After its limit, or when it asks for it: both count."""
     command = 'date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"; [ "$YURT_RESTARTS" -ge 2 ] || exit 85; exec sleep 60'
-    made = plan("sh", "-c", command, limit=SOON, requeues=3)
+    made = plan("sh", "-c", command, limit=SOON, max_requeues=3)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("timeout", 3)
@@ -149,7 +149,7 @@ def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) ->
 
 def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend, plan: Planner) -> None:
     made, told = (
-        plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", requeues=0, retries=2, errors=errors)
+        plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", max_requeues=0, retries=2, retry_errors=errors)
         for errors in (False, True)
     )
     for each in (made, told):
@@ -185,7 +185,7 @@ def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Pla
 @pytest.mark.parametrize("moment", ["checkpoints/x", "stopped.1", "end.1", "gen.2", "child.2"])
 def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner, moment: str) -> None:
     """As soon as a file is there: while the first start runs, when it was told, after its end, and so on."""
-    made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; exec sleep 60', limit=SOON, requeues=50)
+    made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; exec sleep 60', limit=SOON, max_requeues=50)
     submit(backend, made)
     eventually((Path(made.run.folder) / moment).exists, pause=0.001)
     backend.cancel(ref(made))
@@ -379,7 +379,7 @@ NO_BEATS = 'while :; do rm -f "$YURT_RUN_DIR"/beat.*; sleep 0.1; done'
 
 
 def test_what_fails_on_every_disk_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
-    made = plan("sh", "-c", NO_BEATS, lease=6, requeues=0, retries=1)
+    made = plan("sh", "-c", NO_BEATS, lease=6, max_requeues=0, retries=1)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("node_failed", 1), status

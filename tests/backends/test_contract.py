@@ -14,17 +14,21 @@ import pytest
 
 from tests.user import end_masters
 from yurt.backends.base import Backend
+from yurt.backends.slurm import options
 from yurt.config import contexts
+from yurt.hosts import Host
 from yurt.lab import Lab
 from yurt.lifecycle.plan.plan import Request
 from yurt.lifecycle.plan.plan import plan as planning
 from yurt.model.run import Plan, RestartPolicy
 from yurt.model.state import next_status
 from yurt.sites import connect
+from yurt.testing.pods import Pods
 from yurt.testing.runs import (
     PATIENT,
     BackendContract,
     Planner,
+    ShellContract,
     follow,
     observe,
     read,
@@ -42,7 +46,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     runtime = Path(f"/tmp/yb-{os.getpid()}-{abs(hash(str(folder))) % 10**6}")
     (folder / "my project").mkdir()
     (folder / "config").mkdir()
-    if request.cls.name != "local":
+    if request.cls.name in ("alpha", "beta"):
         lab: Lab = request.getfixturevalue("lab")
         shutil.copy(lab.instance.client.parents[3] / "config" / "contexts.yaml", folder / "config")
     with pytest.MonkeyPatch.context() as patch:
@@ -57,40 +61,59 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="class")
 def backend(request: pytest.FixtureRequest, home: Path) -> Backend:
-    return connect.named_backend(request.cls.name)
+    return Pods() if request.cls.name == "pods" else connect.named_backend(request.cls.name)
 
 
 @pytest.fixture(scope="class")
 def plan(request: pytest.FixtureRequest, home: Path) -> Planner:
+    pods = request.cls.name == "pods"
+
     def made(*words: str, **more: Any) -> Plan:
-        return planning(contexts.named(request.cls.name), Request(words=words, **{"snapshot": False, **more})).plan
+        context = contexts.named("local" if pods else request.cls.name)
+        found = planning(context, Request(words=words, **{"snapshot": False, **more})).plan
+        return _for_pods(found) if pods else found
 
     return made
 
 
-class TestLocal(BackendContract):
+def _for_pods(plan: Plan) -> Plan:
+    """The same on a context whose paths mean nothing on this machine."""
+    folder = f"/nowhere/projects/{plan.run.project}"
+    run = msgspec.structs.replace(plan.run, context="pods", folder=f"{folder}/runs/{plan.run.id}")
+    return msgspec.structs.replace(plan, run=run, project_folder=folder)
+
+
+class TestLocal(ShellContract):
     name = "local"
 
 
-class Cluster(BackendContract):
-    def test_a_duplicate_job_changes_nothing(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+class TestPods(BackendContract):
+    """Neither ssh nor a shared disk."""
+
+    name = "pods"
+
+
+class Cluster(ShellContract):
+    def test_a_duplicate_job_changes_nothing(
+        self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
+    ) -> None:
         """As after an sbatch whose answer was lost: another job of the same run, while the first one runs."""
         made = plan("sh", "-c", PATIENT)
         clean.append(made)
         first = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log") == "begun\n")
         script = 'cd "$1" && shift && sbatch --parsable "$@" job.sh other'
-        second = backend.host.run(script, made.run.folder, *backend.options(made)).text.strip()
+        second = host.run(script, made.run.folder, *options.arguments(made)).text.strip()
         assert second != first
-        eventually(lambda: backend.host.run('squeue -h -j "$1" -o %T', second).text.strip() in ("", "COMPLETED"))
+        eventually(lambda: host.run('squeue -h -j "$1" -o %T', second).text.strip() in ("", "COMPLETED"))
         seen = observe(backend, made)
         assert (seen.live, seen.job) == ("running", first)
-        backend.host.run(': > "$1/go"', made.run.folder)
+        host.run(': > "$1/go"', made.run.folder)
         status = follow(backend, made)
         assert (status.state, status.job) == ("completed", first)
         assert read(backend, made, "out.log") == "begun\n" and read(backend, made, "gen.2") == ""
 
-    def test_ended_by_hand_on_the_cluster(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_ended_by_hand_on_the_cluster(self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]) -> None:
         waits, runs = plan("true", hold=True), plan("sh", "-c", "echo begun; sleep 300")
         clean += [waits, runs]
         jobs = [submit(backend, each).job for each in (waits, runs)]
@@ -98,7 +121,7 @@ class Cluster(BackendContract):
         seen = observe(backend, waits)
         assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
         assert seen.reason == "held by you: scontrol release lets it go"
-        backend.host.run('scancel "$@"', *jobs)
+        host.run('scancel "$@"', *jobs)
         assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
         status = follow(backend, runs)
         assert status.state == "cancelled"
@@ -112,7 +135,9 @@ class Cluster(BackendContract):
         assert sorted(read(backend, made, "out.log").split()) == ["0", "1", "2"]
         assert (status.state, status.exit_code) == ("failed", 2)
 
-    def test_a_name_that_a_person_chose_is_not_ours(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_a_name_that_a_person_chose_is_not_ours(
+        self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
+    ) -> None:
         """Jobs whose names hold what squeue's columns are cut at, or look like ours, are not taken for runs."""
         made = plan("true", hold=True)
         clean.append(made)
@@ -121,16 +146,16 @@ class Cluster(BackendContract):
         script = (
             'cd "$1" && shift && for name in "$@"; do sbatch --parsable -H -J "$name" -o /dev/null --wrap true; done'
         )
-        others = backend.host.run(script, made.run.folder, *names).text.split()
+        others = host.run(script, made.run.folder, *names).text.split()
         assert len(others) == len(names)
         try:
             seen = observe(backend, made)
             assert (seen.job, seen.live) == (mine, "held")
-            backend.cancel(ref(made))
-            left = backend.host.run("squeue -h -u alice -o %i").text.split()
+            backend.runs.cancel(ref(made))
+            left = host.run("squeue -h -u alice -o %i").text.split()
             assert set(others) <= set(left) and mine not in left
         finally:
-            backend.host.run('scancel "$@"', *others)
+            host.run('scancel "$@"', *others)
 
 
 @pytest.mark.lab
@@ -145,13 +170,17 @@ class TestAlpha(Cluster):
         assert (status.state, status.reason) == ("out_of_memory", "it used more memory than it had asked for")
 
     @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm takes its time to requeue: SLOW_TESTS=1")
-    def test_started_again_after_a_requeue(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_started_again_after_a_requeue(
+        self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
+    ) -> None:
         command = 'echo "start $YURT_RESTARTS"; [ "$YURT_RESTARTS" = 1 ] || sleep 300'
-        made = msgspec.structs.replace(plan("sh", "-c", command, again=RestartPolicy(max_requeues=1)), lease=12)
+        made = msgspec.structs.replace(
+            plan("sh", "-c", command, restart_policy=RestartPolicy(max_requeues=1)), lease=12
+        )
         clean.append(made)
         job = submit(backend, made).job
         eventually(lambda: read(backend, made, "out.log"))
-        assert backend.host.run('scontrol requeue "$1"', job).code == 0
+        assert host.run('scontrol requeue "$1"', job).code == 0
         before = next_status(submitted(), observe(backend, made), time.time())
         assert before.state in ("requeued", "running")
         status = follow(backend, made)

@@ -61,7 +61,7 @@ def plan() -> Planner:
 
 
 def states(backend: LocalBackend, plans: list[Plan]) -> list[str | None]:
-    seen = backend.observe([ref(each) for each in plans])
+    seen = backend.observe([ref(each) for each in plans]).runs
     return [seen[each.run.id].live for each in plans]
 
 

@@ -117,7 +117,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(project)
     kept.save(context, msgspec.structs.replace(FACTS, probed_at=time.time()))
     found = plan(context, asked).plan
-    files = connect.backend(context).files(found)
+    files = connect.backend(context).runs.preview(found).files
 
     def stable(text: str) -> str:
         text = text.replace(found.run.id, "1nfjkdg-9k3rq").replace(found.run.project, "proj-0000")

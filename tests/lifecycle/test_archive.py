@@ -14,12 +14,13 @@ import pytest
 
 from tests.user import User, said
 from yurt.backends.job import frames
-from yurt.backends.job.frames import Piece
+from yurt.backends.shell.files import ShellFiles
 from yurt.hosts import LocalHost
 from yurt.hosts.base import Answer
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh import archive
 from yurt.model import ids
+from yurt.model.files import Piece
 from yurt.model.run import Run, Status
 from yurt.model.state import Ending
 from yurt.model.verdict import Verdict, adopt, read_verdict, verdict_of
@@ -199,13 +200,13 @@ def test_one_trip_for_many_and_none_for_nothing(tmp_path: Path) -> None:
     with Store(str(tmp_path / "yurt.db")) as store:
         entries = [ended(tmp_path / "runs", number) for number in range(40)]
         finish(store, entries)
-        archive.catch_up(store, "local", host)
+        archive.catch_up(store, "local", ShellFiles(host))
         assert host.trips == 1
         assert all(store.is_kept(entry.run.id) for entry in entries)
         assert {read_verdict((Path(entry.run.folder) / "status.json").read_bytes()) for entry in entries} == {
             Verdict(state="completed", exit_code=0)
         }
-        archive.catch_up(store, "local", host)
+        archive.catch_up(store, "local", ShellFiles(host))
         assert host.trips == 1
 
 
@@ -216,7 +217,7 @@ def test_a_trip_has_a_limit_and_the_rest_follows(tmp_path: Path, monkeypatch: py
         entries = [ended(tmp_path / "runs", number, size=archive.LOG) for number in range(8)]
         finish(store, entries)
         for came in (3, 6, 8):
-            archive.catch_up(store, "local", host)
+            archive.catch_up(store, "local", ShellFiles(host))
             assert sum(store.is_kept(entry.run.id) for entry in entries) == came
         assert host.trips == 3
 

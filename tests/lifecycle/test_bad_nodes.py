@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from tests.store.test_runs import run as run_number
-from yurt.backends.base import Backend
 from yurt.backends.slurm.states import UNLAUNCHED
 from yurt.lifecycle.refresh import bad_nodes, refresh
 from yurt.model import ids
@@ -17,6 +16,7 @@ from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Plan, Resources, RestartPolicy, Status
 from yurt.model.state import Observation
 from yurt.store import BadNode, Store
+from yurt.testing.pods import Pods
 
 FACTS = Facts(
     probed_at=0,
@@ -90,19 +90,15 @@ def test_what_a_look_saw_of_tasks(store: Store) -> None:
     assert [(each.node, each.run) for each in bad_nodes.known(store, "big")] == [("n1", f"{made}.0")]
 
 
-class Releasing(Backend):
+class Releasing(Pods):
     """Only notes what it was asked to let go."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.released: list[str] = []
 
     def release(self, job: str) -> None:
         self.released.append(job)
-
-    def launcher(self) -> str:
-        raise NotImplementedError
-
-    options = as_typed = observe = cancel = cancel_tasks = launcher  # type: ignore[assignment]
 
 
 def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from tests.user import User, said
 from yurt.backends.job import script
+from yurt.backends.registry import host_of
 from yurt.config import contexts
 from yurt.errors import UserError
-from yurt.hosts import host_of
 from yurt.lifecycle.plan.plan import Request, plan
 from yurt.model.context import LOCAL
 from yurt.model.params import ARGUMENT_LIMIT, VARIABLE_LIMIT, shown, typed, variable

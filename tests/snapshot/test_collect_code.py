@@ -7,9 +7,10 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
 from yurt.hosts import Host, LocalHost
-from yurt.snapshot import send, take
+from yurt.snapshot import take
 
 MAKE = """\
 project=$1 && shift && mkdir -p "$project/snapshots" && cd "$project"
@@ -31,7 +32,7 @@ def make(host: Host, folder: str, *checkouts: str) -> None:
 
 def collect(host: Host, folder: str, before: str = "") -> set[str]:
     """Which of the old ones are left; `before` may replace functions and commands."""
-    answer = host.run(send.receiver() + before + '\ncollect_code "$1"', folder)
+    answer = host.run(sending.receiver() + before + '\ncollect_code "$1"', folder)
     assert (answer.code, answer.out, answer.err) == (0, b"", b"")
     assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left lying about"
     assert host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222', folder).out == b"", (
@@ -64,13 +65,13 @@ class Collecting:
         moved = host.run('sort "$1/moved"', folder).text.split()
         assert moved == ["done", "none", "week"], "what is used is not even away for a moment"
         write(host, folder, "runs/1/exit.json", "{}")
-        assert host.run(send.receiver() + 'have_code "$1" run', folder).code == 0
+        assert host.run(sending.receiver() + 'have_code "$1" run', folder).code == 0
         write(host, folder, "runs/4/exit.json", "{}")
         assert collect(host, folder) == {"six", "run", "sweep"}, "one that was just used is new"
 
     def test_few_are_left_alone(self, place: Place) -> None:
         host, folder = place
-        assert host.run(send.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
+        assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
         make(host, folder, *(f"{name.split(':')[0]}:90" for name in NEWEST))
         watched = 'for each in find mktemp mv rm chmod mkdir; do eval "$each() { echo $each >> called; }"; done'
         assert collect(host, folder, watched) == set()
@@ -112,7 +113,7 @@ class Collecting:
     ) -> None:
         host, folder = place
         first = take(project, store)
-        send.send(host, first, folder)
+        sending.send(host, first, folder)
         make(host, folder, *NEWEST, "old:30")
         many = 'mkdir -p "$1/code.git/objects/17" && cd "$1/code.git/objects/17" && touch $(seq 50)'
         host.run('touch "$1/snapshots/$2"', folder, first.tree)
@@ -128,7 +129,7 @@ class Collecting:
         assert host.run('ls "$1/code.git"', folder).out == b""
         (project / "plain").write_text("edited")
         second = take(project, store)
-        send.send(host, second, folder)
+        sending.send(host, second, folder)
         assert_arrived(host, project, folder, second.tree)
 
 
@@ -145,15 +146,15 @@ def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
 ) -> None:
     folder, here = tmp_path / "far", LocalHost()
     make(here, str(folder), *NEWEST, "old:30")
-    script = f"{send.receiver()}code_remove() {{ kill -9 0; }}\ncollect_code '{folder}'"
+    script = f"{sending.receiver()}code_remove() {{ kill -9 0; }}\ncollect_code '{folder}'"
     subprocess.run(["setsid", "-w", "sh", "-c", script], check=False)
     assert not (folder / "snapshots" / "old").exists()
     left = next((folder / "incoming").iterdir())
-    send.send(here, take(project, store), str(folder))
+    sending.send(here, take(project, store), str(folder))
     assert left.exists(), "it might be at work"
     subprocess.run(["touch", "-d", "2 days ago", str(left)], check=True)
     (project / "plain").write_text("edited")
-    send.send(here, take(project, store), str(folder))
+    sending.send(here, take(project, store), str(folder))
     assert not left.exists()
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
@@ -167,8 +168,8 @@ def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
         for turn in range(20):
             make(here, str(folder), "old:30")
             wait = f"sleep 0.0{turn % 10}\n"
-            collecting = pool.submit(here.run, send.receiver() + 'collect_code "$1"', str(folder))
-            having = pool.submit(here.run, send.receiver() + wait + 'have_code "$1" old', str(folder))
+            collecting = pool.submit(here.run, sending.receiver() + 'collect_code "$1"', str(folder))
+            having = pool.submit(here.run, sending.receiver() + wait + 'have_code "$1" old', str(folder))
             assert collecting.result().code == 0
             there = (folder / "snapshots" / "old" / "d" / "file").exists()
             assert (having.result().code == 0) == there, turn
@@ -184,14 +185,14 @@ def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, proj
     """Taking one checkout away makes no file of another writable, though they are the same."""
     folder, here = str(tmp_path / "far"), LocalHost()
     first = take(project, store)
-    send.send(here, first, folder)
+    sending.send(here, first, folder)
     (project / "plain").write_text("edited")
     second = take(project, store)
-    send.send(here, second, folder)
+    sending.send(here, second, folder)
     make(here, folder, *NEWEST)
     # As for somebody who is not root, rm fails where a folder may not be written.
     script = (
-        send.receiver() + 'rm() { [ -w "$2" ] && [ -z "$(find "$2" -type d ! -perm -200)" ] && command rm "$@"; }\n'
+        sending.receiver() + 'rm() { [ -w "$2" ] && [ -z "$(find "$2" -type d ! -perm -200)" ] && command rm "$@"; }\n'
     )
     here.run('touch -d "30 days ago" "$1/snapshots/$2"', folder, first.tree)
     assert here.run(script + 'collect_code "$1"', folder).code == 0

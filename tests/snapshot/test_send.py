@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.conftest import site
+from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived, count, listing
 from tests.user import end_masters
+from yurt.backends.shell import scripts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab
@@ -30,8 +32,8 @@ rm -f "$bin/git" && PATH=$bin
 
 def receive(host: Host, folder: str, code: send.Code, stdin: bytes | None = None, before: str = "") -> Answer:
     """What receive_code comes to; then what is left on standard input."""
-    script = send.receiver() + before + 'receive_code "$@"; code=$?; cat; exit $code'
-    return host.run(script, folder, *code.words, stdin=code.content + b"the rest" if stdin is None else stdin)
+    script = sending.receiver() + before + 'receive_code "$@"; code=$?; cat; exit $code'
+    return host.run(script, folder, *sending.words(code), stdin=code.content + b"the rest" if stdin is None else stdin)
 
 
 def edit(project: Path) -> None:
@@ -66,15 +68,15 @@ class Sending:
         (project / "deep" / "er").mkdir(parents=True)
         (project / "deep" / "er" / "only").write_text("the last one out closes the door")
         first = take(project, store)
-        assert send.send(host, first, folder) > 200_000
+        assert sending.send(host, first, folder) > 200_000
         assert_arrived(host, project, folder, first.tree)
         assert host.run('test -x "$1/snapshots/$2/run.sh"', folder, first.tree).code == 0
-        assert send.send(host, first, folder) == 0
+        assert sending.send(host, first, folder) == 0
         before = listing(host, f"{folder}/snapshots/{first.tree}")
         edit(project)
         shutil.rmtree(project / "deep")
         second = take(project, store)
-        assert 0 < send.send(host, second, folder) < 3000, "only what changed travels"
+        assert 0 < sending.send(host, second, folder) < 3000, "only what changed travels"
         assert_arrived(host, project, folder, second.tree)
         same = host.run('stat -c %i "$1/snapshots/$2/big" "$1/snapshots/$3/big"', folder, first.tree, second.tree)
         assert len(set(same.text.split())) == 1, "unchanged files are one file"
@@ -85,13 +87,13 @@ class Sending:
         """More than a million bytes become a pack on the host, not files."""
         host, folder = place
         packs = 'ls "$1/code.git/objects/pack" | grep -c "pack$"'
-        send.send(host, take(project, store), folder)
+        sending.send(host, take(project, store), folder)
         edit(project)
-        send.send(host, take(project, store), folder)
+        sending.send(host, take(project, store), folder)
         assert host.run(packs, folder).text == "1\n", "few objects make no pack"
         (project / "huge").write_bytes(os.urandom(1_100_000))
         second = take(project, store)
-        assert send.send(host, second, folder) > 1_000_000
+        assert sending.send(host, second, folder) > 1_000_000
         assert_arrived(host, project, folder, second.tree)
         assert host.run(packs, folder).text == "2\n"
 
@@ -111,7 +113,7 @@ class Sending:
                     path.mkdir()
                     (path / "x").write_text("x")
             snapshot = take(project, store)
-            send.send(host, snapshot, folder)
+            sending.send(host, snapshot, folder)
             assert_arrived(host, project, folder, snapshot.tree)
             assert host.run('stat -c %a "$1/out/file" "$1/out/folder"', folder).text == "644\n555\n", turn
             (project / "plain").write_text(turn)
@@ -121,14 +123,14 @@ class Sending:
         first, second = both(project, store)
         for snapshot in (first, second):
             with ThreadPoolExecutor(4) as pool:
-                list(pool.map(lambda _, each=snapshot: send.send(host, each, folder), range(4)))
+                list(pool.map(lambda _, each=snapshot: sending.send(host, each, folder), range(4)))
         assert_arrived(host, project, folder, second.tree)
         others = []
         for number in range(4):
             (project / "plain").write_text(f"different {number}")
             others.append(take(project, store))
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda each: send.send(host, each, folder), others))
+            list(pool.map(lambda each: sending.send(host, each, folder), others))
         plain = host.run(
             'cd "$1/snapshots" && shift && for each; do cat $each/plain; done', folder, *(each.tree for each in others)
         )
@@ -137,30 +139,30 @@ class Sending:
 
     def test_another_laptop_goes_on_from_there(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
-        send.send(host, take(project, store), folder)
+        sending.send(host, take(project, store), folder)
         (project / "plain").write_text("from elsewhere")
         other = take(project, store.with_name("other.git"))
-        assert send.send(host, other, folder) > 200_000
+        assert sending.send(host, other, folder) > 200_000
         assert_arrived(host, project, folder, other.tree)
         (project / "plain").write_text("from there on")
         other = take(project, store.with_name("other.git"))
-        assert send.send(host, other, folder) < 3000
+        assert sending.send(host, other, folder) < 3000
         assert_arrived(host, project, folder, other.tree)
 
     def test_without_git_there(self, place: Place, project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         host, folder = place
-        with_git = send.receiver()
-        monkeypatch.setattr(send, "receiver", lambda: NO_GIT + with_git)
+        with_git = sending.receiver()
+        monkeypatch.setattr(scripts, "text", lambda _name: NO_GIT + with_git)
         snapshot = take(project, store)
-        assert host.run(send.receiver() + 'known_code "$1"', folder).text == "plain\n"
-        send.send(host, snapshot, folder)
+        assert host.run(sending.receiver() + 'known_code "$1"', folder).text == "plain\n"
+        sending.send(host, snapshot, folder)
         assert_arrived(host, project, folder, snapshot.tree)
         assert host.run('test -e "$1/code.git"', folder).code == 1
         # Git comes back: the checkout is of no use to go on from, and all of the next one travels.
-        monkeypatch.setattr(send, "receiver", lambda: with_git)
+        monkeypatch.setattr(scripts, "text", lambda _name: with_git)
         edit(project)
         snapshot = take(project, store)
-        assert send.send(host, snapshot, folder) > 200_000
+        assert sending.send(host, snapshot, folder) > 200_000
         assert_arrived(host, project, folder, snapshot.tree)
 
     def test_exactly_its_own_bytes_are_taken(self, place: Place, project: Path, store: Path) -> None:
@@ -192,7 +194,7 @@ class Sending:
         whole = send.code_for(first, ())
         for length in (5, 300, len(whole.content) - 1):
             assert receive(host, folder, whole, whole.content[:length]).code == 45, length
-        send.send(host, first, folder)
+        sending.send(host, first, folder)
         for code in (send.code_for(second, [first.tree]), send.code_for(second, ["plain"])):
             for length in (0, len(code.content) - 1):
                 assert receive(host, folder, code, code.content[:length]).code == 45, (code.kind, length)
@@ -211,7 +213,7 @@ class Sending:
         ):
             (project / "plain").write_text(f"good {number}")
             good = take(project, store)
-            send.send(host, good, folder)
+            sending.send(host, good, folder)
             host.run(harm, folder, good.tree)
             (project / "plain").write_text(f"after {number}")
             after = take(project, store)
@@ -219,10 +221,10 @@ class Sending:
             assert (answer.code, answer.out) == (47, b"the rest"), harm
             if not number:  # another one may still be good
                 continue
-            assert send.send(host, after, folder) > 200_000, harm
+            assert sending.send(host, after, folder) > 200_000, harm
             (project / "plain").write_text(f"healed {number}")
             healed = take(project, store)
-            assert send.send(host, healed, folder) < 3000, harm
+            assert sending.send(host, healed, folder) < 3000, harm
             assert_arrived(host, project, folder, healed.tree)
 
     def test_the_callers_shell_is_left_alone(self, place: Place, project: Path, store: Path) -> None:
@@ -230,7 +232,7 @@ class Sending:
         host, folder = place
         first, second = both(project, store)
         script = (
-            send.receiver()
+            sending.receiver()
             + """
             cd / && umask 022 && trap 'echo trapped' EXIT && IFS=a && set -fu && CDPATH=/tmp
             project=$1 code=0 notes=$(mktemp -d) && shift
@@ -247,13 +249,13 @@ class Sending:
             """
         )
         for code in (send.code_for(first, ()), send.code_for(second, [first.tree]), send.code_for(second, ["plain"])):
-            answer = host.run(script, folder, *code.words, stdin=code.content)
+            answer = host.run(script, folder, *sending.words(code), stdin=code.content)
             assert answer.text == "0\ntrapped\n", answer
         assert_arrived(host, project, folder, second.tree)
 
     def test_what_is_known(self, place: Place) -> None:
         host, folder = place
-        ask = send.receiver() + 'known_code "$1"; have_code "$1" "$2"'
+        ask = sending.receiver() + 'known_code "$1"; have_code "$1" "$2"'
         answer = host.run(ask, folder, "4" * 40)
         assert (answer.code != 0, answer.out) == (True, b"")
         trees = [f"{number:040}" for number in range(25)]
@@ -268,7 +270,7 @@ class Sending:
         host, folder = place
         make = 'mkdir -p "$1/incoming/old/d" "$1/incoming/new" && touch "$1/incoming/old/d/f" && chmod -R a-w "$1/incoming/old"'
         host.run(make + '&& touch -d "25 hours ago" "$1/incoming/old"', folder)
-        send.send(host, take(project, store), folder)
+        sending.send(host, take(project, store), folder)
         assert host.run('ls -A "$1/incoming"', folder).text == "new\n"
 
 
@@ -285,11 +287,11 @@ def test_shells(tmp_path: Path, project: Path, store: Path, shell: list[str]) ->
     """Whichever of them is `sh` on a host."""
     first, second = both(project, store)
     far = tmp_path / "far"
-    script = send.receiver() + 'cd / && receive_code "$@"; code=$?; cat; exit $code\n'
+    script = sending.receiver() + 'cd / && receive_code "$@"; code=$?; cat; exit $code\n'
     codes = [send.code_for(first, ()), send.code_for(second, [first.tree])]
     for code in codes:
         done = subprocess.run(
-            [*shell, "-c", script, "sh", str(far), *code.words],
+            [*shell, "-c", script, "sh", str(far), *sending.words(code)],
             input=code.content + b"the rest",
             capture_output=True,
             check=False,
@@ -312,12 +314,12 @@ def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: 
     done, finished = folder / "snapshots" / snapshot.tree, 0
     for steps in range(1, 75, 5):
         if kind == "changes":
-            send.send(here, first, str(folder))
+            sending.send(here, first, str(folder))
         # A shell that dies when its Nth command begins, in whichever subshell that is.
         trap = f"n=0; set -T; trap 'n=$((n+1)); [ $n -lt {steps} ] || kill -9 0' DEBUG\n"
-        (tmp_path / "script").write_text(f'{send.receiver()}{trap}receive_code "$@"\n')
+        (tmp_path / "script").write_text(f'{sending.receiver()}{trap}receive_code "$@"\n')
         subprocess.run(
-            ["setsid", "-w", "bash", str(tmp_path / "script"), str(folder), *code.words],
+            ["setsid", "-w", "bash", str(tmp_path / "script"), str(folder), *sending.words(code)],
             input=code.content,
             capture_output=True,
             check=False,
@@ -330,7 +332,7 @@ def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: 
             subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
             shutil.rmtree(folder)
     assert 0 < finished < 12
-    send.send(here, snapshot, str(folder))
+    sending.send(here, snapshot, str(folder))
     assert listing(here, str(done)) == listing(here, str(project))
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
@@ -339,7 +341,7 @@ def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, st
     """Also when the outcome is known before: nothing is left that it wrote afterwards."""
     here, folder = LocalHost(), str(tmp_path / "far")
     first, second = both(project, store)
-    send.send(here, first, folder)
+    sending.send(here, first, folder)
     shutil.rmtree(f"{folder}/code.git")
     slow = f'cp() {{ sleep 0.3; mkdir -p "${{3%/*}}"; command cp "$@"; : > {tmp_path}/copied; }}\n'
     assert receive(here, folder, send.code_for(second, [first.tree]), before=slow).code == 47
@@ -356,7 +358,7 @@ def test_a_full_disk_is_no_reason_to_send_all(
 ) -> None:
     here, folder = LocalHost(), str(tmp_path / "far")
     first, second = both(project, store)
-    send.send(here, first, folder)
+    sending.send(here, first, folder)
     failing = f"code_git() {{ echo 'error: {words}' >&2; return 128; }}\n"
     answer = receive(here, folder, send.code_for(second, [first.tree]), before=failing)
     assert (answer.code, answer.out) == (expected, b"the rest")
@@ -369,10 +371,10 @@ def test_a_file_system_without_links(
 ) -> None:
     here, folder = LocalHost(), str(tmp_path / "far")
     first, second = both(project, store)
-    send.send(here, first, folder)
-    links = send.receiver()
-    monkeypatch.setattr(send, "receiver", lambda: links + 'cp() { command cp -r "$2" "$3" && return 1; }\n')
-    assert send.send(here, second, folder) < 3000
+    sending.send(here, first, folder)
+    links = sending.receiver()
+    monkeypatch.setattr(scripts, "text", lambda _name: links + 'cp() { command cp -r "$2" "$3" && return 1; }\n')
+    assert sending.send(here, second, folder) < 3000
     assert_arrived(here, project, folder, second.tree)
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
@@ -387,12 +389,12 @@ def test_link_cut_on_the_way(lab: Lab, project: Path, store: Path) -> None:
             end_masters(sockets.folder())  # only a new connection meets the fault
             host = site(lab, "alpha")
             with pytest.raises(UnreachableError):
-                send.send(host, snapshot, folder)
+                sending.send(host, snapshot, folder)
             assert host.run('ls "$1/snapshots" 2> /dev/null', folder).out == b""
     finally:
         lab.faults.heal("alpha")
     host = site(lab, "alpha")
-    send.send(host, snapshot, folder)
+    sending.send(host, snapshot, folder)
     assert_arrived(host, project, folder, snapshot.tree)
     host.run('chmod -R u+w "$1"; rm -rf "$1"', folder)
 
@@ -406,16 +408,16 @@ def test_full_disk(lab: Lab, project: Path, store: Path) -> None:
         lab.faults.full("alpha:project")
         try:
             with pytest.raises(RefusedError) as caught:
-                send.send(host, take(project, store), folder)
+                sending.send(host, take(project, store), folder)
             assert caught.value.code == "disk-full"
         finally:
             lab.faults.free("alpha:project")
-        send.send(host, take(project, store), folder)
+        sending.send(host, take(project, store), folder)
     host.run('chmod -R u+w "$1"; rm -rf "$1"', folder)
 
 
 def test_checkouts_are_private(tmp_path: Path, project: Path, store: Path) -> None:
     snapshot = take(project, store)
-    send.send(LocalHost(), snapshot, str(tmp_path / "far"))
+    sending.send(LocalHost(), snapshot, str(tmp_path / "far"))
     assert stat.S_IMODE((tmp_path / "far" / "snapshots" / snapshot.tree).stat().st_mode) == 0o500
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)

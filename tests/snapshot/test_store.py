@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.snapshot import sending
 from tests.snapshot.test_take import content, on_disk
 from yurt.errors import RefusedError, UserError
 from yurt.hosts import LocalHost
@@ -158,7 +159,7 @@ def test_damaged_objects_are_noticed_and_made_anew(
     again = take(project, store)
     assert again == snapshot
     sound(store, again.tree)
-    send.send(HERE, again, str(store.parent / "far"))
+    sending.send(HERE, again, str(store.parent / "far"))
     # One that went with the old store is missed, and the new store is not to blame.
     with pytest.raises(RefusedError, match="no longer on the site"):
         send.code_for(base, ())
@@ -194,7 +195,7 @@ def test_a_pack_with_half_of_the_files_is_not_taken_for_the_whole(
     if forgetful:
         (store / "seen").unlink()
     snapshot = take(project, store)
-    send.send(HERE, snapshot, str(tmp_path / "far"))
+    sending.send(HERE, snapshot, str(tmp_path / "far"))
     checkout = tmp_path / "far" / "snapshots" / snapshot.tree
     assert on_disk(checkout, everything(checkout)) == on_disk(project, everything(project))
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)

@@ -18,10 +18,10 @@ from tests.calls import YURT
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
-from yurt.hosts.rsync import Pick
 from yurt.hosts.tar import chosen
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
+from yurt.model.files import Pick
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -327,10 +327,12 @@ import sys
 from pathlib import Path
 from yurt.config import contexts
 from yurt.errors import UnreachableError
-from yurt.hosts import host_of, rsync
+from yurt.backends.registry import host_of
+from yurt.hosts import rsync
+from yurt.model.files import Pick
 source, target, masters = sys.argv[1:]
 try:
-    rsync.bring(host_of(contexts.named("alpha")), source, Path(target), rsync.Pick(), lambda *_now: None, silence=5)
+    rsync.bring(host_of(contexts.named("alpha")), source, Path(target), Pick(), lambda *_now: None, silence=5)
 except UnreachableError as error:
     print(error, [file for file in Path(masters).iterdir() if file.is_socket()] != [])
 """

@@ -14,12 +14,12 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User, said
+from yurt.backends.shell import listing
 from yurt.lab import Lab
 from yurt.model import ids
 from yurt.model.run import Plan
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
-from yurt.verbs import import_
 
 
 def go(run: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def test_what_cannot_be_understood_is_named(user: User) -> None:
         "1nfj000-00001": "{",
         "1nfj000-00002": json.dumps({**record, "id": "1nfj000-00002", "created": "tomorrow"}),
         "1nfj000-00003": json.dumps(record),
-        "1nfj000-00004": json.dumps({**record, "id": "1nfj000-00004", "kind": "slurm"}),
+        "1nfj000-00004": json.dumps({**record, "id": "1nfj000-00004", "context_type": "slurm"}),
         "notes": "{}",
     }.items():
         made[name] = folder.parent / name
@@ -195,7 +195,7 @@ def test_in_several_trips(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     large = folder / ids.make(1_000_000_010, 10)
     with (large / "plan.json").open("ab") as file:
         file.write(b" " * 60_000)
-    monkeypatch.setattr(import_, "TRIP", 50_000)
+    monkeypatch.setattr(listing, "TRIP", 50_000)
     done = user.quick("import", "local", "--json")
     assert done.code == 0
     assert len(done.json["data"]["new"]) == 29

@@ -19,6 +19,7 @@ from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
 from yurt.model import sent
 from yurt.model.run import Plan, Status
+from yurt.model.state import read_ending
 from yurt.model.verdict import read_sweep_verdict, sweep_verdict, verdict_of
 from yurt.store import Found, Store
 from yurt.testing.waiting import eventually
@@ -172,7 +173,7 @@ def test_what_the_folders_of_tasks_say(tmp_path: Path) -> None:
     assert found[f"{tmp_path}/none"] == {}
     mine = found[f"{tmp_path}/s"]
     assert sorted(mine) == [0, 7, 1234] and all(each.starts == 1 for each in mine.values())
-    endings = {number: gathered.ending(each) for number, each in mine.items()}
+    endings = {number: read_ending(each.files.get("exit.json", b"")) for number, each in mine.items()}
     assert {number: each and each.code for number, each in endings.items()} == {0: 0, 7: 3, 1234: None}
     assert {number: each.text("metrics.jsonl") for number, each in mine.items()} == {
         0: '{"a":2}',

@@ -23,12 +23,13 @@ from tests.laptop import Laptop
 from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
 from yurt.lab import Lab
+from yurt.model.files import Survey as Found
 from yurt.model.run import Status
 from yurt.model.state import Observation
 from yurt.store import Entry, Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
-from yurt.verbs.prune import Found, judge
+from yurt.verbs.prune import judge
 
 RESULT = "echo 1 > $YURT_OUTPUTS/a"
 

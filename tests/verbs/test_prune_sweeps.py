@@ -18,13 +18,13 @@ from tests.verbs.test_fetch import Here
 from tests.verbs.test_prune import split
 from yurt.backends.job import script
 from yurt.backends.shell import scripts
+from yurt.backends.shell.removal import tools
 from yurt.hosts.local import LocalHost
 from yurt.lab import Lab
 from yurt.model.run import Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
-from yurt.verbs.prune import tools
 
 RESULT = 'echo 1 > "$YURT_OUTPUTS/it is $2"'
 

@@ -17,6 +17,7 @@ from yurt.api.batch import LONGEST, Posted
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
+from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.plan import Request
@@ -44,9 +45,9 @@ class YurtExecutor(Executor):
         ready()
         asked = fields(options, "yurt.executor()")
         found = contexts.named(contexts.current_name(context or ""))
-        python = python or (sys.executable if found.type == "local" else "")
-        self._courier = Sender(found, partial(_request, asked, python))
-        weakref.finalize(self, self._courier.close).atexit = False
+        python = python or (sys.executable if kind_of(found.type).here else "")
+        self._sender = Sender(found, partial(_request, asked, python))
+        weakref.finalize(self, self._sender.close).atexit = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:
         """Have a function called with these arguments, as they are now."""
@@ -58,7 +59,7 @@ class YurtExecutor(Executor):
         """As of the standard library. All calls go out together; with a chunksize, so many are made by one task."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        with self._courier.box.held(LONGEST):  # what it goes through may wait for the value of another call
+        with self._sender.box.held(LONGEST):  # what it goes through may wait for the value of another call
             calls = _Mapped(self._post, fn, chunks=chunksize > 1)
             if chunksize == 1:
                 return calls.map(fn, *iterables, timeout=timeout)
@@ -68,17 +69,17 @@ class YurtExecutor(Executor):
     @contextmanager
     def together(self) -> Iterator[None]:
         """What is submitted meanwhile goes out as one sweep, at its end, or when its result is waited for."""
-        with self._courier.box.held():
+        with self._sender.box.held():
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As of the standard library: nothing more is taken. With `cancel_futures`, what does not run is cancelled."""
-        self._courier.close()
+        self._sender.close()
         if cancel_futures:
-            for call in self._courier.open():
+            for call in self._sender.open():
                 call.cancel()
         if wait:
-            self._courier.join()
+            self._sender.join()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,15 +91,15 @@ class YurtExecutor(Executor):
 
     def _leave(self) -> None:
         """Ctrl-C: whoever is on a cluster goes on there."""
-        self._courier.close()
-        for call in self._courier.box.empty():
+        self._sender.close()
+        for call in self._sender.box.empty():
             call.cancel()
-        self._courier.sent()
-        for sweep in self._courier.returns.leave():
+        self._sender.sent()
+        for sweep in self._sender.returns.leave():
             print(f"yurt: {sweep} goes on; to end it: yurt cancel {sweep}", file=sys.stderr)
 
     def _post(self, fn: Callable[..., Any], function: Callable[[], bytes], given: Any, shown: dict[str, Any]) -> Call:
-        call = Call(self._courier.returns.withdraw)
+        call = Call(self._sender.returns.withdraw)
         title = pickles.title(fn)
         try:
             posted = Posted(call, title, function(), pickles.dump(given, f"the arguments of {title}()"), shown)
@@ -106,7 +107,7 @@ class YurtExecutor(Executor):
             call.begin()
             call.set_exception(error)
             return call
-        self._courier.post(posted)
+        self._sender.post(posted)
         return call
 
 

@@ -12,9 +12,9 @@ import msgspec
 from yurt.api import pickles
 from yurt.api.errors import CallError
 from yurt.api.future import Call
+from yurt.backends.base import Files
+from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
-from yurt.hosts import Host
-from yurt.lifecycle.files import results
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
@@ -22,9 +22,6 @@ from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
 from yurt.store import Entry, Store
 from yurt.verbs import cancel
-
-PAUSES = {"local": (0.1, 2.0), "slurm": (0.5, 15.0)}
-"""Seconds between two looks: the first, and the longest."""
 
 TRIES, LATE = 4, 2.0
 """How often a result is looked for that should be there, as a disk may show it late; seconds between, at most."""
@@ -46,9 +43,9 @@ class Sent(msgspec.Struct):
 class Receiver:
     """For any number of threads that add calls, and one that brings them home."""
 
-    def __init__(self, context: str, kind: str, host: Host) -> None:
-        self._context, self._host = context, host
-        self._shortest, self._longest = PAUSES[kind]
+    def __init__(self, context: str, kind: str, files: Files) -> None:
+        self._context, self._files = context, files
+        self._shortest, self._longest = kind_of(kind).pauses
         self._changed = threading.Condition()
         self._open: list[Sent] = []
         self._withdrawn: list[str] = []
@@ -124,7 +121,7 @@ class Receiver:
             if self._late():
                 pause = min(pause, LATE)
             if pause > LATE:
-                archive.catch_up(store, self._context, self._host)
+                archive.catch_up(store, self._context, self._files)
             if self._pause(pause):
                 pause = self._shortest
         for call in self._empty():
@@ -196,7 +193,7 @@ class Receiver:
     def _hand_out(self, sent: Sent, entries: Sequence[tuple[int, Entry]]) -> bool:
         before = len(sent.calls)
         while entries:
-            came = results.bring(self._host, [entry.run.folder for _at, entry in entries])
+            came = self._files.call_results([entry.run.folder for _at, entry in entries])
             for (at, entry), result in zip(entries, came, strict=False):
                 if not self._may_come(sent, at, entry, result):
                     resolve(sent.calls.pop(at), entry, result)

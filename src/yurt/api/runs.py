@@ -9,15 +9,13 @@ from typing import Any, Literal, overload
 
 import msgspec
 
-from yurt.config import contexts
 from yurt.errors import NotFoundError, RefusedError, UserError
-from yurt.hosts import host_of
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.lifecycle.tasks import task_rows
 from yurt.model import ids, params
-from yurt.sites import folders
+from yurt.sites import connect, folders
 from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
 from yurt.verbs import ps
@@ -154,12 +152,11 @@ class Run:
         """All it logged with `yurt.log` until now: a row for each call."""
         self._single("metrics")
         with _index() as index:
-            return metrics.every(index, self._entry, host_of(contexts.named(self.context)))
+            return metrics.every(index, self._entry, connect.named_backend(self.context).files)
 
     def result(self) -> Any:
         """What the function returned whose call this task is; raises what that raised."""
         from yurt.api import pickles
-        from yurt.lifecycle.files import results
 
         with _index() as index:
             plan = index.plan(self._entry.run.sweep or self.id)
@@ -167,7 +164,7 @@ class Run:
             raise UserError(f"{self.id} is no call of a function", code="usage", hint="yurt.Run.logs()")
         if not self.done:
             raise RefusedError(f"{self.id} has not ended: it is {self.state}", code="run-unfinished", hint="wait()")
-        (came,) = results.bring(host_of(contexts.named(self.context)), [self.folder])
+        (came,) = connect.named_backend(self.context).files.call_results([self.folder])
         return pickles.value_of(self._entry, came)
 
     def cancel(self) -> str:

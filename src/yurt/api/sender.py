@@ -31,7 +31,7 @@ class Sender:
     def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], planning.Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
         self.box = Batch()
-        self.returns = Receiver(context.name, context.type, connect.backend(context).host)
+        self.returns = Receiver(context.name, context.type, connect.backend(context).files)
         self._alone = threading.RLock()
         self._threads: list[threading.Thread] = []
         self._broken: BaseException | None = None

@@ -1,41 +1,54 @@
-"""The contract every kind of context keeps: submit a plan, look at runs, cancel one. All may be repeated.
+"""What every kind of context can do, by capability. Callers know nothing else of a context.
 
-UnreachableError: it may or may not have happened, repeat it. RefusedError: it did not happen, and will not.
+All of it may be repeated. UnreachableError: it may or may not have happened, repeat it. RefusedError: it did not
+happen, and will not. Paths are those of the context; nobody else reads or writes them.
 """
 
 from __future__ import annotations
 
-import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from yurt.backends.job import module, script
-from yurt.errors import RefusedError, UnreachableError, YurtError
-from yurt.hosts import Host
-from yurt.hosts.base import Answer, refusal
-from yurt.model.run import Plan, RunRef
-from yurt.model.state import Observation
-
 if TYPE_CHECKING:
+    from yurt.model.calls import CallResult
+    from yurt.model.facts import Facts
+    from yurt.model.files import (
+        Brought,
+        Contents,
+        Ended,
+        Gathered,
+        Holdings,
+        Limits,
+        LogPosition,
+        LogSink,
+        Pick,
+        Piece,
+        Progress,
+        Pull,
+        Removed,
+        Survey,
+    )
+    from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
-
-NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
-"""Exit codes of the script that receives code."""
-
-SILENT, NOT_TAKEN = 7, 8
-"""Exit codes: the queue could not be seen; the job was refused."""
+    from yurt.model.state import Observation
 
 
 class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
-    """Code on its way with a submission; without a kind, only the hope that it is there already."""
+    """Code on its way; without a kind, only the hope that it is there already."""
 
-    receiver: str
     kind: str = ""
+    """git, or tar where there is no git."""
     base: str = ""
+    """The tree it goes on from."""
     content: bytes = b""
+
+
+MakeParcel = Callable[[Sequence[str]], CodeParcel]
+"""Makes the parcel for a context that knows these trees of the project; ["plain"]: it has no git."""
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,70 +58,34 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     winner: str = ""
     """What stands in the gate, if somebody has passed it: NONCE.JOB, or `cancelled`."""
     needs: list[str] | None = None
-    """What the site knows of the project's code, if it has not this one."""
+    """What the context knows of the project's code, if it has not this one."""
     base_missing: bool = False
     groups: dict[str, str] = {}
     """Of a sweep: the groups of tasks that went out, and the job of each."""
 
 
-class Backend(ABC):
-    """A kind of context. Subclasses say how a placed run is started, seen and ended."""
+class Preview(msgspec.Struct, frozen=True):
+    """What a submission would do: the command that starts it, as one would type it, and the files it makes."""
 
-    def __init__(self, host: Host, accounting: bool = False) -> None:
-        self.host = host
-        self.accounting = accounting
-        self.answered = b""
-        """A checksum of the answer to the last look, the last yurt's too: the same again need not be read."""
+    command: str
+    files: Mapping[str, bytes]
 
-    @abstractmethod
-    def launcher(self) -> str:
-        """The sh functions `look` and `launch` for this kind."""
 
-    @abstractmethod
-    def options(self, plan: Plan) -> list[str]:
-        """The arguments of `launch`."""
+class Observed(msgspec.Struct, frozen=True):
+    """What was seen of runs, and a checksum of the answer: the same again need not be read."""
 
-    @abstractmethod
-    def as_typed(self, plan: Plan) -> str:
-        """How one would submit job.sh by hand, in its folder."""
+    runs: dict[str, Observation]
+    answer: bytes = b""
 
-    def next_start(self, _plan: Plan) -> str:
-        """What in job.sh submits a job for a later start; empty where the script just goes on."""
-        return ""
 
-    def files(self, plan: Plan) -> dict[str, bytes]:
-        """The files of a run folder at its beginning."""
-        return {
-            "run.json": msgspec.json.encode(plan.run),
-            "plan.json": msgspec.json.encode(plan),
-            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
-            "data": script.data(plan),
-            **self._own_values(plan),
-        }
+class Runs(Protocol):
+    """Start runs, watch them, end them."""
 
-    def _own_values(self, plan: Plan) -> dict[str, bytes]:
-        if not plan.run.tasks:
-            return {"params.json": script.params(plan)}
-        sets, offsets = script.sets(plan)
-        return {"sets": sets, "offsets": offsets}
+    def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
+        """Why a run with these resources can never start there; empty if nothing is known against it."""
 
-    @abstractmethod
-    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
-        """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
-
-        UnreachableError: could not look.
-        """
-
-    @abstractmethod
-    def cancel(self, run: RunRef) -> str:
-        """End a run, or see to it that it never starts. Returns what stands in its gate.
-
-        Of a sweep that is `cancelled`, and after it the numbers of the tasks that had begun.
-        """
-
-    @abstractmethod
-    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
-        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of it has arrived."""
+    def preview(self, plan: Plan) -> Preview:
+        """What submitting a plan would do."""
 
     def submit(
         self,
@@ -124,70 +101,152 @@ class Backend(ABC):
         """Place a run and have it started; however often this is repeated, its code starts once.
 
         `start` counts: the second and later ones are for a run whose last start is over and left no successor.
-        `tasks`, of a sweep, are groups of them: see place.sh.
+        `tasks`, of a sweep, are groups of them: START:OFFSET:NUMBERS.
         `shares` are those of the run's secrets, made for this nonce.
         `calls` are those of functions that its tasks make; they may stay away once some tasks have gone out.
         """
-        own = {"calls": calls} if calls else {}
-        files = {**self.files(plan), **own, f"node/{module.name()}": module.parcel()}
-        sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
-        apart = [] if shares is None else [shares.folder, shares.environment]
-        folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")
-        arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
-        arguments.append(tasks or ("" if start == 1 else str(start)))
-        arguments.append(" ".join(str(len(each)) for each in apart))
-        content = b"".join([*apart, code.content, *files.values()])
-        text = script.gate() + code.receiver + "\n" + self.launcher() + script.placer()
-        answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)
-        if answer.code == NO_GIT:
-            return Placed(needs=["plain"])
-        if answer.code == NO_BASE:
-            return Placed(base_missing=True)
-        if answer.code:
-            raise self.failure(answer)
-        word, _, rest = answer.text.strip().partition("\n")[0].partition(" ")
-        if word == "need":
-            return Placed(needs=answer.text.split()[1:])
-        if word == "started":
-            return Placed(winner=rest, job=rest.partition(".")[2])
-        if tasks:
-            lines = [line.split() for line in answer.text.splitlines()]
-            return Placed(groups={line[2]: line[1] for line in lines if len(line) == 3 and line[0] == "submitted"})
-        return Placed(job=rest)
 
-    def release(self, job: str) -> None:  # noqa: B027
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
+        """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
+
+        `since` is the answer of the last time. UnreachableError: could not look.
+        """
+
+    def cancel(self, run: RunRef) -> str:
+        """End a run, or see to it that it never starts. Returns what stands in its gate.
+
+        Of a sweep that is `cancelled`, and after it the numbers of the tasks that had begun.
+        """
+
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
+        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of it has arrived."""
+
+    def hold(self, job: str) -> None:
+        """Keep a job that waits from starting. Best effort; where there is no scheduler, nothing."""
+
+    def release(self, job: str) -> None:
         """Let a job go that its scheduler holds back. Best effort; where there is no scheduler, nothing."""
 
     def discard(self, run: RunRef) -> None:
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
-        with contextlib.suppress(YurtError):
-            self.host.run(
-                '[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || [ -e "$1/tasks" ] || rm -rf -- "$1"', run.folder
-            )
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         """Remove the shares of secrets from the folders of runs that have ended. Best effort."""
-        with contextlib.suppress(YurtError):
-            self.host.run('for each; do rm -f -- "$each"/secret.*; done', *folders)
-
-    def failure(self, answer: Answer) -> YurtError:
-        """What it means that a submission failed."""
-        if answer.code == NOT_WHOLE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
-            return UnreachableError(
-                f"{self.host.name}: the run did not arrive whole",
-                code="answer-lost",
-                hint="repeat the command: it is safe to",
-            )
-        if answer.code == NOT_TAKEN:
-            return self.not_taken(answer.errors)
-        return refusal(self.host.name, "the run could not be placed", answer.errors)
-
-    def not_taken(self, words: str) -> YurtError:
-        """What it means that a placed run could not be started."""
-        return RefusedError(f"{self.host.name}: the run could not be started: {words}", code="site-refused")
 
 
-def read_gates(text: str) -> dict[int, str]:
-    """What stands in the gates of tasks: lines of a number and that."""
-    pairs = (line.partition(" ") for line in text.splitlines())
-    return {int(number): winner for number, _, winner in pairs}
+class Files(Protocol):
+    """Read, bring home and remove what runs wrote."""
+
+    def read(self, folder: str, name: str) -> bytes | None:
+        """A file of a run folder; None if it is not there."""
+
+    def tail(
+        self,
+        logs: Sequence[LogPosition],
+        sink: LogSink,
+        *,
+        lines: int | None = None,
+        follow: bool = False,
+        seconds: int = 0,
+        on_end: Callable[[LogPosition], None] = lambda _log: None,
+    ) -> None:
+        """Hand out what runs wrote beyond these positions, and move them. With `follow`, as it comes: of one run until
+        it has ended or was idle for long, of several for so many seconds.
+
+        `lines`: of logs that were not read yet, only so many of the last. `on_end`, of several: one has ended, and all
+        of it was handed out.
+        """
+
+    def collect(
+        self, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool = False, timeout: float
+    ) -> dict[int, dict[str, Piece]]:
+        """Put verdicts where there are none, and bring what is kept of ended runs: their files by name, by their place
+        among those asked for. Those that one trip has no room for are left out; the first one never is."""
+
+    def call_results(self, folders: Sequence[str]) -> list[CallResult]:
+        """What calls of functions returned, of the first of these tasks, as many as one trip takes; at least one."""
+
+    def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
+        """Which groups of tasks of sweeps have gone out, from whichever machine, as the folder notes them."""
+
+    def list_runs(self, base: str) -> list[str] | None:
+        """The folders of all runs and sweeps below yurt's own folder; None if that is not there."""
+
+    def gather(self, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
+        """What run folders say, of as many as one trip takes, from the first; None of one that is too large. And how
+        many were asked for."""
+
+    def gather_tasks(self, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
+        """The same of tasks that have begun, by their sweep's folder and number."""
+
+    def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
+        """What run folders hold; those that are gone are left out."""
+
+    def pull(
+        self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
+    ) -> tuple[str, Brought]:
+        """Bring the outputs of runs, or `everything` but their code, into folders below `target`; of one run, into
+        `target` itself. Returns how (rsync, tar), and what came. After a cut, repeating goes on."""
+
+    def survey(self, folders: Sequence[str]) -> list[Survey]:
+        """What each of these folders is and holds."""
+
+    def holdings(self, base: str) -> Holdings:
+        """All runs below yurt's own folder, and sizes."""
+
+    def remove(self, folders: Sequence[str]) -> Removed:
+        """Remove run folders; safe to kill at any point. Those that are not among the removed may be asked again."""
+
+    def clear(self, base: str, folders: Sequence[str]) -> Removed:
+        """Remove these run folders, and all of yurt's that is left then."""
+
+
+class Code(Protocol):
+    """Bring code to a context without a run."""
+
+    def ensure(self, project_folder: str, tree: str, make: MakeParcel) -> int:
+        """Have a tree checked out there; returns how many bytes travelled. May be repeated, and two may at once."""
+
+
+class Exec(Protocol):
+    """A command, or a terminal, inside a run."""
+
+    def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
+        """Run a command beside a running run, in its folder, with its environment; without words a shell.
+        Standard output and error are those of whoever calls. Returns its exit code."""
+
+
+class Forward(Protocol):
+    """A port of a run, reached from this machine."""
+
+    def forward(self, node: str, port: int) -> AbstractContextManager[int]:
+        """Make a port of a node reachable on this machine's loopback while the block runs; yields the port here."""
+
+
+class Claims(Protocol):
+    """Names that only one can have: of all who put one, the first holds it for good."""
+
+    def put(self, folder: str, name: str, holder: str) -> str:
+        """Claim a name in a folder; returns who holds it."""
+
+    def holder(self, folder: str, name: str) -> str:
+        """Who holds a name; empty if nobody does."""
+
+
+class Backend(Protocol):
+    """A context, by what it can do."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def files(self) -> Files: ...
+    @property
+    def code(self) -> Code: ...
+    @property
+    def exec(self) -> Exec: ...
+    @property
+    def forward(self) -> Forward: ...
+    @property
+    def claims(self) -> Claims: ...

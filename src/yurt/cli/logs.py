@@ -13,7 +13,7 @@ from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
 
 if TYPE_CHECKING:
-    from yurt.lifecycle.files.logs import Which
+    from yurt.model.files import Stream
     from yurt.model.run import Run
 
 
@@ -68,7 +68,7 @@ class Printer:
         self.alone = len(sweeps) == 1 and all(run.tasks or run.sweep for run in runs)
         self.width = max(len(str(run.tasks - 1 if run.tasks else run.task or 0)) for run in runs)
 
-    def wrote(self, run: str, which: Which, part: bytes) -> None:
+    def wrote(self, run: str, which: Stream, part: bytes) -> None:
         if run not in self.made:
             label = f"{run.rpartition('.')[2]:>{self.width}} | " if self.alone else f"[{run}] "
             self.made[run] = _Sink(run, self.wanted, label)
@@ -140,7 +140,7 @@ class _Sink:
         if self.json:
             from yurt.verbs.logs import LogLine
 
-            stream: Which = "out" if which == "out" else "err"
+            stream: Stream = "out" if which == "out" else "err"
             render.stream("log", LogLine(self.run, stream, line.decode(errors="replace")))
         else:
             self._write(which, self.label + line + b"\n")

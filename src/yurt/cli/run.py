@@ -276,7 +276,7 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
 def _show_plan(planned: Planned, backend: Backend) -> None:
     from yurt.verbs.show import plan_view
 
-    view = plan_view(planned.plan, backend)
+    view = plan_view(planned.plan, backend.runs)
 
     def for_people() -> None:
         run = planned.plan.run

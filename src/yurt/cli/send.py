@@ -49,7 +49,9 @@ def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> 
 
 def say(entry: Entry) -> str:
     """A run that was sent, in a line."""
+    from yurt.backends.kinds import kind_of
+
     run, status = entry.run, entry.status
-    job = f", job {status.job}" if status.job and run.context_type == "slurm" else ""
+    job = f", job {status.job}" if status.job and kind_of(run.context_type).scheduler else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
     return f"{run.id} {state} on {run.context}{job}"

@@ -34,6 +34,11 @@ class NodeHost(Host):
         with self._login.session(deadline):
             yield
 
+    @contextlib.contextmanager
+    def forward(self, node: str, port: int) -> Iterator[int]:
+        with self._login.forward(node or self._node, port) as here:
+            yield here
+
     def retry(self, errors: bytes, attempt: int) -> bool:
         return self._login.retry(errors, attempt)
 

@@ -17,17 +17,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO
 
-import msgspec
-
-from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.errors import UnreachableError, YurtError, here_is_full
 from yurt.hosts import clean
 from yurt.hosts.base import TIMEOUT, Host, refusal
 from yurt.hosts.ssh import SshHost
+from yurt.model.files import Brought, Pick, Progress
 
 PARTIAL = ".yurt-partial"
 """Where the beginnings of files are kept, beside the files: nothing half-done stands under its name."""
@@ -41,34 +40,6 @@ CUT = (10, 12, 14, 20, 30, 35, 255)
 
 STRANGE = (1, 2, 4, 5, 126, 127)
 """Exit codes of rsync: the two sides do not understand each other, or one is not there."""
-
-
-class Pick(msgspec.Struct, frozen=True):
-    """Which files of a folder are meant."""
-
-    only: Sequence[str] = ()
-    """Patterns as rsync has them; none is all files."""
-    without: Sequence[str] = ()
-    """Paths below the folder that are left out, with all below them."""
-
-
-class Brought(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transfer came to."""
-
-    files: int
-    """How many had to be sent."""
-    size: int
-    """Their bytes."""
-    matched: int
-    """How many there are of those that were asked for."""
-    vanished: bool = False
-    """Whether some went away or changed while they were read."""
-    below: dict[str, Brought] = {}
-    """The same of each folder, where several came in one go."""
-
-
-Progress = Callable[[int, int], None]
-"""Told of bytes so far, and of percents; 0 percents where nobody knows."""
 
 
 class Strange(Exception):
@@ -272,12 +243,6 @@ def cut(host: Host) -> UnreachableError:
         code="answer-lost",
         hint="repeat the command: it goes on from there",
     )
-
-
-def here_is_full(target: Path, words: str = "") -> RefusedError:
-    if "quota" in words.lower():
-        return RefusedError(f"your quota is used up here, at {target}", code="quota-full", hint="--to DIR")
-    return RefusedError(f"the disk is full here, at {target}", code="disk-full", hint="free some space, or --to DIR")
 
 
 def _literal(path: str) -> bytes:

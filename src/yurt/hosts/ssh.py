@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import ssh_errors
-from yurt.hosts.base import Host
+from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.master import Master
 
 REFUSED = b"Session open refused by peer"
@@ -51,6 +51,26 @@ class SshHost(Host):
                 self.master.ensure(deadline)
         with self.master.slot(deadline):
             yield
+
+    @contextlib.contextmanager
+    def forward(self, node: str, port: int) -> Iterator[int]:
+        import subprocess
+        from socket import socket
+
+        with self.session(time.monotonic() + TIMEOUT):
+            own = [] if self._users_own else ["-S", self.master.control_path]
+        with socket() as free:
+            free.bind(("127.0.0.1", 0))
+            here = int(free.getsockname()[1])
+        ask = [*self.master.ssh, *own, "-o", "BatchMode=yes", "-O"]
+        way = ["-L", f"127.0.0.1:{here}:{node or '127.0.0.1'}:{port}", self.destination]
+        done = subprocess.run([*ask, "forward", *way], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode:
+            raise ssh_errors.classify(self.name, self.destination, done.stderr.decode(errors="replace"))
+        try:
+            yield here
+        finally:
+            subprocess.run([*ask, "cancel", *way], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def socket(self) -> str:
         return "" if self._users_own else str(self.master.socket)

@@ -10,9 +10,10 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, here_is_full
 from yurt.hosts.base import Host, Stream, refusal
-from yurt.hosts.rsync import PARTIAL, SILENCE, Brought, Pick, Progress, here_is_full
+from yurt.hosts.rsync import PARTIAL, SILENCE
+from yurt.model.files import Brought, Pick, Progress
 
 LIST = r"""
 cd "$1" || exit 1

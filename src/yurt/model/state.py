@@ -43,6 +43,14 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restarts: int = 0
 
 
+def read_ending(text: bytes | str) -> Ending | None:
+    """A job's exit.json; None if there is none, or it is not whole."""
+    try:
+        return msgspec.json.decode(text, type=Ending) if text else None
+    except msgspec.MsgspecError:
+        return None
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at a site found of one run."""
 

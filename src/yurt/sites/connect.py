@@ -10,9 +10,8 @@ from yurt.sites.facts import facts_of
 
 
 def backend(context: Context) -> Backend:
-    """The backend of a context. Asks the site only if nothing is known of it."""
-    accounting = context.type == "slurm" and facts_of(context).accounting
-    return backend_of(context, accounting=accounting, slots=paths.data_home() / "slots")
+    """The backend of a context. It asks nothing of its site until it is used."""
+    return backend_of(context, accounting=lambda: facts_of(context).accounting, slots=paths.data_home() / "slots")
 
 
 def named_backend(name: str) -> Backend:

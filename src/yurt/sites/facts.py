@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from yurt.backends.kinds import kind_of
+from yurt.backends.registry import host_of
 from yurt.config import facts as kept
 from yurt.errors import RefusedError, UnreachableError, UserError
-from yurt.hosts import Host, host_of
+from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.context import Context
 from yurt.model.facts import Facts
@@ -22,11 +24,16 @@ def facts_of(context: Context, *, watch: Watch = unwatched) -> Facts:
     return known if known is not None else ask(context, watch=watch)
 
 
+def facts_if_probed(context: Context, *, watch: Watch = unwatched) -> Facts | None:
+    """The same for kinds of contexts whose sites are asked; None for others."""
+    return facts_of(context, watch=watch) if kind_of(context.type).probed else None
+
+
 def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
     _check_type(context)
     watch(Event(f"asking {context.name}"))
-    found = probe_host(host_of(context), slurm=context.type == "slurm")
+    found = probe_host(host_of(context), slurm=kind_of(context.type).scheduler)
     earlier = kept.load(context)
     if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
         found = _with(found, node=earlier.node)
@@ -103,5 +110,5 @@ def _with(facts: Facts, **changes: Any) -> Facts:
 
 
 def _check_type(context: Context) -> None:
-    if context.type == "kubernetes":
-        raise UserError(f"context '{context.name}' is of type kubernetes, which cannot be probed yet", code="usage")
+    if not kind_of(context.type).has_host:
+        raise UserError(f"context '{context.name}' is of type {context.type}, which cannot be probed yet", code="usage")

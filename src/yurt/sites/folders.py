@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from yurt.backends.kinds import kind_of
 from yurt.config import paths
 from yurt.errors import UserError
 from yurt.model import layout
@@ -25,7 +26,7 @@ def known_store() -> Store | None:
 
 def base_folder(context: Context, facts: Facts | None) -> str:
     """The folder of all that yurt keeps on a context."""
-    if context.type == "local":
+    if kind_of(context.type).here:
         return f"{expand_here(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
     assert facts is not None
     return layout.base(storage_folder(context, facts))

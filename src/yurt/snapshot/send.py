@@ -1,8 +1,4 @@
-"""Brings a snapshot to a host: only what changed travels, as one file; the checkout is there or not there.
-
-What happens on the host is in receive.sh: functions, so that code can arrive in one round trip with whatever
-else is to be done there.
-"""
+"""Packs a snapshot for its way to a context: only what changed travels, as one file."""
 
 from __future__ import annotations
 
@@ -12,18 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from yurt.errors import RefusedError, UnreachableError
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
+from yurt.errors import RefusedError
 from yurt.snapshot import git
 from yurt.snapshot.tree import Snapshot, distrust
 
-HAVE, PLAIN = "have", "plain"
-CUT, NO_GIT, NO_BASE = 45, 46, 47
-"""What receive_code returns when the input ended early, where there is no git, and where the base is missing."""
-
-ASK = 'have_code "$1" "$2" && echo have || known_code "$1"'
-RECEIVE = 'receive_code "$@"'
+PLAIN = "plain"
+"""What a context without git says that it knows."""
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -34,45 +24,9 @@ class Code(msgspec.Struct, frozen=True):
     base: str
     content: bytes
 
-    @property
-    def words(self) -> tuple[str, str, str, str]:
-        """The arguments of receive_code after the project's folder; `content` is its standard input."""
-        return self.kind, self.tree, self.base, str(len(self.content))
-
-
-def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -> int:
-    """Have the snapshot checked out in `folder` on the host; returns how many bytes of code travelled.
-
-    May be repeated, and two may do it at once. After a cut nothing half-done is ever used: it is
-    completed by the next call.
-    """
-    known: Sequence[str] = host.run(receiver() + ASK, folder, snapshot.tree).text.split()
-    if HAVE in known:
-        return 0
-    travelled = 0
-    for _attempt in range(3):
-        code = code_for(snapshot, known)
-        received = host.run(receiver() + RECEIVE, folder, *code.words, stdin=code.content, timeout=timeout)
-        travelled += len(code.content)
-        if received.code == 0:
-            return travelled
-        if received.code not in (NO_GIT, NO_BASE):
-            break
-        known = (PLAIN,) if received.code == NO_GIT else ()
-    if received.code == CUT:
-        raise UnreachableError(
-            f"{host.name}: the code did not arrive whole", code="answer-lost", hint="repeat the command: it is safe to"
-        )
-    raise refusal(host.name, "the code could not be written", received.errors)
-
-
-def receiver() -> str:
-    """The functions have_code, known_code, receive_code and collect_code, to be put before a script."""
-    return Path(__file__).with_name("receive.sh").read_text()
-
 
 def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
-    """The snapshot for a host where known_code gave these words. Without any, all of it travels.
+    """The snapshot for a context that says it knows these trees. Without any, all of it travels.
 
     RefusedError: this machine has it not, or no longer.
     """

@@ -1,7 +1,8 @@
-"""The suite every Backend must pass. Subclass it in a test module and give it fixtures of class scope:
-
-`backend`, the backend of a context, and `plan`, which makes a plan for it:
+"""The suite every Backend must pass, by its protocols alone. Subclass it in a test module and give it fixtures of class
+scope: `backend`, the backend of a context, and `plan`, which makes a plan for it:
 plan(*command, **fields of yurt.lifecycle.plan.plan.Request), without code unless it is asked for.
+
+ShellContract adds what only contexts with sh and a shared disk promise.
 """
 
 from __future__ import annotations
@@ -9,16 +10,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from yurt.backends.base import Backend, CodeParcel, Placed
+from yurt.backends.shell.backend import ShellBackend
 from yurt.clocks import clocks
-from yurt.model.run import Plan, RunRef, Status
+from yurt.hosts import Host
+from yurt.lifecycle.outbox.deliver import parcel, place
+from yurt.model.files import NOTHING, Ended, Limits, LogPosition, Pick, Pull
+from yurt.model.run import Placement, Plan, Run, RunRef, Status
 from yurt.model.state import ATTEMPTS, CANCELLED, Ending, Observation, next_status
 from yurt.testing.waiting import eventually
 
@@ -36,6 +43,15 @@ wait
 """
 """Neither the command nor its child ends when it is asked to."""
 
+LISTENS = """\
+import socket
+server = socket.create_server(("", 0))
+print(server.getsockname()[1], flush=True)
+link, _from = server.accept()
+link.sendall(b"hello from the run")
+"""
+"""Says on which port it listens, and greets whoever comes first."""
+
 PATIENT = 'echo begun; until [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1; done'
 """Runs until there is a file `go`, or its folder is gone."""
 
@@ -46,11 +62,11 @@ def ref(plan: Plan) -> RunRef:
 
 def submit(backend: Backend, plan: Plan, *, start: int = 1) -> Placed:
     """One submission of a plan without code."""
-    return backend.submit(plan, secrets.token_hex(4), CodeParcel(receiver=""), start=start)
+    return backend.runs.submit(plan, secrets.token_hex(4), CodeParcel(), start=start)
 
 
 def observe(backend: Backend, plan: Plan) -> Observation:
-    return backend.observe([ref(plan)])[plan.run.id]
+    return backend.runs.observe([ref(plan)]).runs[plan.run.id]
 
 
 def submitted() -> Status:
@@ -72,17 +88,29 @@ def follow(backend: Backend, plan: Plan, *, seconds: float = 240) -> Status:
 
 def read(backend: Backend, plan: Plan, name: str) -> str:
     """A file of a run folder; empty if it is not there."""
-    return backend.host.run('cat -- "$1" 2> /dev/null', f"{plan.run.folder}/{name}").text
+    return (backend.files.read(plan.run.folder, name) or b"").decode()
 
 
-def listing(backend: Backend, plan: Plan) -> str:
-    """Every file of a run folder with its mode, its content and the time of its last change."""
-    script = 'cd "$1" && find . -exec stat -c "%a %Y %n" {} + | sort -k 3 && find . -type f -exec cksum {} + | sort'
-    return backend.host.run(script, plan.run.folder).text
+def inside(backend: Backend, plan: Plan, *words: str) -> int:
+    """Run a command inside a running run; returns its exit code."""
+    run, seen = plan.run, observe(backend, plan)
+    placement = Placement(
+        context=run.context,
+        context_type=run.context_type,
+        folder=run.folder,
+        resources=run.resources,
+        job=seen.job,
+    )
+    return backend.exec.run(placement, words, node=seen.node, terminal=False)
+
+
+def let_go(backend: Backend, plan: Plan) -> None:
+    """End a run of PATIENT."""
+    assert inside(backend, plan, "sh", "-c", ': > "$YURT_RUN_DIR/go"') == 0
 
 
 class BackendContract:
-    """What submit, look and cancel promise, whatever kind of context it is."""
+    """What the capabilities of a context promise, whatever kind it is."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -113,7 +141,7 @@ class BackendContract:
             submit(backend, each)
         yield {name: (each, follow(backend, each)) for name, each in plans.items()}
         for each in plans.values():
-            backend.host.run('rm -rf -- "$1"', each.run.folder)
+            backend.files.remove([each.run.folder])
 
     @pytest.fixture
     def clean(self, backend: Backend) -> Iterator[list[Plan]]:
@@ -121,8 +149,8 @@ class BackendContract:
         plans: list[Plan] = []
         yield plans
         for each in plans:
-            backend.cancel(ref(each))
-            backend.host.run('rm -rf -- "$1"', each.run.folder)
+            backend.runs.cancel(ref(each))
+            backend.files.remove([each.run.folder])
 
     def test_from_submission_to_its_end(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", PATIENT)
@@ -136,7 +164,7 @@ class BackendContract:
         assert next_status(submitted(), seen, time.time()).state == "running"
         again = submit(backend, made)
         assert placed.job in (again.job, again.winner.partition(".")[2])
-        backend.host.run(': > "$1"', f"{made.run.folder}/go")
+        let_go(backend, made)
         status = follow(backend, made)
         assert (status.state, status.exit_code, status.signal, status.reason) == ("completed", 0, None, "")
         ending = msgspec.json.decode(read(backend, made, "exit.json"), type=Ending)
@@ -166,9 +194,9 @@ class BackendContract:
         assert status.state == "completed"
         words = read(backend, made, "outputs/env").split("\0")
         there = dict(word.split("=", 1) for word in words if word)
-        folder = made.run.folder
+        folder = there["YURT_RUN_DIR"]
         assert there["YURT_RUN_ID"] == made.run.id and there["YURT_CONTEXT"] == made.run.context
-        assert there["YURT_RUN_DIR"] == folder and there["YURT_RESTARTS"] == "0"
+        assert there["YURT_RESTARTS"] == "0"
         assert there["YURT_OUTPUTS"] == f"{folder}/outputs" and there["YURT_CHECKPOINTS"] == f"{folder}/checkpoints"
         assert there["YURT_PARAMS"] == f"{folder}/params.json"
         assert json.loads(read(backend, made, "outputs/params")) == made.run.params
@@ -181,22 +209,6 @@ class BackendContract:
         }
         assert (there["MINE"], there["EMPTY"]) == (VALUE, "")
 
-    def test_modes_of_files(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
-        """The user's umask is kept for the user's files; yurt's own are for their eyes only."""
-        made, status = ended["files"]
-        assert status.state == "completed", read(backend, made, "err.log")
-        usual = backend.host.run("umask").text.strip()
-        assert int(read(backend, made, "outputs/umask"), 8) == int(usual, 8)
-        script = 'cd "$1" && find . -maxdepth 1 ! -type l -printf "%m %P\\n"; stat -c "%a new" checkpoints/new'
-        lines = [line.partition(" ") for line in backend.host.run(script, made.run.folder).text.splitlines()]
-        modes = {name: int(mode, 8) for mode, _, name in lines}
-        theirs = {"own": 0o644, "new": 0o755}
-        assert {name: modes.pop(name) for name in theirs} == theirs
-        for name in ("work", "outputs", "checkpoints"):
-            modes.pop(name, None)
-        assert {name: mode & 0o077 for name, mode in modes.items()} == dict.fromkeys(modes, 0)
-        assert {"", "job.sh", "data", "run.json", "exit.json", "winner", "gen.1", "out.log", "err.log"} <= set(modes)
-
     def test_nothing_is_left_running(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, status = ended["left"]
         assert status.state == "completed" and read(backend, made, "outputs/alive")
@@ -207,36 +219,24 @@ class BackendContract:
         clean.append(made)
         submit(backend, made)
         eventually(lambda: read(backend, made, "outputs/alive"))
-        winner = backend.cancel(ref(made))
-        assert winner == backend.cancel(ref(made)) == read(backend, made, "winner").strip() != CANCELLED
+        winner = backend.runs.cancel(ref(made))
+        assert winner == backend.runs.cancel(ref(made)) == read(backend, made, "winner").strip() != CANCELLED
         status = follow(backend, made)
         assert (status.state, status.exit_code in (None, 137, 143)) == ("cancelled", True), status
         eventually(lambda: _still(lambda: read(backend, made, "outputs/alive")))
-        assert backend.cancel(ref(made)) == winner
+        assert backend.runs.cancel(ref(made)) == winner
         assert follow(backend, made).state == "cancelled"
 
     def test_cancel_before_it_was_submitted(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", 'echo ran > "$YURT_RUN_DIR/ran"')
         clean.append(made)
-        assert backend.cancel(ref(made)) == CANCELLED
-        assert backend.cancel(ref(made)) == CANCELLED
+        assert backend.runs.cancel(ref(made)) == CANCELLED
+        assert backend.runs.cancel(ref(made)) == CANCELLED
         assert submit(backend, made).winner == CANCELLED
         status = follow(backend, made)
         assert (status.state, status.reason) == ("cancelled", "cancelled before it started")
         assert observe(backend, made).live is None, "a job of it is there"
         assert read(backend, made, "ran") == ""
-
-    def test_a_job_that_starts_though_its_run_was_cancelled(
-        self, backend: Backend, plan: Planner, clean: list[Plan]
-    ) -> None:
-        """As after a scancel that was lost: the gate keeps it from starting anything."""
-        made = plan("sh", "-c", 'echo started >> "$YURT_RUN_DIR/ledger"')
-        clean.append(made)
-        submit(backend, made)
-        assert follow(backend, made).state == "completed"
-        late = 'cd "$1" && rm -f gen.* end.* exit.json ledger winner && echo cancelled > winner && sh job.sh late'
-        done = backend.host.run(f"{late}; ls gen.1 ledger 2> /dev/null; cat winner", made.run.folder)
-        assert done.text == "cancelled\n"
 
     def test_submitted_three_times_at_once_it_starts_once(
         self, backend: Backend, plan: Planner, clean: list[Plan]
@@ -256,19 +256,225 @@ class BackendContract:
         made = plan("true")
         seen = observe(backend, made)
         assert (seen.live, seen.record, seen.ending, seen.winner, seen.generation) == (None, None, None, "", 0)
-        assert backend.observe([]) == {}
+        assert backend.runs.observe([]).runs == {}
 
-    def test_job_sh_by_hand(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+    def test_logs_from_a_position_on(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+        run = ended["streams"][0].run
+        log = LogPosition(run.id, run.folder)
+        found: dict[str, bytes] = {"out": b"", "err": b""}
+
+        def sink(_log: LogPosition, which: str, part: bytes) -> None:
+            found[which] += part
+
+        backend.files.tail([log], sink)
+        assert found == {"out": b"one\nthree", "err": b"two\nfour"} and (log.out, log.err) == (9, 8)
+        backend.files.tail([log], sink, follow=True)
+        assert found == {"out": b"one\nthree", "err": b"two\nfour"}, "nothing twice"
+        last = LogPosition(run.id, run.folder)
+        found |= {"out": b"", "err": b""}
+        backend.files.tail([last], sink, lines=1)
+        assert found == {"out": b"three", "err": b"four"}
+        gone = LogPosition("x", f"{run.folder}-not-there")
+        backend.files.tail([gone], sink)
+        assert gone.gone and not log.gone
+
+    def test_logs_of_several(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+        names = ("streams", "code", "plain")
+        logs = [LogPosition(ended[each][0].run.id, ended[each][0].run.folder, over=True) for each in names]
+        found: dict[tuple[str, str], bytes] = {}
+
+        def sink(log: LogPosition, which: str, part: bytes) -> None:
+            found[log.run, which] = found.get((log.run, which), b"") + part
+
+        over: list[str] = []
+        backend.files.tail(logs, sink, on_end=lambda log: over.append(log.run))
+        first = logs[0].run
+        assert found == {(first, "out"): b"one\nthree", (first, "err"): b"two\nfour"}
+        assert sorted(over) == sorted(log.run for log in logs) and all(log.done for log in logs)
+
+    def test_what_is_kept_of_an_ended_run(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("sh", "-c", "echo out; echo err >&2; exit 3")
+        clean.append(made)
+        submit(backend, made)
+        follow(backend, made)
+        limits = Limits(trip=1 << 20, seconds=20, log=1 << 16, metrics=1 << 16, metrics_head=1 << 10)
+        asked = [Ended(made.run.folder, '{"state":"failed"}'), Ended(f"{made.run.folder}-not-there", "{}")]
+        found = backend.files.collect(asked, limits, content=True, timeout=60)
+        assert set(found) <= {0, 1} and "there" not in found.get(1, {})
+        kept = found[0]
+        assert (kept["out"].content, kept["err"].content, kept["out"].size) == (b"out\n", b"err\n", 4)
+        assert msgspec.json.decode(kept["exit.json"].content, type=Ending).code == 3
+        assert kept["status.json"].content.strip() == b'{"state":"failed"}'
+        again = backend.files.collect([Ended(made.run.folder, '{"state":"lost"}')], limits, content=True, timeout=60)
+        assert again[0]["status.json"].content.strip() == b'{"state":"failed"}', "the first verdict stays"
+
+    def test_results_come_home(self, backend: Backend, ended: dict[str, tuple[Plan, Status]], tmp_path: Path) -> None:
+        one, two = ended["environment"][0].run, ended["plain"][0].run
+        there = backend.files.contents([one.folder, two.folder, f"{one.folder}-not-there"])
+        assert set(there) == {one.folder, two.folder} and there[one.folder].ended
+        assert there[one.folder].outputs.split(":")[0] == "3" and there[two.folder].outputs == NOTHING
+        target = tmp_path / "one"
+        target.mkdir()
+        _way, came = backend.files.pull(
+            [Pull(one.folder, "one")], target, Pick(), lambda _size, _percent: None, everything=False
+        )
+        assert sorted(each.name for each in target.iterdir()) == ["env", "params", "pwd"] and came.files == 3
+        _way, came = backend.files.pull(
+            [Pull(one.folder, "one")], target, Pick(), lambda _size, _percent: None, everything=False
+        )
+        assert (came.files, came.matched) == (0, 3), "what is here is not sent again"
+        both = [Pull(one.folder, "a"), Pull(ended["left"][0].run.folder, "b")]
+        for each in both:
+            (tmp_path / each.name).mkdir()
+        _way, came = backend.files.pull(both, tmp_path, Pick(["env", "alive"]), lambda *_now: None, everything=False)
+        assert (tmp_path / "a" / "env").exists() and (tmp_path / "b" / "alive").exists()
+        assert not (tmp_path / "a" / "pwd").exists() and set(came.below) == {"a", "b"}
+
+    def test_runs_that_another_machine_made(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+        run = ended["code"][0].run
+        base = run.folder.partition("/projects/")[0]
+        assert backend.files.list_runs(f"{base}-not-there") is None
+        listed = backend.files.list_runs(base)
+        assert listed is not None and run.folder in listed
+        came, asked = backend.files.gather([run.folder])
+        said = came[run.folder]
+        assert asked == 1 and said is not None and said.starts == 1 and said.text("winner")
+        assert msgspec.json.decode(said.files["run.json"], type=Run) == run
+        assert msgspec.json.decode(said.files["exit.json"], type=Ending).code == 42
+
+    def test_removed_for_good(self, backend: Backend, plan: Planner) -> None:
+        made = plan("sh", "-c", 'echo x > "$YURT_OUTPUTS/x"')
+        submit(backend, made)
+        follow(backend, made)
+        folder = made.run.folder
+        (there,) = backend.files.survey([folder])
+        assert there.what == "there" and there.outputs.split(":")[:2] == ["1", "2"]
+        assert backend.files.remove([folder]).gone == [made.run.id]
+        assert [each.what for each in backend.files.survey([folder])] == ["gone"]
+        assert backend.files.read(folder, "run.json") is None and backend.files.contents([folder]) == {}
+
+    def test_a_command_inside_a_run(
+        self, backend: Backend, plan: Planner, clean: list[Plan], capfdbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        made = plan("sh", "-c", PATIENT, params={"lr": 0.5})
+        clean.append(made)
+        submit(backend, made)
+        eventually(lambda: observe(backend, made).live == "running")
+        eventually(lambda: read(backend, made, "out.log"))
+        capfdbinary.readouterr()
+        assert inside(backend, made, "sh", "-c", 'echo "$YURT_RUN_ID $YURT_PARAM_LR"; exit 7') == 7
+        assert capfdbinary.readouterr().out == f"{made.run.id} 0.5\n".encode()
+        let_go(backend, made)
+        assert follow(backend, made).state == "completed"
+
+    def test_a_port_of_a_run(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("python3", "-c", LISTENS)
+        clean.append(made)
+        submit(backend, made)
+        eventually(lambda: read(backend, made, "out.log").strip().isdigit())
+        seen, port = observe(backend, made), int(read(backend, made, "out.log"))
+        with (
+            backend.forward.forward(seen.node, port) as here,
+            socket.create_connection(("127.0.0.1", here), 30) as link,
+        ):
+            assert link.makefile("rb").read() == b"hello from the run"
+        assert follow(backend, made).state == "completed"
+
+    def test_of_all_who_claim_a_name_one_holds_it(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("true")
+        clean.append(made)
+        folder = f"{made.run.folder}-claims"
+        assert backend.claims.holder(folder, "it") == ""
+        with ThreadPoolExecutor(4) as pool:
+            held = list(pool.map(lambda each: backend.claims.put(folder, "it", f"number {each}"), range(4)))
+        assert len(set(held)) == 1 and backend.claims.holder(folder, "it") == held[0]
+        assert backend.claims.put(folder, "other", "x") == "x"
+
+    def test_code(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        """It travels once, with the run or before it."""
+        Path("hello.txt").write_text(secrets.token_hex(8))
+        made = plan("cat", "hello.txt", snapshot=True)
+        clean.append(made)
+        assert place(made, backend.runs, secrets.token_hex(4), [], hope=True, start=1, shares=None).job
+        status = follow(backend, made)
+        assert (status.state, read(backend, made, "out.log")) == ("completed", Path("hello.txt").read_text())
+        asked: list[Sequence[str]] = []
+
+        def make(known: Sequence[str]) -> CodeParcel:
+            asked.append(known)
+            return parcel(other, known)
+
+        assert backend.code.ensure(made.project_folder, made.run.code.tree, make) == 0 and not asked
+        Path("hello.txt").write_text("changed")
+        other = plan("cat", "hello.txt", snapshot=True)
+        clean.append(other)
+        assert backend.code.ensure(other.project_folder, other.run.code.tree, make) > 0 and asked
+        assert backend.code.ensure(other.project_folder, other.run.code.tree, make) == 0 and len(asked) == 1
+        placed = backend.runs.submit(other, secrets.token_hex(4), CodeParcel())
+        assert placed.job and placed.needs is None, "it is there already"
+        assert follow(backend, other).state == "completed" and read(backend, other, "out.log") == "changed"
+
+    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
+    def test_over_its_time_limit(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("sleep", "300", flags={"time": 1})
+        clean.append(made)
+        submit(backend, made)
+        status = follow(backend, made)
+        assert (status.state, status.reason) == ("timeout", "it reached its time limit")
+
+
+class ShellContract(BackendContract):
+    """What only contexts with sh, and a disk that their jobs share, promise."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def host(cls, backend: Backend) -> Host:
+        assert isinstance(backend, ShellBackend)
+        return backend.host
+
+    def test_paths_are_those_of_the_run_folder(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+        made, _status = ended["environment"]
+        assert f"YURT_RUN_DIR={made.run.folder}" in read(backend, made, "outputs/env").split("\0")
+
+    def test_modes_of_files(self, backend: Backend, host: Host, ended: dict[str, tuple[Plan, Status]]) -> None:
+        """The user's umask is kept for the user's files; yurt's own are for their eyes only."""
+        made, status = ended["files"]
+        assert status.state == "completed", read(backend, made, "err.log")
+        usual = host.run("umask").text.strip()
+        assert int(read(backend, made, "outputs/umask"), 8) == int(usual, 8)
+        script = 'cd "$1" && find . -maxdepth 1 ! -type l -printf "%m %P\\n"; stat -c "%a new" checkpoints/new'
+        lines = [line.partition(" ") for line in host.run(script, made.run.folder).text.splitlines()]
+        modes = {name: int(mode, 8) for mode, _, name in lines}
+        theirs = {"own": 0o644, "new": 0o755}
+        assert {name: modes.pop(name) for name in theirs} == theirs
+        for name in ("work", "outputs", "checkpoints"):
+            modes.pop(name, None)
+        assert {name: mode & 0o077 for name, mode in modes.items()} == dict.fromkeys(modes, 0)
+        assert {"", "job.sh", "data", "run.json", "exit.json", "winner", "gen.1", "out.log", "err.log"} <= set(modes)
+
+    def test_a_job_that_starts_though_its_run_was_cancelled(
+        self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
+    ) -> None:
+        """As after a scancel that was lost: the gate keeps it from starting anything."""
+        made = plan("sh", "-c", 'echo started >> "$YURT_RUN_DIR/ledger"')
+        clean.append(made)
+        submit(backend, made)
+        assert follow(backend, made).state == "completed"
+        late = 'cd "$1" && rm -f gen.* end.* exit.json ledger winner && echo cancelled > winner && sh job.sh late'
+        done = host.run(f"{late}; ls gen.1 ledger 2> /dev/null; cat winner", made.run.folder)
+        assert done.text == "cancelled\n"
+
+    def test_job_sh_by_hand(self, host: Host, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, _status = ended["streams"]
-        before = listing(backend, made)
-        done = backend.host.run('cd / && sh "$1/job.sh" < /dev/null', made.run.folder)
+        before = listing(host, made)
+        done = host.run('cd / && sh "$1/job.sh" < /dev/null', made.run.folder)
         assert (done.code, done.out, done.err) == (0, b"one\nthree", b"two\nfour")
-        assert listing(backend, made) == before
-        assert backend.host.run('sh "$1/job.sh"', ended["code"][0].run.folder).code == 42
-        there = backend.host.run('sh "$1/job.sh"; cat "$1/outputs/env"', ended["environment"][0].run.folder).text
+        assert listing(host, made) == before
+        assert host.run('sh "$1/job.sh"', ended["code"][0].run.folder).code == 42
+        there = host.run('sh "$1/job.sh"; cat "$1/outputs/env"', ended["environment"][0].run.folder).text
         assert "YURT_RESTARTS=0" in there.split("\0")
 
-    def test_a_run_whose_folder_is_gone(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_a_run_whose_folder_is_gone(self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]) -> None:
         """It must not start a second time: nobody knows how far it was."""
         made, other = plan("sh", "-c", PATIENT), plan("true")
         clean += [made, other]
@@ -278,8 +484,8 @@ class BackendContract:
         eventually(lambda: observe(backend, made).live == "running")
         queued = Status(state="queued", submitted=time.time(), attempts=1)
         status = next_status(queued, observe(backend, made), time.time())
-        backend.host.run(': > "$1/go"; until [ -e "$1/exit.json" ]; do sleep 0.1; done', made.run.folder)
-        backend.host.run('rm -rf -- "$1"', made.run.folder)
+        host.run(': > "$1/go"; until [ -e "$1/exit.json" ]; do sleep 0.1; done', made.run.folder)
+        host.run('rm -rf -- "$1"', made.run.folder)
         eventually(lambda: observe(backend, made).live is None)
         for late in (0, 5, 15, 70, 140):
             status = next_status(status, observe(backend, made), time.time() + late)
@@ -287,13 +493,11 @@ class BackendContract:
         assert status.state == "completed" or (status.state == "lost" and "its folder is gone" in status.reason)
         assert follow(backend, other).state == "completed", "its neighbour is none the worse"
 
-    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
-    def test_over_its_time_limit(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
-        made = plan("sleep", "300", flags={"time": 1})
-        clean.append(made)
-        submit(backend, made)
-        status = follow(backend, made)
-        assert (status.state, status.reason) == ("timeout", "it reached its time limit")
+
+def listing(host: Host, plan: Plan) -> str:
+    """Every file of a run folder with its mode, its content and the time of its last change."""
+    script = 'cd "$1" && find . -exec stat -c "%a %Y %n" {} + | sort -k 3 && find . -type f -exec cksum {} + | sort'
+    return host.run(script, plan.run.folder).text
 
 
 def _still(what: Callable[[], str]) -> bool:

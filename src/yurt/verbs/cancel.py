@@ -43,7 +43,7 @@ def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], Yur
         failure: YurtError | None = None
         if alive:
             try:
-                tell_cancel(store, alive, connect.named_backend(group[0].run.context))
+                tell_cancel(store, alive, connect.named_backend(group[0].run.context).runs)
             except YurtError as error:
                 failure = unreachable = error
         after = {entry.run.id: entry.status for entry in store.several(names)}

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
+from yurt.backends.registry import host_of
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import RefusedError, UnreachableError, UserError
-from yurt.hosts import Host, SshHost, host_of
+from yurt.hosts import Host, SshHost
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
@@ -45,10 +47,10 @@ def add(
             code="context-taken",
             hint=f"yurt context edit {wanted.name}, or choose another name",
         )
-    facts = _facts(wanted, ask, watch) if look and wanted.type == "slurm" else None
+    facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
     context = complete(wanted, facts, ask) if facts is not None else wanted
     contexts.merge(file, ContextsFile({context.name: context}))
-    current = use or (known.current_context is None and context.type != "local")
+    current = use or (known.current_context is None and not kind_of(context.type).here)
     if current:
         contexts.use(file, context.name)
     if facts is not None:

@@ -7,32 +7,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from yurt.backends.shell import scripts
-from yurt.config import contexts
 from yurt.errors import NotFoundError, UnreachableError, YurtError
-from yurt.hosts import Host, host_of
-from yurt.hosts.base import refusal
 from yurt.lifecycle.files import transfer
-from yurt.lifecycle.files.transfer import NOTHING, Fetched, There, Wanted, shown
+from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Run
+from yurt.sites import connect
 from yurt.store import Entry, Store
-
-# A line for each run: ended, going or gone; then a line for each folder with something in it.
-LOOK = """\
-if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
-exec 3>&1
-while IFS= read -r folder; do
-  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
-  if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then echo ended >&3; else echo going >&3; fi
-  for part in outputs checkpoints; do
-    [ ! -d "$folder/$part" ] || printf '%s\\n' "$folder/$part"
-  done
-done | measure_all
-"""
-
-
-PARTS = ("outputs", "checkpoints")
 
 
 def fetch(
@@ -50,17 +30,17 @@ def fetch(
     for name, group in by_context.items():
         try:
             watch(Event(f"looking at {name}"))
-            host = host_of(contexts.named(name))
+            files = connect.named_backend(name).files
             errors += [_gone(store, entry) for entry in group if _inside(entry)]
             out = [entry for entry in group if not _inside(entry)]
             if not out:
                 continue
-            has_rsync, there = look(host, [entry.run for entry in out])
-            errors += [_gone(store, entry) for entry in out if entry.run.id not in there]
-            left = [(entry, there[entry.run.id]) for entry in out if entry.run.id in there]
+            there = files.contents([entry.run.folder for entry in out])
+            errors += [_gone(store, entry) for entry in out if entry.run.folder not in there]
+            left = [(entry, there[entry.run.folder]) for entry in out if entry.run.folder in there]
             for some in transfer.together(left, wanted):
                 try:
-                    came, lacking = transfer.Transfer(store, host, some, wanted, has_rsync=has_rsync).run(watch)
+                    came, lacking = transfer.Transfer(store, files, some, wanted).run(watch)
                     done += came
                     errors += lacking
                 except UnreachableError:
@@ -71,23 +51,6 @@ def fetch(
             errors.append(error)
     places = {entry.run.id: at for at, entry in enumerate(entries)}
     return sorted(done, key=lambda each: places[each.id]), errors
-
-
-def look(host: Host, runs: Sequence[Run]) -> tuple[bool, dict[str, There]]:
-    """Whether a site has rsync, and what it has of runs; those whose folder is gone are left out."""
-    folders = "".join(f"{run.folder}\n" for run in runs)
-    answer = host.run(scripts.text("measure.sh") + LOOK, stdin=folders.encode(), timeout=600)
-    if answer.code:
-        raise refusal(host.name, "the run folders could not be looked at", answer.errors)
-    way, *lines = answer.text.splitlines()
-    states, measures = lines[: len(runs)], lines[len(runs) :]
-    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
-    there = {
-        run.id: There(state == "ended", *(sizes.get(f"{run.folder}/{part}", NOTHING) for part in PARTS))
-        for run, state in zip(runs, states, strict=True)
-        if state != "gone"
-    }
-    return way == "rsync", there
 
 
 def _inside(entry: Entry) -> bool:

@@ -10,36 +10,24 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from yurt.backends.job import gathered
-from yurt.backends.job.gathered import Gathered
+from yurt.backends.base import Files
+from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import NotFoundError
-from yurt.hosts import Host, host_of
-from yurt.hosts.base import refusal
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.context import Context
+from yurt.model.files import Gathered
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
-from yurt.sites.facts import facts_of
+from yurt.sites.facts import facts_if_probed
 from yurt.store import Found, Store, older
 from yurt.verbs import import_sweeps
 
-LIST = """\
-cd "$1/projects" 2> /dev/null || exit 44
-for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
-"""
-
 OTHERS = "it has not ended, and a yurt with another data folder looks after it"
-
-TRIP = 16 << 20
-"""Bytes that one trip brings."""
-
-BATCH = 2000
-"""Runs that one trip asks for."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,19 +45,19 @@ def import_(
     store: Store, context: Context, *, project: str = "", watch: Watch = unwatched
 ) -> tuple[Imported, list[str]]:
     """Take in what a context's storage holds, of one project or of all. Also returns what to warn of."""
-    facts = facts_of(context, watch=watch) if context.type == "slurm" else None
+    facts = facts_if_probed(context, watch=watch)
     base = folders.base_folder(context, facts)
-    host = host_of(context)
+    files = connect.backend(context).files
     watch(Event(f"listing the runs on {context.name}"))
-    there = _listed(host, context.name, base, project)
+    there = _listed(files, context.name, base, project)
     unknown = [folder for folder in there if store.get(folder.rpartition("/")[2]) is None]
     new: list[str] = []
     unreadable: dict[str, str] = {}
     reader = _Reader(context)
-    for batch in _gathered(host, unknown, context.name, watch):
+    for batch in _gathered(files, unknown, context.name, watch):
         read = {folder: reader.read(folder, said) for folder, said in batch.items()}
         sweeps = {folder: each for folder, each in read.items() if isinstance(each, Found) and each.run.tasks}
-        tasks = import_sweeps.tasks_of(host, {folder: each.run.tasks for folder, each in sweeps.items()})
+        tasks = import_sweeps.tasks_of(files, {folder: each.run.tasks for folder, each in sweeps.items()})
         for folder, each in sweeps.items():
             read[folder] = reader.with_tasks(each, batch[folder] or Gathered(), tasks[folder])
         unreadable |= {folder: why for folder, why in read.items() if isinstance(why, str)}
@@ -82,25 +70,23 @@ def import_(
     return Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable), warnings
 
 
-def _listed(host: Host, name: str, base: str, project: str) -> list[str]:
+def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
     """The folders of all runs there are; of one project, if it is named, with its short id or without."""
-    answer = host.run(LIST, base)
-    if answer.code == 44:
+    there = files.list_runs(base)
+    if there is None:
         raise NotFoundError(
             f"there are no runs on {name}: it has no folder {base}/projects",
             code="not-found",
             hint=f"yurt context show {name} --resolved",
         )
-    if answer.code:
-        raise refusal(name, "its runs could not be listed", answer.errors)
     found = []
     labels = set[str]()
-    for line in answer.text.splitlines():
-        label, _, below = line.partition("/")
+    for folder in there:
+        label, _, below = folder.removeprefix(f"{base}/projects/").partition("/")
         kind, _, run = below.partition("/")
         labels.add(label)
         if (ids.is_sweep if kind == "sweeps" else ids.is_id)(run) and project in ("", label, label.rpartition("-")[0]):
-            found.append(f"{base}/projects/{line}")
+            found.append(folder)
     if project and not found:
         raise NotFoundError(
             f"there are no runs of a project '{project}' on {name}",
@@ -110,25 +96,14 @@ def _listed(host: Host, name: str, base: str, project: str) -> list[str]:
     return found
 
 
-def _gathered(host: Host, folders: Sequence[str], name: str, watch: Watch) -> Iterator[dict[str, Gathered | None]]:
+def _gathered(files: Files, folders: Sequence[str], name: str, watch: Watch) -> Iterator[dict[str, Gathered | None]]:
     """What each folder says, in as few trips as its size allows; None of one that could not be read."""
     at = 0
     while at < len(folders):
         watch(Event(f"reading the runs on {name}", at, len(folders)))
-        asked = folders[at : at + BATCH]
-        lines = "".join(f"{folder}\n" for folder in asked)
-        answer = host.run(gathered.gatherer(), str(TRIP), stdin=lines.encode(), timeout=300)
-        if answer.code:
-            raise refusal(host.name, "its runs could not be read", answer.errors)
-        cut = len(answer.out) >= TRIP
-        came = gathered.read(answer.out, cut=cut)
-        if cut and not came:
-            yield {asked[0]: None}
-            at += 1
-            continue
-        asked = asked[: asked.index([*came][-1]) + 1] if cut else asked
-        yield {folder: came.get(folder, Gathered()) for folder in asked}
-        at += len(asked)
+        came, asked = files.gather(folders[at:])
+        yield came
+        at += asked
 
 
 class _Reader:
@@ -140,10 +115,11 @@ class _Reader:
         """Those that the runs belong to."""
         self._known = contexts.load(contexts.default_file()).contexts
         # A run of this machine's that a yurt with another data folder looks after is in no slot of ours.
-        self._elsewhere = context.type == "local" and bool(context.storage_dir)
+        here = kind_of(context.type).here
+        self._elsewhere = here and bool(context.storage_dir)
         self._slots = {run.partition(".")[0] for run in connect.slots()}
         # Whoever made a run may be about to send it: from another machine it is not sent a second time.
-        self._attempts = 1 if context.type == "local" and not self._elsewhere else ATTEMPTS
+        self._attempts = 1 if here and not self._elsewhere else ATTEMPTS
 
     def read(self, folder: str, said: Gathered | None) -> Found | str | None:
         """A run as it is to stand in the index; or why it cannot; None for what is no run, or no longer.

@@ -6,34 +6,26 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from yurt.backends.job import gathered
-from yurt.backends.job.gathered import Gathered
-from yurt.backends.slurm.queries import read_metrics
-from yurt.hosts import Host
-from yurt.hosts.base import refusal
+from yurt.backends.base import Files
 from yurt.lifecycle.refresh.other_machines import unsent_cancelled
 from yurt.model import sent, tasks
+from yurt.model.files import Gathered, read_metrics
 from yurt.model.run import Run, Status
-from yurt.model.state import ATTEMPTS
+from yurt.model.state import ATTEMPTS, read_ending
 from yurt.model.verdict import adopt, adopt_sweep, read_sweep_verdict, read_verdict
 
 TASKS = 20_000
 """Tasks that one trip asks for."""
 
 
-def tasks_of(host: Host, sweeps: Mapping[str, int]) -> dict[str, dict[int, Gathered]]:
+def tasks_of(files: Files, sweeps: Mapping[str, int]) -> dict[str, dict[int, Gathered]]:
     """What there is of tasks that have begun, by their sweep's folder and number; in few trips.
 
     `sweeps` holds how many tasks each has.
     """
     found: dict[str, dict[int, Gathered]] = {}
     for batch in _batches(sweeps):
-        lines = "".join(f"{folder}\n" for folder in batch)
-        answer = host.run(gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
-        if answer.code:
-            raise refusal(host.name, "its sweeps could not be read", answer.errors)
-        there = gathered.read_tasks(answer.text)
-        found |= {folder: there.get(folder, {}) for folder in batch}
+        found |= files.gather_tasks(batch)
     return found
 
 
@@ -84,6 +76,6 @@ def _task(said: Gathered, before: Status, now: float) -> Status:
         job=made_by[1] if len(made_by) > 1 else "",
     )
     verdict = read_verdict(said.files.get("status.json", b""))
-    after = adopt(status, verdict, gathered.ending(said), now)
+    after = adopt(status, verdict, read_ending(said.files.get("exit.json", b"")), now)
     logged = read_metrics(said.files.get("metrics.jsonl", b"")) if after.final else {}
     return msgspec.structs.replace(after, metrics=logged)

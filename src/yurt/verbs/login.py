@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.backends.registry import host_of
 from yurt.errors import UserError
-from yurt.hosts import SshHost, host_of
+from yurt.hosts import SshHost
 from yurt.model.context import Context
 
 

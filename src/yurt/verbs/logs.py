@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from yurt.lifecycle import select
-from yurt.lifecycle.files.logs import Which
+from yurt.model.files import Stream
 from yurt.model.run import Run
 from yurt.sites import folders
 from yurt.store import Store
@@ -21,7 +21,7 @@ class LogLine(msgspec.Struct, frozen=True):
     """One line a run wrote."""
 
     run: str
-    stream: Which
+    stream: Stream
     line: str
 
 
@@ -31,7 +31,7 @@ class Reader(Protocol):
     def begin(self, runs: Sequence[Run], *, labels: bool) -> None:
         """Whose logs follow; with `labels`, it must show which run wrote what."""
 
-    def wrote(self, run: str, which: Which, part: bytes) -> None:
+    def wrote(self, run: str, which: Stream, part: bytes) -> None:
         """A run wrote this."""
 
     def ended(self, run: str) -> None:

@@ -7,51 +7,25 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from yurt.backends.job import script
-from yurt.backends.shell import scripts
-from yurt.config import contexts
-from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import Host, host_of
-from yurt.hosts.base import Answer, refusal
-from yurt.lifecycle.files.transfer import NOTHING
+from yurt.backends.base import Files
+from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import task_entries
-from yurt.model import ids
+from yurt.model.files import NOTHING, UNMEASURED, Survey
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Observation
-from yurt.snapshot import send
+from yurt.sites import connect
 from yurt.store import Entry, Store
 
 PARTS = ("outputs", "checkpoints")
 """What counts as results."""
-
-LONG = 3600.0
-"""Seconds that a removal may take; cut off, it goes on there."""
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What a site has of a run: there, gone, going (half removed), foreign (not one of yurt's)."""
-
-    what: str
-    size: int = 0
-    outputs: str = NOTHING
-    checkpoints: str = NOTHING
-    tasks: dict[int, tuple[str, str]] = {}
-    """Of a sweep: outputs and checkpoints of each task that has some."""
-
-    def results(self, run: str) -> Iterator[tuple[str, str, str]]:
-        """Outputs and checkpoints, each with the run or the task they are of."""
-        yield run, self.outputs, self.checkpoints
-        for number, (outputs, checkpoints) in self.tasks.items():
-            yield ids.task(run, number), outputs, checkpoints
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +94,7 @@ def survey(
     for name in places:
         watch(Event(f"measuring runs on {name}"))
         group = [store.get(entry.run.id) or entry for entry in entries if entry.run.context == name]
-        there = _measure(host_of(contexts.named(name)), [entry.run for entry in group])
+        there = _measure(connect.named_backend(name).files, [entry.run for entry in group])
         for entry in group:
             has = there[entry.run.id]
             if has.what == "gone":
@@ -136,44 +110,12 @@ def _blind(error: YurtError) -> YurtError:
     return error
 
 
-def _measure(host: Host, runs: Sequence[Run]) -> dict[str, Found]:
-    folders = [run.folder for run in runs]
-    answer = host.run(tools() + 'survey "$@"', *folders, timeout=600)
-    if answer.code:
-        raise refusal(host.name, "the run folders could not be measured", answer.errors)
-    return dict(zip((run.id for run in runs), read_survey(answer.text, folders), strict=True))
+def _measure(files: Files, runs: Sequence[Run]) -> dict[str, Survey]:
+    found = files.survey([run.folder for run in runs])
+    return dict(zip((run.id for run in runs), found, strict=True))
 
 
-def read_survey(text: str, folders: Sequence[str]) -> list[Found]:
-    """What `survey` said of each folder."""
-    sizes, blocks = read_sizes(text)
-    found = []
-    for folder, (line, *tasks) in zip(folders, blocks, strict=True):
-        what, outputs, checkpoints = (*line.split(), NOTHING, NOTHING)[:3]
-        found.append(Found(what, sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks)))
-    return found
-
-
-def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
-    """Bytes by folder; then the lines said of each run, those of tasks with that of their sweep."""
-    head, _, tail = text.partition("= runs\n")
-    sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
-    blocks: list[list[str]] = []
-    for line in tail.splitlines():
-        if line.startswith("+"):
-            blocks[-1].append(line)
-        else:
-            blocks.append([line])
-    return sizes, blocks
-
-
-def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """What `measure_tasks` said."""
-    words = (line[1:].split() for line in lines)
-    return {int(number): (outputs, checkpoints) for number, outputs, checkpoints in words if number.isdigit()}
-
-
-def judge(store: Store, entry: Entry, has: Found, seen: Observation | None, *, unfetched: bool) -> Candidate:
+def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, unfetched: bool) -> Candidate:
     """Whether a run's folder may go, and if not, why."""
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
@@ -193,7 +135,7 @@ def judge(store: Store, entry: Entry, has: Found, seen: Observation | None, *, u
     )
 
 
-def _kept(run: Run, status: Status, has: Found, seen: Observation | None) -> str:
+def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> str:
     if run.task is not None:  # its gate is in its folder: a job of the sweep that is late must find it closed
         return f"a task goes with its sweep; yurt prune {run.sweep}"
     if not status.final:
@@ -216,7 +158,7 @@ def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     return f"the only copy of {whose}; yurt fetch {run.id}{whole}"
 
 
-def without_copy(store: Store, run: str, has: Found) -> dict[str, list[str]]:
+def without_copy(store: Store, run: str, has: Survey) -> dict[str, list[str]]:
     """Which results of a run, or of tasks of a sweep, are on their site only, as they are there now."""
     missing = {name: _without_copy(store, name, both) for name, *both in has.results(run)}
     return {name: parts for name, parts in missing.items() if parts}
@@ -227,7 +169,7 @@ def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
     missing = {name for name, each in wanted.items() if each != NOTHING}
     for copy in store.copies(run) if missing else ():
         brought = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
-        same = {name for name in missing if brought[name] == wanted[name] != "?"}
+        same = {name for name in missing if brought[name] == wanted[name] != UNMEASURED}
         if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
             missing -= same
     return [name for name in wanted if name in missing]
@@ -247,7 +189,7 @@ def _is_here(target: Path, measures: Sequence[str]) -> bool:
 
 
 def _count(measured: str) -> int:
-    return int(measured.partition(":")[0]) if measured != "?" else 1
+    return int(measured.partition(":")[0]) if measured != UNMEASURED else 1
 
 
 def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwatched) -> list[YurtError]:
@@ -260,30 +202,31 @@ def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwa
         group = [each for each in candidates if each.context == name]
         watch(Event(f"removing {len(group)} runs from {name}"))
         try:
-            _remove_from(store, host_of(contexts.named(name)), group)
+            _remove_from(store, connect.named_backend(name).files, group)
         except YurtError as error:
             errors.append(error)
     return errors
 
 
-def _remove_from(store: Store, host: Host, candidates: Sequence[Candidate]) -> None:
+def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) -> None:
     """The one place where run folders are removed. What is to be kept of them comes home before."""
     entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
-    archive.bring_all(store, host, with_tasks(store, entries))
+    archive.bring_all(store, files, with_tasks(store, entries))
     runs = [entry.run for entry in entries]
     store.note_going([run.id for run in runs], time.time())
-    answer = host.run(tools() + 'remove "$@"', *(run.folder for run in runs), timeout=LONG)
-    words = [line.split() for line in answer.text.splitlines()]
-    gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.names_folder(word[1])]
-    store.note_gone(gone, time.time())
-    left = sorted({run.id for run in runs} - set(gone))
+    removed = files.remove([run.folder for run in runs])
+    store.note_gone(removed.gone, time.time())
+    left = sorted({run.id for run in runs} - set(removed.gone))
     if not left:
         return
     # One that another yurt removed meanwhile is gone as well.
-    still = [run for run, has in _measure(host, [run for run in runs if run.id in left]).items() if has.what != "gone"]
+    there = _measure(files, [run for run in runs if run.id in left])
+    still = [run for run, has in there.items() if has.what != "gone"]
     store.note_gone(set(left) - set(still), time.time())
     if still:
-        raise failure(host.name, f"run {', '.join(still)} could not be removed", answer)
+        raise removed.failed or RefusedError(
+            f"{candidates[0].context}: run {', '.join(still)} could not be removed", code="site-refused"
+        )
 
 
 def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
@@ -293,25 +236,8 @@ def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
     return [*entries, *task_entries(store, list(zip(sweeps, begun, strict=True)))]
 
 
-def failure(name: str, what: str, answer: Answer) -> YurtError:
-    """What it means that a removal did not come to its end."""
-    if answer.code > 128:  # as login nodes do with who takes too much of them
-        return UnreachableError(
-            f"{name}: the removal was killed there before it had ended",
-            code="answer-lost",
-            hint="repeat the command: it goes on from there",
-        )
-    return refusal(name, what, answer.errors)
-
-
 def _note_late(store: Store, run: str) -> None:
     """A folder is gone whose removal nobody saw the end of."""
     at = store.going_since(run)
     if at is not None:
         store.note_gone([run], at)
-
-
-@cache
-def tools() -> str:
-    """The functions that look at run folders and remove them."""
-    return script.gate() + scripts.text("measure.sh") + send.receiver() + "\n" + scripts.text("remove.sh")

@@ -8,18 +8,17 @@ import msgspec
 
 from yurt.config import contexts
 from yurt.errors import RefusedError
-from yurt.hosts import host_of
-from yurt.hosts.base import refusal
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.context import Context
+from yurt.model.files import Held
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import RunRef
 from yurt.sites import connect, folders
-from yurt.sites.facts import facts_of
+from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
-from yurt.verbs.prune import LONG, Found, failure, read_sizes, read_tasks, tools, with_tasks, without_copy
+from yurt.verbs.prune import with_tasks, without_copy
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,16 +43,6 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that stay: something in them is not yurt's, or came meanwhile."""
 
 
-class _Run(msgspec.Struct, frozen=True):
-    folder: str
-    ended: bool
-    has: Found
-
-    @property
-    def id(self) -> str:
-        return self.folder.rpartition("/")[2]
-
-
 def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatched) -> Cleared:
     """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
     context = contexts.named(name)
@@ -68,20 +57,10 @@ def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatch
     return Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
 
 
-def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
-    facts = None if context.type == "local" else facts_of(context)
-    base = folders.base_folder(context, facts)
-    answer = host_of(context).run(tools() + 'holdings "$1"', base, timeout=600)
-    if answer.code:
-        raise refusal(context.name, "what yurt has there could not be listed", answer.errors)
-    sizes, blocks = read_sizes(answer.text)
-    runs = []
-    for (line,), (measures, *tasks) in zip(blocks[::2], blocks[1::2], strict=True):
-        ended, _, folder = line.partition(" ")
-        if ids.names_folder(folder.rpartition("/")[2]):
-            outputs, checkpoints = measures.split()
-            has = Found("there", sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks))
-            runs.append(_Run(folder, ended == "ended", has))
+def _list(context: Context) -> tuple[str, list[Holding], list[Held]]:
+    base = folders.base_folder(context, facts_if_probed(context))
+    found = connect.backend(context).files.holdings(base)
+    runs = found.runs
     above = f"{base}/projects/"
     projects = [
         Holding(
@@ -89,16 +68,16 @@ def _list(context: Context) -> tuple[str, list[Holding], list[_Run]]:
             runs=sum(run.folder.startswith(f"{path}/") for run in runs),
             size=size,
         )
-        for path, size in sorted(sizes.items())
+        for path, size in sorted(found.sizes.items())
         if path.startswith(above) and "/" not in path.removeprefix(above)
     ]
     return base, projects, runs
 
 
-def _check_ended(store: Store, context: Context, runs: list[_Run]) -> None:
+def _check_ended(store: Store, context: Context, runs: list[Held]) -> None:
     unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
     refs = [RunRef(run.id, run.folder, ids.made_at(run.id)) for run in runs]
-    seen = connect.backend(context).observe(refs) if refs else {}
+    seen = connect.backend(context).runs.observe(refs).runs if refs else {}
     unfinished |= {run for run, each in seen.items() if each.live is not None}
     # Of a run that this machine does not know nobody can say that it ended, unless it left an ending or a record.
     unfinished |= {
@@ -114,8 +93,8 @@ def _check_ended(store: Store, context: Context, runs: list[_Run]) -> None:
         )
 
 
-def _check_copies(store: Store, name: str, runs: list[_Run]) -> None:
-    alone = {run.id for run in runs if without_copy(store, run.id, run.has)}
+def _check_copies(store: Store, name: str, runs: list[Held]) -> None:
+    alone = {run.id for run in runs if without_copy(store, run.id, run.survey)}
     if alone:
         raise RefusedError(
             f"{name} has the only copy of results of {_named(alone)}; nothing was removed",
@@ -130,19 +109,14 @@ def _named(runs: set[str]) -> str:
 
 def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
     """Remove what was found. Safe to repeat, and to kill at any point."""
-    host = host_of(contexts.named(found.context))
+    files = connect.named_backend(found.context).files
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
-    archive.bring_all(store, host, with_tasks(store, entries))
+    archive.bring_all(store, files, with_tasks(store, entries))
     known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
     watch(Event(f"removing {len(found.runs)} runs from {found.context}"))
-    answer = host.run(tools() + 'clear_out "$@"', found.folder, *found.runs, timeout=LONG)
-    gone: list[str] = []
-    left: list[str] = []
-    for line in answer.text.splitlines():
-        word, _, rest = line.partition(" ")
-        (gone if word == "gone" else left).append(rest)
-    store.note_gone([run for run in gone if run in known], time.time())
-    if answer.code:
-        raise failure(found.context, "not everything could be removed", answer)
-    return msgspec.structs.replace(found, done=True, left=left)
+    removed = files.clear(found.folder, found.runs)
+    store.note_gone([run for run in removed.gone if run in known], time.time())
+    if removed.failed is not None:
+        raise removed.failed
+    return msgspec.structs.replace(found, done=True, left=removed.left)

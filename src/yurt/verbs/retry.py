@@ -23,7 +23,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Chosen, Plan, RestartPolicy
 from yurt.model.tasks import ranges
-from yurt.sites.facts import facts_of
+from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 
 FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
@@ -110,7 +110,7 @@ def plan(
             code="impossible",
             hint=f"yurt context show {context.name}",
         )
-    facts = facts_of(context, watch=watch) if context.type == "slurm" else None
+    facts = facts_if_probed(context, watch=watch)
     made = _changed(old, anew)
     checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:

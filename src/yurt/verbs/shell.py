@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 
-from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
-from yurt.hosts import Host, host_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.sites import connect
 from yurt.store import Entry, Store
-
-PATIENCE = 60.0
-
-TERMINAL = 'exec "${SHELL:-/bin/sh}"'
 
 
 def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
@@ -35,38 +26,6 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
             code="run-not-running",
             hint=f"yurt show {run.id}",
         )
-    instead = shlex.join(words) if words else TERMINAL
-    folder, task = run.folder, ""
-    if run.task is not None:
-        folder, task = folder.rpartition("/tasks/")[0], f"YURT_TASK_INDEX={run.task} "
-    inside = f"{task}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
-    host = host_of(contexts.named(run.context))
-    if run.context_type == "slurm":
-        # srun knows a task of an array only by the number it has as a job of its own.
-        own = f'"$(squeue -h -j {shlex.quote(entry.status.job)} -o %A)"'
-        inside = f"srun --jobid={own} " + shlex.join([*_step(entry, terminal=terminal), "sh", "-c", inside])
-    return _terminal(host, inside) if terminal else _command(host, inside)
-
-
-def _step(entry: Entry, *, terminal: bool) -> list[str]:
-    """One more step in the allocation that is there, beside those that run."""
-    words = ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0"]
-    node = entry.status.node
-    if node and not set(node) & set("[,"):
-        words.append(f"--nodelist={node}")
-    return [*words, "--pty"] if terminal else words
-
-
-def _terminal(host: Host, command: str) -> int:
-    with host.session(time.monotonic() + PATIENCE):
-        return subprocess.call(host.terminal(command))
-
-
-def _command(host: Host, command: str) -> int:
-    """What it writes is passed on as it comes, without what a login shell says to everybody."""
-    with host.stream(command) as stream:
-        for chunk in stream:
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-        sys.stderr.buffer.write(stream.err)
-        return stream.code or 0
+    (placement,) = entry.placements
+    runner = connect.named_backend(run.context).exec
+    return runner.run(placement, words, node=entry.status.node, terminal=terminal)

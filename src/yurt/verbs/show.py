@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.backends.base import Backend
+from yurt.backends.base import Runs
 from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
@@ -101,12 +101,12 @@ def _path(path: bytes) -> str:
     return path.decode(errors="backslashreplace")
 
 
-def plan_view(plan: Plan, backend: Backend) -> PlanView:
-    files = backend.files(plan)
+def plan_view(plan: Plan, runs: Runs) -> PlanView:
+    preview = runs.preview(plan)
     return PlanView(
         run=plan.run,
-        submitted_as=backend.as_typed(plan),
-        script=files["job.sh"].decode(),
-        data=files["data"].decode(errors="backslashreplace"),
-        sends={"code": plan.run.code.size, **{name: len(each) for name, each in files.items()}},
+        submitted_as=preview.command,
+        script=preview.files["job.sh"].decode(),
+        data=preview.files["data"].decode(errors="backslashreplace"),
+        sends={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
     )

@@ -6,16 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
 from yurt.backends.job import script
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """Some bytes of a file, and how many it has."""
-
-    size: int
-    content: bytes
+from yurt.model.files import Piece
 
 
 def read(answer: bytes) -> Iterator[tuple[str, dict[str, Piece]]]:

@@ -8,25 +8,7 @@ import tarfile
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
-from yurt.model.state import Ending
-
-
-class Gathered(msgspec.Struct):
-    """What one run folder says."""
-
-    files: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """By name, without the `.d/text` of a disk without hard links."""
-    made: float = 0
-    """When it was made."""
-
-    def text(self, name: str) -> str:
-        return self.files.get(name, b"").decode(errors="replace").strip()
-
-    @property
-    def starts(self) -> int:
-        return max((int(name[4:]) for name in self.files if name[:4] == "gen." and name[4:].isdigit()), default=0)
+from yurt.model.files import Gathered
 
 
 @cache
@@ -59,14 +41,6 @@ def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
         else:
             logged = LOGGED.fullmatch(line)
     return found
-
-
-def ending(said: Gathered) -> Ending | None:
-    """What the job wrote of its end; None if nothing, or it is not whole."""
-    try:
-        return msgspec.json.decode(said.files.get("exit.json") or b"null", type=Ending | None)
-    except msgspec.MsgspecError:
-        return None
 
 
 def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:

@@ -13,14 +13,17 @@ from typing import Any
 
 import msgspec
 
-from yurt.backends.base import Backend, read_gates
+from yurt.backends.base import Observed
 from yurt.backends.job import script
 from yurt.backends.local import waiter
+from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
-from yurt.model.run import Plan, RunRef
-from yurt.model.state import CANCELLED, Ending, Observation
+from yurt.model.facts import Facts
+from yurt.model.files import read_metrics
+from yurt.model.run import Plan, Resources, RunRef
+from yurt.model.state import CANCELLED, Observation, read_ending
 
 WAITER = Path(waiter.__file__)
 
@@ -33,7 +36,7 @@ CANCEL_TASKS = 'failed=; close_tasks "$1"; [ -z "$failed" ]'
 CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
-class LocalBackend(Backend):
+class LocalBackend(ShellBackend):
     """Runs as processes of this machine's, detached from the terminal. `slots` is the folder of their tickets."""
 
     def __init__(self, host: Host, slots: Path) -> None:
@@ -57,7 +60,14 @@ class LocalBackend(Backend):
     def as_typed(self, _plan: Plan) -> str:
         return "sh job.sh NONCE"
 
-    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
+    def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
+        from yurt.backends.local import check
+
+        del facts, folder
+        return check.faults(resources)
+
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
+        del since
         there = {ticket["run"]: ticket for ticket in self._tickets()}
         of_sweeps = {ticket["run"].partition(".")[0]: ticket for ticket in there.values() if "." in ticket["run"]}
         found = {
@@ -67,7 +77,7 @@ class LocalBackend(Backend):
         }
         for sweep in (run for run in runs if run.open):
             found |= _observations(sweep, there)
-        return found
+        return Observed(found)
 
     def _tickets(self) -> list[dict[str, Any]]:
         if not self.slots.is_dir():
@@ -123,13 +133,13 @@ def _last_logged(folder: Path) -> dict[str, Any]:
         with (folder / "metrics.jsonl").open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 4000))
             last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-        return msgspec.json.decode(last, type=dict[str, Any])
-    except (OSError, msgspec.MsgspecError):
+    except OSError:
         return {}
+    return read_metrics(last)
 
 
 def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
-    ending = _ending(folder)
+    ending = read_ending(_stands(folder, "exit.json"))
     winner = _stands(folder, "winner")
     generation = 0
     while _stands(folder, f"gen.{generation + 1}"):
@@ -201,13 +211,6 @@ def _stands(folder: Path, name: str) -> str:
         except OSError:
             continue
     return ""
-
-
-def _ending(folder: Path) -> Ending | None:
-    try:
-        return msgspec.json.decode(_stands(folder, "exit.json") or "null", type=Ending | None)
-    except msgspec.MsgspecError:
-        return None
 
 
 @cache

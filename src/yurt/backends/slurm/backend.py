@@ -5,26 +5,47 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from yurt.backends.base import Backend, read_gates
+from yurt.backends.base import Observed
 from yurt.backends.job import script
+from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
+from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import tasks
 from yurt.model.digest import checksum
-from yurt.model.run import Plan, RunRef
-from yurt.model.state import Observation
+from yurt.model.facts import Facts
+from yurt.model.run import Plan, Resources, RunRef
+
+if TYPE_CHECKING:
+    from yurt.backends.slurm.exec import SlurmExec
 
 KILLED = re.compile(r"\bKilled\b|terminated by signal")
 """What shells and xargs say of a step that was killed, as login nodes do with who takes too much of them."""
 
 
-class SlurmBackend(Backend):
-    """A Slurm cluster behind a login node."""
+class SlurmBackend(ShellBackend):
+    """A Slurm cluster behind a login node; `accounting` tells whether it keeps records of jobs that have ended."""
+
+    def __init__(self, host: Host, accounting: Callable[[], bool]) -> None:
+        super().__init__(host)
+        self._accounting = accounting
+
+    @cached_property
+    def exec(self) -> SlurmExec:
+        from yurt.backends.slurm.exec import SlurmExec
+
+        return SlurmExec(self.host)
+
+    def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
+        from yurt.backends.slurm import check
+
+        return check.faults(resources, facts, folder) if facts is not None else []
 
     def launcher(self) -> str:
         return _text("launch.sh")
@@ -38,19 +59,19 @@ class SlurmBackend(Backend):
     def next_start(self, plan: Plan) -> str:
         return options.next_start(plan)
 
-    def observe(self, runs: Sequence[RunRef]) -> dict[str, Observation]:
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
         rows = queries.ask(runs)
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
-        accounting = "yes" if self.accounting else "no"
+        accounting = "yes" if self._accounting() else "no"
         text = script.gate() + _text("poll.sh")
         answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
-        before, self.answered = self.answered, checksum(answer.out)
-        if self.answered == before and all(run.mark for run in runs) and not queries.has_folders(answer.out):
-            return {}
-        return queries.read_poll(answer.text, runs)
+        mark = checksum(answer.out)
+        if mark == since and all(run.mark for run in runs) and not queries.has_folders(answer.out):
+            return Observed({}, mark)
+        return Observed(queries.read_poll(answer.text, runs), mark)
 
     def cancel(self, run: RunRef) -> str:
         answer = self.host.run(script.closer() + _text("cancel.sh"), run.folder, run.id, timeout=120)
@@ -67,6 +88,10 @@ class SlurmBackend(Backend):
             what = f"tasks of {sweep.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return read_gates(answer.text)
+
+    def hold(self, job: str) -> None:
+        with contextlib.suppress(YurtError):
+            self.host.run('timeout 60 scontrol hold "$1"', job)
 
     def release(self, job: str) -> None:
         with contextlib.suppress(YurtError):

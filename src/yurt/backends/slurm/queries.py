@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from yurt.backends.slurm import states
 from yurt.model import ids, layout, tasks
+from yurt.model.files import read_metrics
 from yurt.model.run import RunRef
-from yurt.model.state import Ending, Observation
+from yurt.model.state import Observation, read_ending
 
 SILENT = 7
 """The exit code of a script that could not see the queue."""
@@ -180,22 +180,6 @@ def _from_records(found: Observation, queue: list[list[str]], records: list[list
         started=started if found.generation else None,
         ended=over,
     )
-
-
-def read_metrics(line: str | bytes) -> dict[str, Any]:
-    """A line of metrics.jsonl; empty if it is not whole."""
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
-    except msgspec.MsgspecError:
-        return {}
-
-
-def read_ending(text: str) -> Ending | None:
-    """A job's exit.json; None if there is none, or it is not whole yet."""
-    try:
-        return msgspec.json.decode(text, type=Ending) if text else None
-    except msgspec.MsgspecError:
-        return None
 
 
 def read_time(text: str) -> float | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from yurt.backends.shell import scripts
-from yurt.config import contexts
+from yurt.backends.base import Files
 from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import Host, host_of
-from yurt.lifecycle.files.logs import SILENCE, Offsets, Which, from_here
+from yurt.lifecycle.files.logs import from_here
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
-from yurt.model.run import Run
+from yurt.model.files import LogPosition, Stream
+from yurt.sites import connect
 from yurt.store import Entry, Store
 
 RUNNING = 20
@@ -24,17 +23,8 @@ AT_ONCE = 500
 SOON, LATER = 5, 15
 """Seconds after which one looks who else has begun: where there is room to follow more, and where not."""
 
-LongSink = Callable[[str, Which, bytes], None]
+LongSink = Callable[[str, Stream, bytes], None]
 """Told of a run, a stream, and what was written to it."""
-
-
-class Reading:
-    """How far the logs of a run were read."""
-
-    def __init__(self, run: Run, *, over: bool) -> None:
-        self.run, self.over = run, over
-        self.offsets = Offsets()
-        self.done = self.gone = False
 
 
 def copy_many(
@@ -50,20 +40,20 @@ def copy_many(
     Returns what to say of that. UnreachableError: of some nothing is kept.
     """
     said: list[str] = []
-    by_context: dict[str, list[Reading]] = {}
+    by_context: dict[str, list[LogPosition]] = {}
     for entry in entries:
-        by_context.setdefault(entry.run.context, []).append(Reading(entry.run, over=True))
+        by_context.setdefault(entry.run.context, []).append(LogPosition(entry.run.id, entry.run.folder, over=True))
     for name, readings in by_context.items():
         failure: YurtError | None = None
         try:
-            _stretch(host_of(contexts.named(name)), readings, sink, lines=lines, on_end=on_end)
+            _tail(connect.named_backend(name).files, readings, sink, lines=lines, on_end=on_end)
         except YurtError as error:
             failure = error
         left = [each for each in readings if each.gone or not each.done]
         why = f"their folders on {name} are gone" if failure is None else failure.message
-        lost = [each.run.id for each in left if not _kept(store, each, sink, lines)]
+        lost = [each.run for each in left if not _kept(store, each, sink, lines)]
         for each in left:
-            on_end(each.run.id)
+            on_end(each.run)
         if lost and failure is not None:
             raise failure
         if left:
@@ -86,8 +76,8 @@ def follow_many(
 
     `lines`: of those that have begun before, only so many of the last.
     """
-    host = host_of(contexts.named(context))
-    readings: dict[str, Reading] = {}
+    files = connect.named_backend(context).files
+    readings: dict[str, LogPosition] = {}
     finished: set[str] = set()
     pause, tail = 0.5, lines
     while True:
@@ -103,16 +93,16 @@ def follow_many(
                 on_word(f"{RUNNING} that run are shown at a time; {more} more wait for their turn")
             if batch:
                 room = len(batch) < RUNNING and not all(entry.status.final for entry in entries)
-                _stretch(host, batch, sink, lines=tail, seconds=SOON if room else LATER, on_end=on_end)
+                _tail(files, batch, sink, lines=tail, seconds=SOON if room else LATER, on_end=on_end)
                 tail, pause = None, 0.5
             for each in batch:
                 if each.gone and each.over:
                     each.done = True
                     if _kept(store, each, sink, lines):
-                        on_word(f"the folder of {each.run.id} on {context} is gone; this is what is kept here")
+                        on_word(f"the folder of {each.run} on {context} is gone; this is what is kept here")
                 if each.done:
-                    finished.add(each.run.id)
-                    on_end(each.run.id)
+                    finished.add(each.run)
+                    on_end(each.run)
             if not batch or all(each.gone for each in batch):
                 time.sleep(pause)
                 pause = min(pause * 1.3, LATER)
@@ -133,76 +123,40 @@ def _begun(store: Store, entries: Sequence[Entry], finished: set[str]) -> Iterat
             yield entry
 
 
-def _next(begun: Sequence[Entry], readings: dict[str, Reading]) -> tuple[list[Reading], int]:
+def _next(begun: Sequence[Entry], readings: dict[str, LogPosition]) -> tuple[list[LogPosition], int]:
     """Whom to read now: those that have ended, and as many that run as one can follow. And how many more run."""
     ended = [entry for entry in begun if entry.status.final]
     running = [entry for entry in begun if not entry.status.final]
     running.sort(key=lambda entry: entry.run.id not in readings)  # whoever is followed already goes on
     now = [*ended[: AT_ONCE - RUNNING], *running[:RUNNING]]
     for entry in now:
-        reading = readings.setdefault(entry.run.id, Reading(entry.run, over=False))
+        reading = readings.setdefault(entry.run.id, LogPosition(entry.run.id, entry.run.folder))
         reading.over, reading.gone = entry.status.final, False
     return [readings[entry.run.id] for entry in now], max(0, len(running) - RUNNING)
 
 
-def _kept(store: Store, reading: Reading, sink: LongSink, lines: int | None) -> bool:
+def _kept(store: Store, reading: LogPosition, sink: LongSink, lines: int | None) -> bool:
     """Hand out what is kept here of a run's logs, unless some of them came from its site; False if there is nothing."""
-    if reading.offsets != Offsets():
+    entry = store.get(reading.run)
+    if reading.begun or entry is None:
         return False
-    return bool(from_here(store, reading.run, lambda which, part: sink(reading.run.id, which, part), lines))
+    return bool(from_here(store, entry.run, lambda which, part: sink(reading.run, which, part), lines))
 
 
-def _stretch(
-    host: Host,
-    readings: Sequence[Reading],
+def _tail(
+    files: Files,
+    readings: Sequence[LogPosition],
     sink: LongSink,
     *,
     lines: int | None,
     seconds: int = 0,
     on_end: Callable[[str], None],
 ) -> None:
-    """Read on in the logs of runs; for so many seconds, or only what is there. Offsets move with what is handed out."""
-    arguments = ["yes" if seconds else "", str(lines or ""), str(seconds)]
-    for each in readings:
-        arguments += [each.run.folder, str(each.offsets.out), str(each.offsets.err), "yes" if each.over else ""]
-    with host.stream(scripts.text("tail_many.sh"), *arguments, silence=SILENCE) as stream:
-        held, name, left = b"", "", 0
-        reading = None
-        for chunk in stream:
-            held += chunk
-            while held:
-                if left and reading is not None:
-                    part, held = held[:left], held[left:]
-                    left -= len(part)
-                    _hand_out(reading, name, part, sink)
-                    continue
-                line, newline, rest = held.partition(b"\n")
-                if not newline:
-                    break
-                held = rest
-                key, name, count = line.decode().split(" ")
-                reading = readings[int(key) - 1] if key != "-" else None
-                left = _mark(reading, name, int(count))
-                if name == "end" and reading is not None:
-                    on_end(reading.run.id)
-
-
-def _mark(reading: Reading | None, name: str, count: int) -> int:
-    """Take in what a line says; returns how many bytes follow it."""
-    if reading is None:
-        return 0
-    if name == "end":
-        reading.done = True
-    elif name == "gone":
-        reading.gone = True
-    elif name.startswith("skip-"):
-        setattr(reading.offsets, name[5:], count)
-    else:
-        return count
-    return 0
-
-
-def _hand_out(reading: Reading, name: str, part: bytes, sink: LongSink) -> None:
-    which: Which = "out" if name == "out" else "err"
-    sink(reading.run.id, which, part)
-    setattr(reading.offsets, which, getattr(reading.offsets, which) + len(part))
+    """Read on in the logs of runs; for so many seconds, or only what is there."""
+    files.tail(
+        readings,
+        lambda log, which, part: sink(log.run, which, part),
+        lines=lines,
+        seconds=seconds,
+        on_end=lambda log: on_end(log.run),
+    )

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from yurt.hosts import Host
+from yurt.backends.base import Files
+from yurt.backends.kinds import kind_of
 from yurt.store import Entry, Store
 
 TAIL = 1 << 18
@@ -28,7 +29,7 @@ def last(store: Store, entry: Entry) -> list[Metric]:
     kept = store.kept(entry.run.id) if entry.status.final else None
     if kept is not None:
         return of(kept.metrics)
-    if entry.run.context_type != "local":
+    if not kind_of(entry.run.context_type).here:
         return []
     try:
         with open(f"{entry.run.folder}/metrics.jsonl", "rb") as file:
@@ -39,13 +40,12 @@ def last(store: Store, entry: Entry) -> list[Metric]:
         return []
 
 
-def every(store: Store, entry: Entry, host: Host) -> list[dict[str, Any]]:
+def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
     """All rows a run logged until now: as they are kept here, else from its site. UnreachableError."""
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
-        answer = host.run('cd "$1" || exit 44; cat metrics.jsonl 2> /dev/null || :', entry.run.folder, timeout=600)
-        text = answer.out if answer.code == 0 else text
+        text = files.read(entry.run.folder, "metrics.jsonl") or text
     found = []
     for line in text.split(b"\n"):
         with contextlib.suppress(msgspec.MsgspecError):

@@ -49,7 +49,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
         try:
             for runs in _together(store.cancels(context)):
                 with suppress(RefusedError):  # it is told again the next time, and holds up nobody
-                    tell_cancel(store, runs, backend)
+                    tell_cancel(store, runs, backend.runs)
             for run in store.outbox(context):
                 plan = store.plan(run)
                 if plan is None or _queue(plan) in full or (plan := _in_turn(store, plan)) is None:
@@ -61,7 +61,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     continue
                 watch(Event(f"submitting {run} to {context}"))
                 try:
-                    submit(store, plan, backend, values, noted=run == fresh)
+                    submit(store, plan, backend.runs, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
                     no_room, no_way = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
@@ -70,7 +70,7 @@ def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", wa
                     if not _kept(store, run, error.message, waits=no_room or no_way):
                         refused[run] = error
                         facts.forget(context)
-                        backend.discard(RunRef(run, plan.run.folder, plan.run.created))
+                        backend.runs.discard(RunRef(run, plan.run.folder, plan.run.created))
                         _set(store, run, state="failed", reason=error.message, ended=time.time())
                     if no_way:
                         return Advanced(submitted, refused, error)

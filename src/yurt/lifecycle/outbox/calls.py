@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from yurt.config import contexts
 from yurt.errors import RefusedError
-from yurt.hosts import host_of
 from yurt.model import calls
 from yurt.model.run import Run
+from yurt.sites import connect
 from yurt.store import Store
 from yurt.store import calls as kept
 
@@ -17,14 +16,13 @@ def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> No
     """Give the sweep `new` the calls of an old one, or those of some tasks. They are here, or on the site."""
     content = kept.of(store, old.id)
     if content is None:
-        answer = host_of(contexts.named(old.context)).run('cat -- "$1/calls"', old.folder, timeout=600)
-        if answer.code:
+        content = connect.named_backend(old.context).files.read(old.folder, "calls")
+        if content is None:
             raise RefusedError(
                 f"the calls of {old.id} are neither on {old.context} any more nor here",
                 code="calls-missing",
                 hint="submit them anew",
             )
-        content = answer.out
     if tasks is not None:
         content = calls.pack(calls.picked(calls.unpack(content), tasks))
     kept.keep(store, new, content)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yurt.backends.base import Backend
+from yurt.backends.base import Runs
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
@@ -15,7 +15,7 @@ from yurt.model.state import CANCELLED
 from yurt.store import Store
 
 
-def tell_cancel(store: Store, runs: Sequence[str], backend: Backend) -> None:
+def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> None:
     """Have a site end runs, or keep them from ever starting; tasks of one sweep in one go.
 
     UnreachableError: it may or may not have heard of all. RefusedError: it did not do it.
@@ -25,29 +25,29 @@ def tell_cancel(store: Store, runs: Sequence[str], backend: Backend) -> None:
         if task := ids.split_task(run):
             tasks.setdefault(task[0], []).append(task[1])
         else:
-            _tell_run(store, run, backend)
+            _tell_run(store, run, site)
     for sweep, numbers in tasks.items():
-        _tell_tasks(store, sweep, numbers, backend)
+        _tell_tasks(store, sweep, numbers, site)
 
 
-def _tell_run(store: Store, run: str, backend: Backend) -> None:
+def _tell_run(store: Store, run: str, site: Runs) -> None:
     entry = store.get(run)
     if entry is None or entry.status.final:
         return
-    winner = backend.cancel(RunRef(run, entry.run.folder, entry.run.created))
+    winner = site.cancel(RunRef(run, entry.run.folder, entry.run.created))
     if entry.run.tasks:
         sweep_told(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
     else:
         store.change([run], lambda _run, status: _told(status, winner))
 
 
-def _tell_tasks(store: Store, sweep: str, numbers: Sequence[int], backend: Backend) -> None:
+def _tell_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> None:
     whole, known = store.get(sweep), store.tasks(sweep)
     alive = [number for number in numbers if number not in known or not known[number].final]
     if whole is None or not alive:
         return
     ref = RunRef(sweep, whole.run.folder, whole.run.created, open=numbering.ranges(alive))
-    winners = backend.cancel_tasks(ref)
+    winners = site.cancel_tasks(ref)
     store.change_tasks(sweep, alive, lambda number, status: _told(status, winners.get(number, "")))
 
 

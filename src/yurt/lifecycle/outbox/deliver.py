@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yurt.backends.base import Backend, CodeParcel, Placed
+from yurt.backends.base import CodeParcel, Placed, Runs
 from yurt.errors import UnreachableError
 from yurt.model.run import Plan
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def place(
     plan: Plan,
-    backend: Backend,
+    runs: Runs,
     nonce: str,
     known: Sequence[str],
     *,
@@ -27,27 +27,25 @@ def place(
     calls: bytes = b"",
 ) -> Placed:
     """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
-    from yurt.snapshot import send
-
-    receiver = send.receiver() if plan.run.code.tree else ""
-    code = CodeParcel(receiver=receiver) if hope or not plan.run.code.tree else _parcel(plan, known)
+    code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
     for _try in range(4):
-        placed = backend.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
+        placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
         if placed.base_missing:
-            code = _parcel(plan, [])
+            code = parcel(plan, [])
         elif placed.needs is not None:
-            code = _parcel(plan, placed.needs)
+            code = parcel(plan, placed.needs)
         else:
             return placed
     raise UnreachableError(
-        f"{backend.host.name}: the code did not arrive", code="answer-lost", hint="repeat the command: it is safe to"
+        f"{plan.run.context}: the code did not arrive", code="answer-lost", hint="repeat the command: it is safe to"
     )
 
 
-def _parcel(plan: Plan, known: Sequence[str]) -> CodeParcel:
+def parcel(plan: Plan, known: Sequence[str]) -> CodeParcel:
+    """The code of a plan, for a context that knows these trees of the project."""
     from yurt import snapshot
     from yurt.snapshot import send
 
     taken = snapshot.Snapshot(plan.run.code.tree, plan.run.code.files, plan.run.code.size, Path(plan.store))
     code = send.code_for(taken, known)
-    return CodeParcel(receiver=send.receiver(), kind=code.kind, base=code.base, content=code.content)
+    return CodeParcel(kind=code.kind, base=code.base, content=code.content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
 from yurt.model.run import After, Plan, Run
 from yurt.store import Entry, Store
 
@@ -39,7 +40,7 @@ def turn(store: Store, run: Run) -> Turn:
             if entry.status.state != "completed" and not after.ended:
                 return Turn(never=f"run {after.run}, which it follows, did not complete ({entry.status.state})")
         elif _one_queue(run, entry):
-            jobs += [entry.status.job] if run.context_type == "slurm" else []
+            jobs += [entry.status.job] if kind_of(run.context_type).scheduler else []
         else:
             later = later or f"it follows run {after.run}, which has not ended"
     return Turn(later=later) if later else Turn(jobs=jobs)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Backend, Placed
+from yurt.backends.base import Placed, Runs
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.outbox.cancellations import sweep_told
@@ -37,11 +37,11 @@ NO_CONNECTION = (
 """Errors after which it is certain that nothing went out."""
 
 
-def submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
+def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
     """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if plan.run.tasks:
-        _submit_tasks(store, plan, backend, values, noted=noted)
+        _submit_tasks(store, plan, runs, values, noted=noted)
         return
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return  # cancelled meanwhile
@@ -53,7 +53,7 @@ def submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, byte
     known = store.code_at(context, project)
     try:
         known_there, hope = [known] if known else [], known in ("", plan.run.code.tree)
-        placed = place(plan, backend, nonce, known_there, hope=hope, start=start, shares=_shares(values))
+        placed = place(plan, runs, nonce, known_there, hope=hope, start=start, shares=_shares(values))
     except UnreachableError as error:
         never, said = error.code in NO_CONNECTION, error.message
         store.change([run], lambda _run, status: _not_out(status, said, never=never))
@@ -63,7 +63,7 @@ def submit(store: Store, plan: Plan, backend: Backend, values: Mapping[str, byte
     store.change([run], lambda _run, status: _placed(status, placed))
 
 
-def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[str, bytes], *, noted: bool) -> None:
+def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
     """Submit the tasks of a sweep that wait, in as few arrays as the site allows; what finds no room goes out later."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     largest = _largest_array(context)
@@ -78,9 +78,7 @@ def _submit_tasks(store: Store, plan: Plan, backend: Backend, values: Mapping[st
     there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
     try:
-        placed = place(
-            plan, backend, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
-        )
+        placed = place(plan, runs, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
     except UnreachableError as error:
         never, said = error.code in NO_CONNECTION, error.message
         store.change_tasks(run, whole=lambda status: _not_out(status, said, never=never and not status.submitted_tasks))
@@ -122,12 +120,10 @@ def _calls(store: Store, plan: Plan) -> bytes:
 
 def _largest_array(context: str) -> int:
     """How many tasks one array may have."""
-    found = contexts.named(context)
-    if found.type != "slurm":
-        return 1000
-    from yurt.sites.facts import facts_of
+    from yurt.sites.facts import facts_if_probed
 
-    return facts_of(found).max_array
+    found = facts_if_probed(contexts.named(context))
+    return 1000 if found is None else found.max_array
 
 
 def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:

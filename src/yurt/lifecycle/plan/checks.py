@@ -11,6 +11,7 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch
 from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.run import Resources
+from yurt.sites import connect
 from yurt.sites.facts import ask
 from yurt.sites.folders import project_folder
 
@@ -38,17 +39,12 @@ def resources_of(context: Context) -> Resources:
 
 def check(context: Context, resources: Resources, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:
     """Facts under which the run can work. What they forbid is asked of the site once more before it is said."""
-    if facts is None:
-        from yurt.backends.local import check as local
-
-        _refuse(context, local.faults(resources))
-        return None
-    from yurt.backends.slurm import check
-
-    folder = project_folder(context, facts, label)
-    if check.faults(resources, facts, folder) and time.time() - facts.probed_at > FRESH:
+    runs, folder = connect.backend(context).runs, project_folder(context, facts, label)
+    faults = runs.check(resources, facts, folder)
+    if faults and facts is not None and time.time() - facts.probed_at > FRESH:
         facts = ask(context, watch=watch)
-    _refuse(context, check.faults(resources, facts, folder))
+        faults = runs.check(resources, facts, folder)
+    _refuse(context, faults)
     return facts
 
 

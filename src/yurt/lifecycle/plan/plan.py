@@ -14,6 +14,7 @@ import msgspec
 
 from yurt import __version__
 from yurt.backends.job.script import variables_of
+from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
 from yurt.config import precedence
 from yurt.config.precedence import Setting
@@ -27,7 +28,7 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
 from yurt.model.run import After, Chosen, Code, Plan, Resources, RestartPolicy, Run, Setup
-from yurt.sites.facts import facts_of
+from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import expand, project_folder
 from yurt.sites.project import Project
 from yurt.store import Store
@@ -92,9 +93,9 @@ def plan(
     warnings: list[str] = []
     project = project or Project()
     settings = precedence.resolve(context, request.flags)
-    _check_text(settings, project, in_place=not request.snapshot and context.type == "local")
+    _check_text(settings, project, in_place=not request.snapshot and kind_of(context.type).here)
     wanted = precedence.as_context(context.name, settings)
-    facts = facts_of(wanted, watch=watch) if wanted.type == "slurm" else None
+    kind, facts = kind_of(wanted.type), facts_if_probed(wanted, watch=watch)
     what = command.read(request.words, project)
     more = dict(wanted.sbatch_options)
     if request.hold:
@@ -173,7 +174,7 @@ def plan(
         limit=None if minutes is None else minutes * 60,
         lease=clocks().lease,
         grace=clocks().grace,
-        place=str(project.folder / project.subfolder) if not request.snapshot and wanted.type == "local" else "",
+        place=str(project.folder / project.subfolder) if not request.snapshot and kind.here else "",
         copy=request.copy,
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets,
@@ -183,7 +184,7 @@ def plan(
     )
     arguments.check_size(words, variables_of(made))
     arguments.check_sets(made.sets, words, variables_of(made), passed=made.arguments)
-    if wanted.type == "local":
+    if not kind.scheduler:
         warnings += _meaningless(request)
     if wanted.env or wanted.requirements_file:
         warnings.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")

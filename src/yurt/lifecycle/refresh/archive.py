@@ -5,21 +5,17 @@ What does not come now comes at a later look. A trip is bounded in bytes and in 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Sequence
 
 import msgspec
 
-from yurt.backends.job import frames
-from yurt.backends.job.frames import Piece
-from yurt.config import contexts
+from yurt.backends.base import Files
 from yurt.errors import YurtError
-from yurt.hosts import Host, host_of
-from yurt.hosts.base import refusal
+from yurt.model.files import Ended, Limits, Piece
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Status
-from yurt.model.state import Ending
+from yurt.model.state import read_ending
 from yurt.model.verdict import (
     SweepVerdict,
     Verdict,
@@ -30,6 +26,7 @@ from yurt.model.verdict import (
     sweep_verdict,
     verdict_of,
 )
+from yurt.sites import connect
 from yurt.store import Entry, Mirrored, Store
 
 LOG = 64 << 10
@@ -60,7 +57,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, Amount] = {}
 
 
-def catch_up(store: Store, context: str, host: Host, *, watch: Watch = unwatched) -> None:
+def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> None:
     """Bring home what is due of a context, as much as one trip carries. Whatever fails is tried later."""
     now = time.time()
     due = store.to_mirror(context, now)
@@ -71,17 +68,17 @@ def catch_up(store: Store, context: str, host: Host, *, watch: Watch = unwatched
         Event(f"keeping what {len(entries)} ended runs left on {context}" if len(entries) > 1 else f"asking {context}")
     )
     try:
-        came, asked = take(store, host, entries)
+        came, asked = take(store, files, entries)
     except YurtError:
         came, asked = set(), len(entries)
     store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in came], now)
 
 
-def bring_all(store: Store, host: Host, entries: Sequence[Entry]) -> None:
+def bring_all(store: Store, files: Files, entries: Sequence[Entry]) -> None:
     """Bring home what ended runs left and is not here, in as many trips as it takes. UnreachableError: not all came."""
     left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
     while left:
-        _came, asked = take(store, host, left, seconds=LONG)
+        _came, asked = take(store, files, left, seconds=LONG)
         left = left[asked:]
 
 
@@ -90,14 +87,14 @@ def catch_up_elsewhere(store: Store, looked_at: Collection[str]) -> None:
     for name in store.contexts_to_mirror(time.time()):
         if name not in looked_at:
             try:
-                catch_up(store, name, host_of(contexts.named(name)))
+                catch_up(store, name, connect.named_backend(name).files)
             except YurtError:  # a context that is no more
                 store.mirror_later(store.to_mirror(name, time.time()), time.time())
 
 
-def take(store: Store, host: Host, entries: Sequence[Entry], *, seconds: int = SECONDS) -> tuple[set[str], int]:
+def take(store: Store, files: Files, entries: Sequence[Entry], *, seconds: int = SECONDS) -> tuple[set[str], int]:
     """One trip. Returns the runs that came home, and how many of these, from the first, were asked about."""
-    found = _ask(store, host, entries, content=True, seconds=seconds)
+    found = _ask(store, files, entries, content=True, seconds=seconds)
     _adopt(store, entries, found)
     now = time.time()
     kept = {entries[at].run.id: _mirrored(pieces, now) for at, pieces in found.items() if "there" in pieces}
@@ -113,8 +110,8 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     """
     run = entry.run.id
     content = not store.is_kept(run)
-    host = host_of(contexts.named(entry.run.context))
-    found = _ask(store, host, [entry], content=content, measure=True, timeout=timeout)
+    files = connect.named_backend(entry.run.context).files
+    found = _ask(store, files, [entry], content=content, measure=True, timeout=timeout)
     _adopt(store, [entry], found)
     pieces = found.get(0, {})
     parts = Parts(there="there" in pieces, parts=_amounts(pieces.get("parts")))
@@ -133,7 +130,7 @@ def known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
 
 def _ask(
     store: Store,
-    host: Host,
+    files: Files,
     entries: Sequence[Entry],
     *,
     content: bool,
@@ -142,15 +139,9 @@ def _ask(
     seconds: int = SECONDS,
 ) -> dict[int, dict[str, Piece]]:
     """What came of each run, by its place among them."""
-    lines = [f"{entry.run.folder}\n{_verdict(store, entry)}\n" for entry in entries]
-    wishes = ["yes" if content else "", "yes" if measure else ""]
-    limits = [str(each) for each in (TRIP, seconds, LOG, METRICS, METRICS_HEAD)]
-    nonce = f"yurt.{os.urandom(4).hex()}"
-    patience = timeout or 55 + seconds
-    answer = host.run(frames.keeper(), nonce, *wishes, *limits, stdin="".join(lines).encode(), timeout=patience)
-    if answer.code:
-        raise refusal(host.name, "run folders could not be read", answer.errors)
-    return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
+    ended = [Ended(entry.run.folder, _verdict(store, entry)) for entry in entries]
+    limits = Limits(trip=TRIP, seconds=seconds, log=LOG, metrics=METRICS, metrics_head=METRICS_HEAD)
+    return files.collect(ended, limits, content=content, measure=measure, timeout=timeout or 55 + seconds)
 
 
 def _verdict(store: Store, entry: Entry) -> str:
@@ -184,7 +175,7 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         if not status.final:
             return status
         verdict = read_verdict(_content(pieces, "status.json"))
-        return adopt(status, verdict, _ending(pieces), now)
+        return adopt(status, verdict, read_ending(_content(pieces, "exit.json")), now)
 
     store.change(said, lambda run, status: how(said[run], status))
     for sweep, each in tasks.items():
@@ -220,14 +211,6 @@ def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:
 
 def _content(pieces: dict[str, Piece], name: str) -> bytes:
     return pieces[name].content if name in pieces else b""
-
-
-def _ending(pieces: dict[str, Piece]) -> Ending | None:
-    try:
-        text = _content(pieces, "exit.json")
-        return msgspec.json.decode(text, type=Ending) if text else None
-    except msgspec.MsgspecError:
-        return None
 
 
 def _amounts(piece: Piece | None) -> dict[str, Amount]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from yurt.backends.base import Backend
+from yurt.backends.base import Runs
 from yurt.backends.slurm.states import UNLAUNCHED
 from yurt.model.facts import Facts
 from yurt.model.run import Resources, Status
@@ -27,7 +27,7 @@ def note(store: Store, context: str, seen: Mapping[str, Observation], changed: M
             store.note_bad_node(context, BadNode(node, time.time(), run, seen[run].reason))
 
 
-def let_go(store: Store, backend: Backend, seen: Mapping[str, Observation]) -> None:
+def let_go(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> None:
     """Runs that may be retried, and that Slurm holds because they could not be launched, get another node."""
     for run, observation in seen.items():
         if observation.live != "held" or UNLAUNCHED not in observation.native:
@@ -39,7 +39,7 @@ def let_go(store: Store, backend: Backend, seen: Mapping[str, Observation]) -> N
             or entry.status.retries >= max(entry.run.restart_policy.retries, LAUNCHES)
         ):
             continue
-        backend.release(observation.job)
+        runs.release(observation.job)
         if entry.run.task is None:
             store.change([run], lambda _run, status: _tried(status))
         else:

@@ -5,20 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from yurt.backends.base import Files
 from yurt.errors import YurtError
-from yurt.hosts import Host
 from yurt.model import sent, tasks
 from yurt.model.run import Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
-
-SENT = """\
-for folder; do
-  printf '= %s\\n' "$folder"
-  cat "$folder/sent" 2> /dev/null
-  [ ! -e "$folder/cancel" ] || echo cancelled
-done
-"""
 
 
 def unsent_cancelled(sets: int, whole: Status, rows: Mapping[int, Status], now: float) -> dict[int, Status]:
@@ -28,17 +20,16 @@ def unsent_cancelled(sets: int, whole: Status, rows: Mapping[int, Status], now: 
     return {number: never for number in range(sets) if number not in out}
 
 
-def refresh(store: Store, context: str, host: Host) -> None:
+def refresh(store: Store, context: str, files: Files) -> None:
     """Of sweeps that another machine sends, and has not sent all of: what has gone out since. Softly, in one trip."""
     entries = {entry.run.folder: entry for entry in store.sent_elsewhere(context)}
     if not entries:
         return
     try:
-        answer = host.run(SENT, *entries)
+        submitted = files.submitted_groups(list(entries))
     except YurtError:  # the look that follows says so
         return
-    for block in f"\n{answer.text}".split("\n= ")[1:]:
-        folder, _, text = block.partition("\n")
+    for folder, text in submitted.items():
         run = entries[folder].run
         groups = sent.read(text)
         _changed, whole = store.change_tasks(

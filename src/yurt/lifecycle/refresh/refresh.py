@@ -99,15 +99,15 @@ def _look_at(
         raise moved.stopped
     if moved.submitted:
         queue_prefetch.forget()
-    other_machines.refresh(store, context, backend.host)
+    other_machines.refresh(store, context, backend.files)
     refs = store.refs(context, also)
     if not refs:
         if keep:
-            archive.catch_up(store, context, backend.host, watch=watch)
+            archive.catch_up(store, context, backend.files, watch=watch)
         return moved
     now = time.time()
-    backend.answered = store.answer(context)
-    seen = backend.observe(refs)
+    answer = backend.runs.observe(refs, store.answer(context))
+    seen = answer.runs
     observed.update(seen)
     sweeps, tasks = _next_task_statuses(store, seen, now)
     runs = {run: observation for run, observation in seen.items() if "." not in run}
@@ -115,11 +115,11 @@ def _look_at(
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
     bad_nodes.note(store, context, seen, changed | tasks)
     changed |= sweeps
-    bad_nodes.let_go(store, backend, seen)
-    store.note_look(context, now, backend.answered)
+    bad_nodes.let_go(store, backend.runs, seen)
+    store.note_look(context, now, answer.answer)
     _drop_shares(store, backend, changed)
     if keep:
-        archive.catch_up(store, context, backend.host, watch=watch)
+        archive.catch_up(store, context, backend.files, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         queue_prefetch.forget()
     # Those the site forgot go out once more, and those that followed one which has ended.
@@ -165,7 +165,7 @@ def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> 
     ended = [entry for entry in entries if entry is not None and entry.run.secrets]
     folders = [each.run.folder for each in ended if each.status.state != "lost" or not each.run.restart_policy]
     if folders:
-        backend.drop_shares(folders)
+        backend.runs.drop_shares(folders)
 
 
 def _status_changer(store: Store, seen: dict[str, Observation], now: float) -> Callable[[str, Status], Status]:

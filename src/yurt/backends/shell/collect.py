@@ -1,7 +1,8 @@
-"""What calls of functions returned, brought home from the folders of their tasks: one trip for many."""
+"""Brings small files of many runs in one trip: what is kept of ended ones, and what calls of functions returned."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from yurt.backends.job import frames
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
+from yurt.model.files import Ended, Limits, Piece
 
 TRIP, TASKS = 64 << 20, 2000
 """Bytes after which a trip takes no further results, and how many tasks it asks about."""
@@ -18,8 +20,21 @@ WORDS = 4000
 """Bytes of what a task wrote last, which are told where it has no result."""
 
 
-def bring(host: Host, folders: Sequence[str]) -> list[CallResult]:
-    """The results of the first of these tasks, as many as one trip takes; at least one. UnreachableError."""
+def collect(
+    host: Host, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool, timeout: float
+) -> dict[int, dict[str, Piece]]:
+    lines = [f"{each.folder}\n{each.verdict}\n" for each in ended]
+    wishes = ["yes" if content else "", "yes" if measure else ""]
+    bounds = (limits.trip, limits.seconds, limits.log, limits.metrics, limits.metrics_head)
+    nonce = f"yurt.{os.urandom(4).hex()}"
+    words = [nonce, *wishes, *(str(each) for each in bounds)]
+    answer = host.run(frames.keeper(), *words, stdin="".join(lines).encode(), timeout=timeout)
+    if answer.code:
+        raise refusal(host.name, "run folders could not be read", answer.errors)
+    return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
+
+
+def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     lines = "".join(f"{each}\n" for each in folders[:TASKS]).encode()
     answer = host.run(frames.results(), str(TRIP), str(WORDS), stdin=lines, timeout=600)
     if answer.code:
@@ -28,7 +43,7 @@ def bring(host: Host, folders: Sequence[str]) -> list[CallResult]:
     return [_read(found[at]) for at in sorted(found)]
 
 
-def _read(pieces: dict[str, frames.Piece]) -> CallResult:
+def _read(pieces: dict[str, Piece]) -> CallResult:
     if "result" not in pieces:
         words = pieces["err"].content if "err" in pieces else b""
         return CallResult(last_words=words.decode(errors="replace").strip(), gone="err" not in pieces)

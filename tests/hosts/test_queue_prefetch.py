@@ -19,8 +19,8 @@ SCRIPT = 'echo "$1" && cat && echo asked >> "$2"'
 
 CALL = """\
 import sys
-from yurt import ahead
-ahead.begin(["ps"])
+from yurt import queue_prefetch
+queue_prefetch.begin(["ps"])
 from yurt.hosts import SshHost
 host = SshHost("alpha", "alice@alpha", ["-F", sys.argv[1]])
 answer = host.run(sys.argv[2], *sys.argv[3:5], stdin=sys.argv[5].encode(), prefetch=True)

@@ -1,0 +1,204 @@
+"""A context with sh and a file system that its jobs share: what its kinds have in common. They say how a placed run is
+started, seen and ended."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.backends.base import CodeParcel, Observed, Placed, Preview
+from yurt.backends.job import module, script
+from yurt.backends.shell import scripts
+from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.hosts import Host
+from yurt.hosts.base import Answer, refusal
+from yurt.model.facts import Facts
+from yurt.model.run import Plan, Resources, RunRef
+
+if TYPE_CHECKING:
+    from yurt.backends.shell.claims import ShellClaims
+    from yurt.backends.shell.code import ShellCode
+    from yurt.backends.shell.exec import ShellExec
+    from yurt.backends.shell.files import ShellFiles
+    from yurt.backends.shell.forward import ShellForward
+    from yurt.model.secrets import Shares
+
+NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
+"""Exit codes of the script that receives code."""
+
+SILENT, NOT_TAKEN = 7, 8
+"""Exit codes: the queue could not be seen; the job was refused."""
+
+
+class ShellBackend(ABC):
+    """It is its own `runs`; its other capabilities are made when they are used."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def runs(self) -> ShellBackend:
+        return self
+
+    @cached_property
+    def files(self) -> ShellFiles:
+        from yurt.backends.shell.files import ShellFiles
+
+        return ShellFiles(self.host)
+
+    @cached_property
+    def code(self) -> ShellCode:
+        from yurt.backends.shell.code import ShellCode
+
+        return ShellCode(self.host)
+
+    @cached_property
+    def exec(self) -> ShellExec:
+        from yurt.backends.shell.exec import ShellExec
+
+        return ShellExec(self.host)
+
+    @cached_property
+    def forward(self) -> ShellForward:
+        from yurt.backends.shell.forward import ShellForward
+
+        return ShellForward(self.host)
+
+    @cached_property
+    def claims(self) -> ShellClaims:
+        from yurt.backends.shell.claims import ShellClaims
+
+        return ShellClaims(self.host)
+
+    @abstractmethod
+    def launcher(self) -> str:
+        """The sh functions `look` and `launch` for this kind."""
+
+    @abstractmethod
+    def options(self, plan: Plan) -> list[str]:
+        """The arguments of `launch`."""
+
+    @abstractmethod
+    def as_typed(self, plan: Plan) -> str:
+        """How one would submit job.sh by hand, in its folder."""
+
+    @abstractmethod
+    def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]: ...
+
+    @abstractmethod
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed: ...
+
+    @abstractmethod
+    def cancel(self, run: RunRef) -> str: ...
+
+    @abstractmethod
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]: ...
+
+    def next_start(self, _plan: Plan) -> str:
+        """What in job.sh submits a job for a later start; empty where the script just goes on."""
+        return ""
+
+    def preview(self, plan: Plan) -> Preview:
+        return Preview(self.as_typed(plan), self._files(plan))
+
+    def _files(self, plan: Plan) -> dict[str, bytes]:
+        return {
+            "run.json": msgspec.json.encode(plan.run),
+            "plan.json": msgspec.json.encode(plan),
+            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
+            "data": script.data(plan),
+            **_own_values(plan),
+        }
+
+    def submit(
+        self,
+        plan: Plan,
+        nonce: str,
+        code: CodeParcel,
+        *,
+        start: int = 1,
+        tasks: str = "",
+        shares: Shares | None = None,
+        calls: bytes = b"",
+    ) -> Placed:
+        own = {"calls": calls} if calls else {}
+        files = {**self._files(plan), **own, f"node/{module.name()}": module.parcel()}
+        sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
+        apart = [] if shares is None else [shares.folder, shares.environment]
+        folder = plan.run.folder.removeprefix(f"{plan.project_folder}/")
+        arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
+        arguments.append(tasks or ("" if start == 1 else str(start)))
+        arguments.append(" ".join(str(len(each)) for each in apart))
+        content = b"".join([*apart, code.content, *files.values()])
+        receiver = scripts.text("receive.sh") + "\n" if plan.run.code.tree else ""
+        text = script.gate() + receiver + self.launcher() + script.placer()
+        answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)
+        if answer.code == NO_GIT:
+            return Placed(needs=["plain"])
+        if answer.code == NO_BASE:
+            return Placed(base_missing=True)
+        if answer.code:
+            raise self.failure(answer)
+        word, _, rest = answer.text.strip().partition("\n")[0].partition(" ")
+        if word == "need":
+            return Placed(needs=answer.text.split()[1:])
+        if word == "started":
+            return Placed(winner=rest, job=rest.partition(".")[2])
+        if tasks:
+            lines = [line.split() for line in answer.text.splitlines()]
+            return Placed(groups={line[2]: line[1] for line in lines if len(line) == 3 and line[0] == "submitted"})
+        return Placed(job=rest)
+
+    def hold(self, job: str) -> None:  # noqa: B027
+        """Nothing: there is no scheduler."""
+
+    def release(self, job: str) -> None:  # noqa: B027
+        """Nothing: there is no scheduler."""
+
+    def discard(self, run: RunRef) -> None:
+        with contextlib.suppress(YurtError):
+            self.host.run(
+                '[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || [ -e "$1/tasks" ] || rm -rf -- "$1"', run.folder
+            )
+
+    def drop_shares(self, folders: Sequence[str]) -> None:
+        with contextlib.suppress(YurtError):
+            self.host.run('for each; do rm -f -- "$each"/secret.*; done', *folders)
+
+    def failure(self, answer: Answer) -> YurtError:
+        """What it means that a submission failed."""
+        if answer.code == NOT_WHOLE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
+            return UnreachableError(
+                f"{self.host.name}: the run did not arrive whole",
+                code="answer-lost",
+                hint="repeat the command: it is safe to",
+            )
+        if answer.code == NOT_TAKEN:
+            return self.not_taken(answer.errors)
+        return refusal(self.host.name, "the run could not be placed", answer.errors)
+
+    def not_taken(self, words: str) -> YurtError:
+        """What it means that a placed run could not be started."""
+        return RefusedError(f"{self.host.name}: the run could not be started: {words}", code="site-refused")
+
+
+def _own_values(plan: Plan) -> dict[str, bytes]:
+    if not plan.run.tasks:
+        return {"params.json": script.params(plan)}
+    sets, offsets = script.sets(plan)
+    return {"sets": sets, "offsets": offsets}
+
+
+def read_gates(text: str) -> dict[int, str]:
+    """What stands in the gates of tasks: lines of a number and that."""
+    pairs = (line.partition(" ") for line in text.splitlines())
+    return {int(number): winner for number, _, winner in pairs}

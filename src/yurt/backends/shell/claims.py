@@ -1,0 +1,28 @@
+"""Claims in folders that the nodes of a context share: a hard link, or a renamed folder, that only one can make."""
+
+from __future__ import annotations
+
+import os
+
+from yurt.backends.job import script
+from yurt.hosts import Host
+from yurt.hosts.base import refusal
+
+PUT = 'umask 077; mkdir -p -- "$1" && cd "$1" && me=$4 && put "$2" "$3"'
+HOLDER = 'cd "$1" 2> /dev/null && stands "$2" || :'
+
+
+class ShellClaims:
+    """Claims of one context."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def put(self, folder: str, name: str, holder: str) -> str:
+        answer = self._host.run(script.gate() + PUT, folder, name, holder, f"yurt.{os.urandom(4).hex()}")
+        if answer.code:
+            raise refusal(self._host.name, f"{name} could not be claimed", answer.errors)
+        return answer.text.strip()
+
+    def holder(self, folder: str, name: str) -> str:
+        return self._host.run(script.gate() + HOLDER, folder, name).text.strip()

@@ -1,0 +1,50 @@
+"""A command, or a terminal, beside a running run, by the run's own job.sh."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from yurt.hosts import Host
+from yurt.model.run import Placement
+
+PATIENCE = 60.0
+
+TERMINAL = 'exec "${SHELL:-/bin/sh}"'
+
+
+class ShellExec:
+    """Runs it where the host is; a scheduler's subclass enters the job."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
+        instead = shlex.join(words) if words else TERMINAL
+        folder, _, task = placement.folder.partition("/tasks/")
+        number = f"YURT_TASK_INDEX={task} " if task.isdigit() else ""
+        folder = folder if number else placement.folder
+        inside = f"{number}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
+        command = self.entered(inside, placement.job, node, terminal=terminal)
+        return self._terminal(command) if terminal else self._command(command)
+
+    def entered(self, command: str, job: str, node: str, *, terminal: bool) -> str:
+        """The command that runs a command where the job is."""
+        del job, node, terminal
+        return command
+
+    def _terminal(self, command: str) -> int:
+        with self._host.session(time.monotonic() + PATIENCE):
+            return subprocess.call(self._host.terminal(command))
+
+    def _command(self, command: str) -> int:
+        """What it writes is passed on as it comes, without what a login shell says to everybody."""
+        with self._host.stream(command) as stream:
+            for chunk in stream:
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.buffer.flush()
+            sys.stderr.buffer.write(stream.err)
+            return stream.code or 0

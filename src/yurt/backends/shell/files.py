@@ -1,0 +1,135 @@
+"""The files of runs on a host with sh. Each group of methods has a module of its own, imported when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from yurt.hosts import Host
+from yurt.hosts.base import refusal
+from yurt.model.calls import CallResult
+from yurt.model.files import (
+    Brought,
+    Contents,
+    Ended,
+    Gathered,
+    Holdings,
+    Limits,
+    LogPosition,
+    LogSink,
+    Pick,
+    Piece,
+    Progress,
+    Pull,
+    Removed,
+    Survey,
+)
+
+READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
+
+GROUPS = """\
+for folder; do
+  printf '= %s\\n' "$folder"
+  cat "$folder/sent" 2> /dev/null
+  [ ! -e "$folder/cancel" ] || echo cancelled
+done
+"""
+
+
+class ShellFiles:
+    """The files of one context."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._has_rsync: bool | None = None
+
+    def read(self, folder: str, name: str) -> bytes | None:
+        answer = self._host.run(READ, f"{folder}/{name}", timeout=600)
+        if answer.code == 44:
+            return None
+        if answer.code:
+            raise refusal(self._host.name, f"{name} could not be read", answer.errors)
+        return answer.out
+
+    def tail(
+        self,
+        logs: Sequence[LogPosition],
+        sink: LogSink,
+        *,
+        lines: int | None = None,
+        follow: bool = False,
+        seconds: int = 0,
+        on_end: Callable[[LogPosition], None] = lambda _log: None,
+    ) -> None:
+        from yurt.backends.shell import logs as reading
+
+        if len(logs) == 1 and not seconds:
+            reading.one(self._host, logs[0], sink, lines=lines, follow=follow)
+        else:
+            reading.many(self._host, logs, sink, lines=lines, seconds=seconds, on_end=on_end)
+
+    def collect(
+        self, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool = False, timeout: float
+    ) -> dict[int, dict[str, Piece]]:
+        from yurt.backends.shell import collect
+
+        return collect.collect(self._host, ended, limits, content=content, measure=measure, timeout=timeout)
+
+    def call_results(self, folders: Sequence[str]) -> list[CallResult]:
+        from yurt.backends.shell import collect
+
+        return collect.call_results(self._host, folders)
+
+    def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
+        answer = self._host.run(GROUPS, *folders)
+        blocks = (block.partition("\n") for block in f"\n{answer.text}".split("\n= ")[1:])
+        return {folder: text for folder, _, text in blocks}
+
+    def list_runs(self, base: str) -> list[str] | None:
+        from yurt.backends.shell import listing
+
+        return listing.runs(self._host, base)
+
+    def gather(self, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
+        from yurt.backends.shell import listing
+
+        return listing.gather(self._host, folders)
+
+    def gather_tasks(self, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
+        from yurt.backends.shell import listing
+
+        return listing.gather_tasks(self._host, sweeps)
+
+    def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
+        from yurt.backends.shell import pull
+
+        found, self._has_rsync = pull.contents(self._host, folders)
+        return found
+
+    def pull(
+        self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
+    ) -> tuple[str, Brought]:
+        from yurt.backends.shell import pull
+
+        known = self._has_rsync
+        return pull.pull(self._host, runs, target, pick, progress, everything=everything, has_rsync=known)
+
+    def survey(self, folders: Sequence[str]) -> list[Survey]:
+        from yurt.backends.shell import removal
+
+        return removal.survey(self._host, folders)
+
+    def holdings(self, base: str) -> Holdings:
+        from yurt.backends.shell import removal
+
+        return removal.holdings(self._host, base)
+
+    def remove(self, folders: Sequence[str]) -> Removed:
+        from yurt.backends.shell import removal
+
+        return removal.remove(self._host, folders)
+
+    def clear(self, base: str, folders: Sequence[str]) -> Removed:
+        from yurt.backends.shell import removal
+
+        return removal.clear(self._host, base, folders)

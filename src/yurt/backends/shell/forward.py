@@ -1,0 +1,17 @@
+"""Ports of nodes, by the connection to their host."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from yurt.hosts import Host
+
+
+class ShellForward:
+    """The ports of one context."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def forward(self, node: str, port: int) -> AbstractContextManager[int]:
+        return self._host.forward(node, port)

@@ -1,0 +1,53 @@
+"""Which runs a host has, and what their folders say, whichever machine made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from yurt.backends.job import gathered
+from yurt.hosts import Host
+from yurt.hosts.base import refusal
+from yurt.model.files import Gathered
+
+LIST = """\
+cd "$1/projects" 2> /dev/null || exit 44
+for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
+"""
+
+TRIP = 16 << 20
+"""Bytes that one trip brings."""
+
+BATCH = 2000
+"""Runs that one trip asks for."""
+
+
+def runs(host: Host, base: str) -> list[str] | None:
+    answer = host.run(LIST, base)
+    if answer.code == 44:
+        return None
+    if answer.code:
+        raise refusal(host.name, "its runs could not be listed", answer.errors)
+    return [f"{base}/projects/{line}" for line in answer.text.splitlines()]
+
+
+def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
+    asked = folders[:BATCH]
+    lines = "".join(f"{folder}\n" for folder in asked)
+    answer = host.run(gathered.gatherer(), str(TRIP), stdin=lines.encode(), timeout=300)
+    if answer.code:
+        raise refusal(host.name, "its runs could not be read", answer.errors)
+    cut = len(answer.out) >= TRIP
+    came = gathered.read(answer.out, cut=cut)
+    if cut and not came:
+        return {asked[0]: None}, 1
+    asked = asked[: asked.index([*came][-1]) + 1] if cut else asked
+    return {folder: came.get(folder, Gathered()) for folder in asked}, len(asked)
+
+
+def gather_tasks(host: Host, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
+    lines = "".join(f"{folder}\n" for folder in sweeps)
+    answer = host.run(gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
+    if answer.code:
+        raise refusal(host.name, "its sweeps could not be read", answer.errors)
+    there = gathered.read_tasks(answer.text)
+    return {folder: there.get(folder, {}) for folder in sweeps}

@@ -1,0 +1,95 @@
+"""Reads logs by byte offset, so that a cut connection costs no line and doubles none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from yurt.backends.shell import scripts
+from yurt.hosts import Host
+from yurt.model.files import LogPosition, LogSink, Stream
+
+SILENCE = 30.0
+"""Seconds without a sign of life after which a connection is taken for dead."""
+
+NO_FOLDER = 44
+
+
+def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follow: bool) -> None:
+    """One run, to its end or until it was idle for long."""
+    arguments = [log.folder, str(log.out), str(log.err), "yes" if follow else "", str(lines or "")]
+    with host.stream(scripts.text("tail.sh"), *arguments, silence=SILENCE) as stream:
+        held, name, left = b"", "", 0
+        for chunk in stream:
+            held += chunk
+            while held:
+                if not left:
+                    line, newline, rest = held.partition(b"\n")
+                    if not newline:
+                        break
+                    name, _, count = line.decode().partition(" ")
+                    held = rest
+                    if name.startswith("skip-"):
+                        setattr(log, name[5:], int(count))
+                    else:
+                        left = int(count)
+                    continue
+                part, held = held[:left], held[left:]
+                left -= len(part)
+                _hand_out(log, name, part, sink)
+        log.gone = stream.code == NO_FOLDER
+
+
+def many(
+    host: Host,
+    logs: Sequence[LogPosition],
+    sink: LogSink,
+    *,
+    lines: int | None,
+    seconds: int,
+    on_end: Callable[[LogPosition], None],
+) -> None:
+    """Several runs, for so many seconds, or only what is there."""
+    arguments = ["yes" if seconds else "", str(lines or ""), str(seconds)]
+    for each in logs:
+        arguments += [each.folder, str(each.out), str(each.err), "yes" if each.over else ""]
+    with host.stream(scripts.text("tail_many.sh"), *arguments, silence=SILENCE) as stream:
+        held, name, left = b"", "", 0
+        log = None
+        for chunk in stream:
+            held += chunk
+            while held:
+                if left and log is not None:
+                    part, held = held[:left], held[left:]
+                    left -= len(part)
+                    _hand_out(log, name, part, sink)
+                    continue
+                line, newline, rest = held.partition(b"\n")
+                if not newline:
+                    break
+                held = rest
+                key, name, count = line.decode().split(" ")
+                log = logs[int(key) - 1] if key != "-" else None
+                left = _mark(log, name, int(count))
+                if name == "end" and log is not None:
+                    on_end(log)
+
+
+def _mark(log: LogPosition | None, name: str, count: int) -> int:
+    """Take in what a line says; returns how many bytes follow it."""
+    if log is None:
+        return 0
+    if name == "end":
+        log.done = True
+    elif name == "gone":
+        log.gone = True
+    elif name.startswith("skip-"):
+        setattr(log, name[5:], count)
+    else:
+        return count
+    return 0
+
+
+def _hand_out(log: LogPosition, name: str, part: bytes, sink: LogSink) -> None:
+    which: Stream = "out" if name == "out" else "err"
+    sink(log, which, part)
+    setattr(log, which, getattr(log, which) + len(part))

@@ -1,0 +1,147 @@
+"""Brings what runs wrote here: by rsync, or as tar streams where one side has none; of many runs in one go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from yurt.backends.shell import scripts
+from yurt.errors import YurtError
+from yurt.hosts import Host, rsync, tar
+from yurt.hosts.base import refusal
+from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
+
+PARTS = ("outputs", "checkpoints")
+
+# Whether it has rsync. A line for each run: ended, going or gone; then a line for each folder with something in it.
+CONTENTS = """\
+if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
+exec 3>&1
+while IFS= read -r folder; do
+  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
+  if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then echo ended >&3; else echo going >&3; fi
+  for part in outputs checkpoints; do
+    [ ! -d "$folder/$part" ] || printf '%s\\n' "$folder/$part"
+  done
+done | measure_all
+"""
+
+# Names and paths come on standard input, a line each. What a killed one left is removed with what code left.
+GATHER = """\
+umask 077
+mkdir -p -- "$1" && cd "$1" || exit 1
+while IFS= read -r name && IFS= read -r path; do ln -s -- "$path" "$name" || exit 1; done
+"""
+"""Makes a folder of links to folders, each by the name that it shall have here: so many come as one."""
+
+SCATTER = 'rm -rf -- "$1"'
+
+LINKS = 'cd "$1" && find ./*/work -type l -lname "$2" -print0 2> /dev/null'
+
+LINKS_OF_ONE = 'cd "$1" && [ -d work ] && find work -type l -lname "$2" -print0'
+
+HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
+
+Way = Callable[..., tuple[str, Brought]]
+
+
+def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
+    """What folders hold, and whether the host has rsync."""
+    lines = "".join(f"{folder}\n" for folder in folders)
+    answer = host.run(scripts.text("measure.sh") + CONTENTS, stdin=lines.encode(), timeout=600)
+    if answer.code:
+        raise refusal(host.name, "the run folders could not be looked at", answer.errors)
+    way, *said = answer.text.splitlines()
+    states, measures = said[: len(folders)], said[len(folders) :]
+    sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
+    found = {
+        folder: Contents(state == "ended", *(sizes.get(f"{folder}/{part}", NOTHING) for part in PARTS))
+        for folder, state in zip(folders, states, strict=True)
+        if state != "gone"
+    }
+    return found, way == "rsync"
+
+
+def pull(
+    host: Host,
+    runs: Sequence[Pull],
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    everything: bool,
+    has_rsync: bool | None = None,
+) -> tuple[str, Brought]:
+    """`has_rsync`: whether the host has, if that is known."""
+    if has_rsync is None:
+        has_rsync = host.run(HAS_RSYNC).code == 0
+    way: Way = partial(_bring, host, has_rsync=has_rsync)
+    if len(runs) == 1:
+        (run,) = runs
+        without = ["pycache", *_links(host, LINKS_OF_ONE, run.folder, run.folder)] if everything else []
+        return way(_source(run, everything=everything), target, _without(pick, without), progress)
+    return _together(host, runs, target, pick, progress, way=way, everything=everything)
+
+
+def _together(
+    host: Host, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, way: Way, everything: bool
+) -> tuple[str, Brought]:
+    """Through a folder of links, so that each has the name it shall have here."""
+    gathered = f"{_project(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
+    lines = "".join(f"{run.name}\n{_source(run, everything=everything)}\n" for run in runs)
+    try:
+        answer = host.run(GATHER, gathered, stdin=lines.encode(), timeout=600)
+        if answer.code:
+            raise refusal(host.name, "the run folders could not be gathered", answer.errors)
+        without = []
+        if everything:
+            without = [f"{run.name}/pycache" for run in runs]
+            without += [path.removeprefix("./") for path in _links(host, LINKS, gathered, runs[0].folder)]
+        only = [f"/*{glob}" if glob.startswith("/") else glob for glob in pick.only]
+        wanted = _without(Pick(only, pick.without), without)
+        return way(gathered, target, wanted, progress, names=[run.name for run in runs])
+    finally:
+        with contextlib.suppress(YurtError):
+            host.run(SCATTER, gathered)
+
+
+def _bring(
+    host: Host,
+    source: str,
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    names: Sequence[str] = (),
+    has_rsync: bool,
+) -> tuple[str, Brought]:
+    if has_rsync and rsync.usable():
+        with contextlib.suppress(rsync.Strange):
+            return "rsync", rsync.bring(host, source, target, pick, progress, names=names)
+    return "tar", tar.bring(host, source, target, pick, progress, names=names)
+
+
+def _without(pick: Pick, more: Sequence[str]) -> Pick:
+    return msgspec.structs.replace(pick, without=[*pick.without, *more])
+
+
+def _source(run: Pull, *, everything: bool) -> str:
+    return run.folder if everything else f"{run.folder}/outputs"
+
+
+def _links(host: Host, script: str, folder: str, run: str) -> list[str]:
+    """Links into the code, which is no result: what is below work/ and is not the run's own."""
+    pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{_project(run)}/snapshots/") + "*"
+    answer = host.run(script, folder, pattern, timeout=600)
+    return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+
+
+def _project(folder: str) -> str:
+    """The folder of a run's project."""
+    return re.split(r"/(?:runs|sweeps)/[^/]+(?:/tasks/\d+)?$", folder)[0]

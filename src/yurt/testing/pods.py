@@ -1,0 +1,454 @@
+"""A small backend with neither ssh nor a shared disk, to show that the contract asks for none.
+
+Each run is a pod: a process with a disk of its own, which goes with it. What is on that disk is reached only by asking
+here; claims and code are kept in memory. It knows no sweeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from yurt.backends.base import CodeParcel, MakeParcel, Observed, Placed, Preview
+from yurt.backends.job import script
+from yurt.errors import RefusedError
+from yurt.model import ids
+from yurt.model.calls import CallResult
+from yurt.model.facts import Facts
+from yurt.model.files import (
+    NOTHING,
+    Brought,
+    Contents,
+    Ended,
+    Gathered,
+    Held,
+    Holdings,
+    Limits,
+    LogPosition,
+    LogSink,
+    Pick,
+    Piece,
+    Progress,
+    Pull,
+    Removed,
+    Survey,
+)
+from yurt.model.run import Placement, Plan, Resources, RunRef
+from yurt.model.secrets import Shares
+from yurt.model.state import CANCELLED, Ending, Observation
+
+NODE = "127.0.0.1"
+
+
+class Pod:
+    """One process, and its disk."""
+
+    def __init__(self, plan: Plan, job: str, code: bytes) -> None:
+        self.plan, self.job = plan, job
+        self.disk = Path(tempfile.mkdtemp(prefix="yurt-pod-"))
+        self.started = time.time()
+        self.cause = ""
+        for name in ("work", "outputs", "checkpoints"):
+            (self.disk / name).mkdir()
+        (self.disk / "params.json").write_bytes(script.params(plan))
+        (self.disk / "run.json").write_bytes(msgspec.json.encode(plan.run))
+        (self.disk / "plan.json").write_bytes(msgspec.json.encode(plan))
+        if code:
+            with tarfile.open(fileobj=io.BytesIO(code)) as archive:
+                archive.extractall(self.disk / "work", filter="data")
+        self.environment = {**os.environb, **{os.fsencode(name): value for name, value in self._variables().items()}}
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.ready = threading.Event()
+
+    def _variables(self) -> dict[str, bytes]:
+        """Those of the plan, with the paths of this disk."""
+        there, here = os.fsencode(self.plan.run.folder), os.fsencode(self.disk)
+        found = {name: value.replace(there, here) for name, value in script.variables_of(self.plan).items()}
+        return {**found, **self.plan.variables, "YURT_RESTARTS": b"0"}
+
+    def _run(self) -> None:
+        with (self.disk / "out.log").open("wb") as out, (self.disk / "err.log").open("wb") as err:
+            try:
+                self.process = subprocess.Popen(
+                    self.plan.words,
+                    cwd=self.disk / "work" / self.plan.run.subfolder,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                err.write(f"{os.fsdecode(self.plan.words[0])}: {error.strerror}\n".encode())
+                err.flush()
+                self._end(127)
+                return
+            finally:
+                self.ready.set()
+            try:
+                self.process.wait(self.plan.limit)
+            except subprocess.TimeoutExpired:
+                self.cause = "timeout"
+                self.stop()
+                self.process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # what the command left behind
+        self._end(self.process.returncode)
+
+    def _end(self, code: int) -> None:
+        ending = Ending(
+            code=code if code >= 0 else 128 - code,
+            signal=max(0, -code),
+            cause=self.cause if code else "",
+            started=self.started,
+            ended=time.time(),
+            seconds=time.time() - self.started,
+            node=NODE,
+            job=self.job,
+        )
+        (self.disk / "exit.new").write_bytes(msgspec.json.encode(ending))
+        (self.disk / "exit.new").rename(self.disk / "exit.json")
+
+    def stop(self) -> None:
+        """Ask its command to end; kill it if it has not by then."""
+        self.ready.wait()
+        if self.process is None:
+            return
+        for number, seconds in ((signal.SIGTERM, self.plan.grace), (signal.SIGKILL, 10)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
+                return
+
+    @property
+    def ended(self) -> bool:
+        return (self.disk / "exit.json").exists()
+
+
+class Pods:
+    """The backend: it is all of its own capabilities."""
+
+    def __init__(self) -> None:
+        self.name = "pods"
+        self._lock = threading.Lock()
+        self._pods: dict[str, Pod] = {}
+        self._claimed: dict[tuple[str, str], str] = {}
+        self._trees: dict[str, bytes] = {}
+
+    @property
+    def runs(self) -> Pods:
+        return self
+
+    files = code = exec = claims = runs
+
+    @property
+    def forward(self) -> _Ports:
+        return _Ports()
+
+    # Runs
+
+    def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
+        del facts, folder
+        return ["a pod has no GPUs"] if resources.gpus else []
+
+    def preview(self, plan: Plan) -> Preview:
+        return Preview("a pod", {"run.json": msgspec.json.encode(plan.run), "plan.json": msgspec.json.encode(plan)})
+
+    def submit(
+        self,
+        plan: Plan,
+        nonce: str,
+        code: CodeParcel,
+        *,
+        start: int = 1,
+        tasks: str = "",
+        shares: Shares | None = None,
+        calls: bytes = b"",
+    ) -> Placed:
+        if tasks or shares is not None or calls or start > 1:
+            raise RefusedError("pods: only single starts of plain runs", code="site-refused")
+        with self._lock:
+            tree = plan.run.code.tree
+            if tree and tree not in self._trees:
+                if code.kind != "tar":
+                    return Placed(needs=["plain"])
+                self._trees[tree] = code.content
+            job = f"pod-{plan.run.id}"
+            winner = self._claimed.setdefault((plan.run.folder, "winner"), f"{nonce}.{job}")
+            if winner != f"{nonce}.{job}":
+                return Placed(winner=winner, job=winner.partition(".")[2])
+            self._pods[plan.run.folder] = pod = Pod(plan, job, self._trees.get(tree, b""))
+            pod.thread.start()
+            return Placed(job=job)
+
+    def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
+        del since
+        return Observed({run.id: self._observe(run) for run in runs})
+
+    def _observe(self, run: RunRef) -> Observation:
+        winner = self.holder(run.folder, "winner")
+        pod = self._pods.get(run.folder)
+        if pod is None:
+            return Observation(winner=winner, gone=not winner, sure=True)
+        content = self.read(run.folder, "exit.json")
+        over = content is not None
+        return Observation(
+            live=None if over else "running",
+            native="" if over else "running",
+            ending=msgspec.json.decode(content, type=Ending) if content is not None else None,
+            job=pod.job,
+            node=NODE,
+            started=pod.started,
+            winner=winner,
+            generation=1,
+            start=winner,
+            sure=over,
+        )
+
+    def cancel(self, run: RunRef) -> str:
+        winner = self.put(run.folder, "winner", CANCELLED)
+        pod = self._pods.get(run.folder)
+        if pod is not None and not pod.ended:
+            pod.cause = CANCELLED
+            threading.Thread(target=pod.stop, daemon=True).start()
+        return winner
+
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
+        raise RefusedError(f"pods: {sweep.id} is no run here", code="site-refused")
+
+    def hold(self, job: str) -> None:
+        del job
+
+    def release(self, job: str) -> None:
+        del job
+
+    def discard(self, run: RunRef) -> None:
+        if not self.holder(run.folder, "winner"):
+            self.remove([run.folder])
+
+    def drop_shares(self, folders: Sequence[str]) -> None:
+        del folders
+
+    # Claims
+
+    def put(self, folder: str, name: str, holder: str) -> str:
+        with self._lock:
+            return self._claimed.setdefault((folder, name), holder)
+
+    def holder(self, folder: str, name: str) -> str:
+        with self._lock:
+            return self._claimed.get((folder, name), "")
+
+    # Code
+
+    def ensure(self, project_folder: str, tree: str, make: MakeParcel) -> int:
+        del project_folder
+        if tree in self._trees:
+            return 0
+        parcel = make(["plain"])
+        with self._lock:
+            self._trees[tree] = parcel.content
+        return len(parcel.content)
+
+    # Exec
+
+    def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
+        del node, terminal
+        pod = self._pods[placement.folder]
+        done = subprocess.run(
+            list(words) or ["sh"], cwd=pod.disk / "work", env=pod.environment, stdout=subprocess.PIPE, check=False
+        )
+        sys.stdout.buffer.write(done.stdout)
+        sys.stdout.buffer.flush()
+        return done.returncode
+
+    # Files
+
+    def _disk(self, folder: str) -> Path | None:
+        pod = self._pods.get(folder)
+        return None if pod is None else pod.disk
+
+    def read(self, folder: str, name: str) -> bytes | None:
+        if (held := self.holder(folder, name)) and name != "status.json":
+            return f"{held}\n".encode()
+        disk = self._disk(folder)
+        try:
+            return None if disk is None else (disk / name).read_bytes()
+        except OSError:
+            return None
+
+    def tail(
+        self,
+        logs: Sequence[LogPosition],
+        sink: LogSink,
+        *,
+        lines: int | None = None,
+        follow: bool = False,
+        seconds: int = 0,
+        on_end: Callable[[LogPosition], None] = lambda _log: None,
+    ) -> None:
+        until = time.monotonic() + (seconds or 3600 if follow or seconds else 0)
+        while True:
+            open_ones = [log for log in logs if not log.done and not log.gone]
+            for log in open_ones:
+                self._tail(log, sink, lines)
+                if log.done:
+                    on_end(log)
+            if time.monotonic() >= until or all(log.done or log.gone for log in logs):
+                return
+            time.sleep(0.1)
+
+    def _tail(self, log: LogPosition, sink: LogSink, lines: int | None) -> None:
+        pod = self._pods.get(log.folder)
+        if pod is None:
+            log.gone = True
+            return
+        over = pod.ended
+        for which in ("out", "err"):
+            text = self.read(log.folder, f"{which}.log") or b""
+            at = log.out if which == "out" else log.err
+            part = text[at:]
+            if lines is not None and not at:
+                part = b"".join(part.splitlines(keepends=True)[-lines:])
+            if part:
+                sink(log, "out" if which == "out" else "err", part)
+            setattr(log, which, len(text))
+        log.done = over
+
+    def collect(
+        self, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool = False, timeout: float
+    ) -> dict[int, dict[str, Piece]]:
+        del measure, timeout
+        found: dict[int, dict[str, Piece]] = {}
+        for at, each in enumerate(ended):
+            pieces: dict[str, Piece] = {}
+            if self._disk(each.folder) is not None:
+                verdict = self.put(each.folder, "status.json", each.verdict).encode()
+                pieces = {"there": Piece(0, b""), "status.json": Piece(len(verdict), verdict)}
+                for name, file in (("out", "out.log"), ("err", "err.log"), ("exit.json", "exit.json")):
+                    text = self.read(each.folder, file) or b""
+                    if content:
+                        pieces[name] = Piece(len(text), text[-limits.log :])
+            found[at] = pieces
+        return found
+
+    def call_results(self, folders: Sequence[str]) -> list[CallResult]:
+        return [CallResult(gone=True) for _folder in folders]
+
+    def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(folders, "")
+
+    def list_runs(self, base: str) -> list[str] | None:
+        found = [folder for folder in self._pods if folder.startswith(f"{base}/projects/")]
+        return found or None
+
+    def gather(self, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
+        return {folder: self._gathered(folder) for folder in folders}, len(folders)
+
+    def _gathered(self, folder: str) -> Gathered:
+        names = ("run.json", "plan.json", "exit.json", "winner", "status.json")
+        said = {name: text for name in names if (text := self.read(folder, name)) is not None}
+        pod = self._pods.get(folder)
+        return Gathered(said if pod is None else {**said, "gen.1": pod.job.encode()}, pod.started if pod else 0)
+
+    def gather_tasks(self, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
+        return {folder: {} for folder in sweeps}
+
+    def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
+        disks = {folder: self._disk(folder) for folder in folders}
+        return {
+            folder: Contents((disk / "exit.json").exists(), _measure(disk / "outputs"), _measure(disk / "checkpoints"))
+            for folder, disk in disks.items()
+            if disk is not None
+        }
+
+    def pull(
+        self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
+    ) -> tuple[str, Brought]:
+        below = {}
+        for run in runs:
+            disk = self._disk(run.folder)
+            if disk is None:
+                raise RefusedError(f"pods: {run.folder} is gone", code="site-refused")
+            source = disk if everything else disk / "outputs"
+            below[run.name] = _copied(source, target if len(runs) == 1 else target / run.name, pick)
+            progress(below[run.name].size, 100)
+        if len(runs) == 1:
+            return "pods", below[runs[0].name]
+        sums = {name: sum(getattr(each, name) for each in below.values()) for name in ("files", "size", "matched")}
+        return "pods", Brought(**sums, below=below)
+
+    def survey(self, folders: Sequence[str]) -> list[Survey]:
+        there = self.contents(folders)
+        return [
+            Survey("there", 0, there[folder].outputs, there[folder].checkpoints) if folder in there else Survey("gone")
+            for folder in folders
+        ]
+
+    def holdings(self, base: str) -> Holdings:
+        folders = self.list_runs(base) or []
+        surveys = zip(folders, self.survey(folders), strict=True)
+        return Holdings([Held(folder, self._pods[folder].ended, each) for folder, each in surveys], {})
+
+    def remove(self, folders: Sequence[str]) -> Removed:
+        gone = []
+        for folder in folders:
+            pod = self._pods.pop(folder, None)
+            if pod is not None:
+                pod.stop()
+                pod.thread.join()
+                shutil.rmtree(pod.disk)
+            with self._lock:
+                self._claimed = {key: each for key, each in self._claimed.items() if key[0] != folder}
+            gone.append(folder.rpartition("/")[2])
+        return Removed([run for run in gone if ids.names_folder(run)])
+
+    def clear(self, base: str, folders: Sequence[str]) -> Removed:
+        del base
+        return self.remove(folders)
+
+
+class _Ports:
+    """Pods listen on this machine."""
+
+    @contextlib.contextmanager
+    def forward(self, node: str, port: int) -> Iterator[int]:
+        del node
+        yield port
+
+
+def _measure(folder: Path) -> str:
+    stats = [each.stat() for each in folder.rglob("*") if each.is_file()]
+    if not stats:
+        return NOTHING
+    return f"{len(stats)}:{sum(each.st_size for each in stats)}:{max(each.st_mtime for each in stats)}"
+
+
+def _copied(source: Path, target: Path, pick: Pick) -> Brought:
+    files = size = matched = 0
+    for each in source.rglob("*"):
+        if not each.is_file() or (pick.only and not any(each.match(glob) for glob in pick.only)):
+            continue
+        matched += 1
+        place = target / each.relative_to(source)
+        if place.exists() and place.stat().st_size == each.stat().st_size:
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(each, place)
+        files, size = files + 1, size + each.stat().st_size
+    return Brought(files=files, size=size, matched=matched)

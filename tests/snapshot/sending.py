@@ -1,0 +1,31 @@
+"""Sends snapshots to hosts as a backend does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from yurt.backends.base import CodeParcel
+from yurt.backends.shell import scripts
+from yurt.backends.shell.code import ShellCode
+from yurt.hosts import Host
+from yurt.snapshot import Snapshot
+from yurt.snapshot.send import Code, code_for
+
+
+def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -> int:
+    """Have a snapshot checked out in a folder of a host; returns how many bytes travelled."""
+
+    def make(known: Sequence[str]) -> CodeParcel:
+        code = code_for(snapshot, known)
+        return CodeParcel(kind=code.kind, base=code.base, content=code.content)
+
+    return ShellCode(host).ensure(folder, snapshot.tree, make, timeout=timeout)
+
+
+def receiver() -> str:
+    return scripts.text("receive.sh")
+
+
+def words(code: Code) -> tuple[str, str, str, str]:
+    """The arguments of receive_code after the project's folder."""
+    return code.kind, code.tree, code.base, str(len(code.content))
