@@ -318,7 +318,7 @@ def test_a_run_without_secrets_loads_nothing_of_this(home: Path) -> None:
     program = "import sys; from yurt.cli import main; main.run(['run', '--no-snapshot', 'true']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "yurt.lifecycle.outbox.advance" in loaded
+    assert "yurt.lifecycle.outbox.outbox" in loaded
     assert not [name for name in loaded if name.startswith("keyring") or name.endswith(".secrets")]
 
 

@@ -22,6 +22,7 @@ from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
 from yurt.store import Entry, Store
 from yurt.verbs import cancel
+from yurt.verbs.steps import STEPS
 
 TRIES, LATE = 4, 2.0
 """How often a result is looked for that should be there, as a disk may show it late; seconds between, at most."""
@@ -150,7 +151,7 @@ class Receiver:
     def _look(self, store: Store) -> bool:
         """One look; hands out the values of calls that have ended. Returns whether there were any."""
         self._end_withdrawn(store)
-        refreshed = refresh_contexts(store, [self._context], keep=False)
+        refreshed = refresh_contexts(store, [self._context], keep=False, steps=STEPS)
         self._say("; ".join(refreshed.warnings))
         with self._changed:
             there = list(self._open)

@@ -12,12 +12,12 @@ from yurt.api.runs import Run
 from yurt.api.sets import plain, sets_of
 from yurt.config import contexts
 from yurt.errors import UserError
+from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.model.run import After
 from yurt.sites import folders
 from yurt.sites.fan_out import ready
 from yurt.store import Store
-from yurt.verbs import run as verbs
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
             **fields(options, "yurt.run()"),
         )
         planned = planning.plan(found, request, index=index)
-        entry, said = verbs.run(index, found, planned)
+        entry, said = enqueue(index, found, planned)
     for text in said:
         warnings.warn(text, stacklevel=2)
     return Run(entry)

@@ -11,6 +11,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle.files import metrics
+from yurt.lifecycle.filters import passes, read_filters
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.lifecycle.tasks import task_rows
@@ -19,6 +20,7 @@ from yurt.sites import connect, folders
 from yurt.sites.fan_out import ready
 from yurt.store import Entry, Store
 from yurt.verbs import ps
+from yurt.verbs.steps import STEPS
 
 OWN = ("id", "sweep", "task", "name", "context", "state", "started", "ended", "seconds", "exit_code")
 """Columns of a row that are no parameters and no metrics."""
@@ -118,16 +120,16 @@ class Run:
     def refresh(self) -> Run:
         """Ask its site how it stands."""
         with _index() as index:
-            _warn(refresh_contexts(index, [self.context]).warnings)
+            _warn(refresh_contexts(index, [self.context], steps=STEPS).warnings)
             self._again(index)
         return self
 
     def wait(self, timeout: float | None = None) -> str:
         """Until it has ended; returns its state. TimeoutError if it has not by then."""
-        from yurt.verbs.wait import wait
+        from yurt.verbs.wait import until_ended
 
         with _index() as index:
-            wait(index, [self.id], timeout=timeout)
+            until_ended(index, [self.id], timeout=timeout)
             self._again(index)
         if not self.done:
             raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
@@ -256,18 +258,18 @@ def runs(
     with _index() as index:
         whole = None if sweep is None else which(index, [sweep.id if isinstance(sweep, Run) else sweep])[0]
         if refresh:
-            _warn(refresh_contexts(index, None if whole is None else [whole.run.context]).warnings)
+            _warn(refresh_contexts(index, None if whole is None else [whole.run.context], steps=STEPS).warnings)
         if whole is None:
             rows = ps.rows(index, limit=limit, filters=wanted, context=context or "")
             return Runs([Run(entry) for row in rows if (entry := index.get(row.id)) is not None])
         if not whole.run.tasks:
             raise NotFoundError(f"{whole.run.id} is no sweep", code="not-found", hint="yurt ps")
-        where, rest = ps.read_filters(wanted)
+        where, rest = read_filters(wanted)
         tasks = [
             run
             for run in _tasks(index, index.get(whole.run.id) or whole)
             if all(getattr(run, key) in values for key, values in where.items())
-            and all(ps.passes(run._entry, key, value) for key, value in rest)
+            and all(passes(run._entry, key, value) for key, value in rest)
         ]
         return Runs(tasks[:limit])
 

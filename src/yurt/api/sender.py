@@ -13,6 +13,7 @@ from yurt.api.batch import Batch, Posted
 from yurt.api.errors import CallError
 from yurt.api.future import Call
 from yurt.api.receiver import Receiver, Sent, fail
+from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
 from yurt.model import calls
 from yurt.model.context import Context
@@ -20,7 +21,6 @@ from yurt.sites import connect, folders
 from yurt.sites.project import Project
 from yurt.store import Store
 from yurt.store import calls as kept_calls
-from yurt.verbs import run
 
 log = logging.getLogger("yurt")
 
@@ -123,7 +123,7 @@ class Sender:
         kept_calls.keep(store, sweep, calls.pack(packed))
         sent = Sent(sweep, {at: each.call for at, each in enumerate(going)})
         try:
-            _entry, warnings = run.run(store, self._context, planned, later="goes out")
+            _entry, warnings = enqueue(store, self._context, planned, later="goes out")
         except Exception as error:
             if store.get(sweep) is None:
                 raise

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt import queue_prefetch
 from yurt.cli import app, render
 from yurt.cli.app import verb
 from yurt.cli.tally_bar import STYLES, TallyBar
+from yurt.model.progress import unwatched
 
 if TYPE_CHECKING:
-    from yurt.store import Store
     from yurt.verbs.ps import Row
+    from yurt.verbs.result import Result
 
 EXAMPLES = [
     "yurt ps",
@@ -41,75 +42,38 @@ EXAMPLES = [
 @click.option("--all", "everything", is_flag=True, help="All there are, not only the newest.")
 def ps(**options: Any) -> None:
     """List runs, the newest first, after asking the sites of those that have not ended."""
-    from yurt.config import paths
-    from yurt.store import Store
+    from yurt.cli.progress import watching
     from yurt.verbs import ps as verbs
 
-    now = app.current()
-    index = Store(f"{paths.data_home()}/yurt.db")
-    limit = None if options["everything"] else options["limit"]
-
-    def rows() -> list[Row]:
-        return verbs.rows(index, limit=limit, filters=options["filters"], context=now.context)
-
-    verbs.read_filters(options["filters"])  # before any site is asked: a wrong one is said at once
+    wanted = {
+        "limit": None if options["everything"] else options["limit"],
+        "filters": options["filters"],
+        "context": app.current().context,
+    }
     if options["watch"]:
-        _watch(index, rows, wide=options["wide"])
+        _watch(verbs.watch(**wanted), wide=options["wide"])
         return
-    if not options["cached"]:
-        _look(index)
-    found = rows()
-    render.show("runs", found, lambda: _print(found, wide=options["wide"]), asked=True)
+    with nullcontext(unwatched) if options["cached"] else watching() as watch:
+        found = verbs.ps(**wanted, cached=options["cached"], watch=watch)
+    render.result(found, lambda: _print(found.data, wide=options["wide"]), asked=True)
 
 
-def _look(index: Store) -> None:
-    contexts = _contexts(index)
-    if not contexts:
-        queue_prefetch.forget()
-    else:
-        from yurt.cli.progress import watching
-        from yurt.lifecycle.refresh.refresh import refresh_contexts
-
-        with watching() as watch:
-            app.current().warnings += refresh_contexts(index, contexts, watch=watch).warnings
-    if index.contexts_to_mirror(time.time()):
-        from yurt.lifecycle.refresh.archive import catch_up_elsewhere
-
-        catch_up_elsewhere(index, contexts)
-
-
-def _contexts(index: Store) -> list[str]:
-    """Contexts to look at: those with unfinished runs, or the one named by --context."""
-    only = app.current().context
-    return [name for name in index.contexts_of_unfinished() if only in ("", name)]
-
-
-def _watch(index: Store, rows: Callable[[], list[Row]], *, wide: bool) -> None:
-    """Show again after every look; looks become rarer while nothing changes."""
-    from yurt.lifecycle.refresh.refresh import refresh_contexts
-    from yurt.verbs import ps as verbs
+def _watch(results: Iterator[Result[list[Row]]], *, wide: bool) -> None:
+    """Show again after every look: on a terminal in place, else only what changed."""
+    from yurt.verbs.ps import changes
 
     app.stay()
     now = app.current()
     terminal = sys.stdout.isatty() and not now.json
     shown: list[Row] | None = None
-    pause = 2.0
-    while True:
-        now.warnings[:] = refresh_contexts(index, _contexts(index)).warnings
-        found = rows()
-        changed = shown is None or any(verbs.changes(shown, found))
+    for found in results:
         if terminal:
             sys.stdout.write("\033[H\033[2J\033[3J")
-        if terminal or changed:
-            _show(found, wide=wide)
-        shown = found
-        pause = 2.0 if changed else min(pause * 1.5, 30.0)
-        time.sleep(pause)
-
-
-def _show(found: list[Row], *, wide: bool) -> None:
-    render.show("runs", found, lambda: _print(found, wide=wide), asked=True)
-    sys.stdout.flush()
+        if terminal or shown is None or any(changes(shown, found.data)):
+            now.warnings.clear()
+            render.result(found, lambda found=found: _print(found.data, wide=wide), asked=True)  # type: ignore[misc]
+            sys.stdout.flush()
+        shown = found.data
 
 
 CELLS: dict[str, Callable[[Row, float], str | render.Drawn]] = {

@@ -15,6 +15,8 @@ from yurt.errors import YurtError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from yurt.verbs.result import Result
+
 ENVELOPE = 1
 """Version of the envelope; a change that breaks a reader raises it."""
 
@@ -36,6 +38,13 @@ def show(kind: str, data: Any, for_people: Callable[[], None], *, asked: bool = 
         for_people()
     for warning in now.warnings:
         print(f"yurt: warning: {warning}", file=sys.stderr)
+
+
+def result(found: Result[Any], for_people: Callable[[], None], *, asked: bool = False) -> int:
+    """Print what a verb returned; returns its exit code."""
+    app.current().warnings += found.warnings
+    show(found.kind, found.data, for_people, asked=asked)
+    return found.exit_code
 
 
 def error(fault: YurtError, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
-from yurt.errors import RefusedError, UserError, YurtError
+from yurt.errors import UserError
 
 EXAMPLES = [
     "yurt retry -",
@@ -35,51 +35,17 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     --context keeps to one context. With --filter those tasks of sweeps that pass it: of each sweep one new one.
     """
     from yurt.cli.progress import watching
-    from yurt.cli.send import say, send, stay
-    from yurt.config import contexts
-    from yurt.lifecycle.select import check, picked, which
-    from yurt.sites.folders import store
-    from yurt.sites.project import Project
+    from yurt.cli.send import keeping, say, stay
     from yurt.verbs import retry as verbs
 
     now = app.current()
     _check(runs, failed, filters)
-    if filters and not runs:
-        raise UserError(
-            "--filter picks tasks of sweeps; name one", code="usage", hint="yurt retry @last-sweep --filter …"
+    anew = verbs.Anew(options["time"], options["mem"])
+    with keeping() as on_kept, watching() as watch:
+        done = verbs.retry(
+            runs, failed=failed, filters=filters, context=now.context, anew=anew, on_kept=on_kept, watch=watch
         )
-    index = store()
-    label = Project().label
-    maybe = which(index, runs) if runs else verbs.unfinished(index, label, now.context)
-    if filters:
-        check(maybe)
-    with watching() as watch:
-        now.warnings += verbs.refresh_unfinished(index, maybe, watch=watch)
-    ids = [entry.run.id for entry in maybe]
-    entries = which(index, ids) if runs else verbs.failed(index, label, now.context)
-    for entry in entries:
-        if now.context not in ("", entry.run.context):
-            raise UserError(
-                f"run {entry.run.id} was on {entry.run.context}; a retry stays on its context",
-                code="usage",
-                hint=f"yurt retry {entry.run.id}",
-            )
-    sent, refused = [], list[YurtError]()
-    with watching() as watch:
-        anew = verbs.Anew(options["time"], options["mem"])
-        picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
-        plans = []
-        for entry, tasks in verbs.wanted(index, entries, failed=failed, picks=picks):
-            plans.append(verbs.plan(index, entry, anew, tasks=tasks, watch=watch))
-        for planned in plans:
-            try:
-                sent.append(send(index, contexts.named(planned.plan.run.context), planned, watch))
-            except RefusedError as error:  # of one: the others may be well
-                refused.append(error)
-                now.warnings.append(f"run {planned.plan.run.retry_of} was not retried: {error.message}")
-    if refused and not sent:
-        now.warnings.clear()
-        raise refused[0]
+    sent = done.data
     staying = bool(sent) and (options["follow"] or options["wait"])
 
     def for_people() -> None:
@@ -89,9 +55,9 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
             print(f"{'none of these' if runs else 'no run of this project'} failed that was not retried")
 
     if not (staying and now.json):
-        render.show("runs-retried", sent, for_people)
-    code = refused[0].exit_code if refused else 0
-    return stay(index, sent, follow=options["follow"], kind="runs-ended") or code if staying else code
+        render.result(done, for_people)
+    code = done.exit_code
+    return stay(sent, follow=options["follow"], kind="runs-ended") or code if staying else code
 
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:

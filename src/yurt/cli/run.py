@@ -14,11 +14,10 @@ from yurt.cli.progress import watching
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
-    from yurt.backends.base import Backend
-    from yurt.lifecycle.plan.plan import Planned, Request
+    from yurt.lifecycle.plan.plan import Request
     from yurt.lifecycle.plan.sweep import Flags, SweepPlan
-    from yurt.model.run import After
-    from yurt.store import Store
+    from yurt.store import Entry
+    from yurt.verbs.show import PlanView
 
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
@@ -102,41 +101,28 @@ def run(**options: Any) -> int:
     python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
     A file given with --spec may name the script; then none need be on the line.
     """
-    import msgspec
+    from yurt.cli.send import keeping, say, stay
+    from yurt.verbs import run as verbs
 
-    from yurt.cli.send import say, send, stay
-    from yurt.config import contexts
-    from yurt.lifecycle.plan import plan as planning
-    from yurt.sites import connect, folders
-
-    now = app.current()
-    context = contexts.named(contexts.current_name(now.context))
     request = _request(options)
-    follows = options["after"] or options["after_any"]
-    with watching() as watch:
-        known = folders.known_store()  # what cannot be planned leaves nothing behind, not even an empty index
-        if follows:
-            known = known or folders.store()
-            request = msgspec.structs.replace(request, after=_after(known, context.name, options))
-        planned = planning.plan(context, request, index=known, watch=watch)
-        if options["dry_run"]:
-            now.warnings += planned.warnings
-            _show_plan(planned, connect.backend(context))
-            return 0
-        index = known or folders.store()
-        if options["notify"] or options["notify_with"]:
-            index.note_notice(planned.plan.run.id, options["notify_with"] or "desktop")
-        entry = send(index, context, planned, watch)
-    following = options["follow"] or _stays(planned)
+    where = {"context": app.current().context, "after": options["after"], "after_any": options["after_any"]}
+    if options["dry_run"]:
+        with watching() as watch:
+            plan = verbs.preview(request, **where, watch=watch)
+        return render.result(plan, lambda: _print_plan(plan.data), asked=True)
+    notify = options["notify_with"] or ("desktop" if options["notify"] else "")
+    with keeping() as on_kept, watching() as watch:
+        done = verbs.run(request, **where, notify=notify, on_kept=on_kept, watch=watch)
+    following = options["follow"] or _stays(done.data)
     staying = following or options["wait"]
-    if not (staying and now.json):
-        render.show("run", entry, lambda: print(say(entry)))
-    return stay(index, [entry], follow=following, kind="run") if staying else 0
+    if not (staying and app.current().json):
+        render.result(done, lambda: print(say(done.data)))
+    return stay([done.data], follow=following, kind="run") if staying else 0
 
 
-def _stays(planned: Planned) -> bool:
+def _stays(entry: Entry) -> bool:
     """Whether the context says cmd_type: srun, which is to stay with a run."""
-    return any(each.key == "cmd_type" and each.value == "srun" for each in planned.plan.run.settings)
+    return any(each.key == "cmd_type" and each.value == "srun" for each in entry.run.settings)
 
 
 def _request(options: dict[str, Any]) -> Request:
@@ -244,16 +230,6 @@ def _read(flags: Flags) -> SweepPlan:
         raise
 
 
-def _after(index: Store, context: str, options: dict[str, Any]) -> list[After]:
-    from yurt.lifecycle.outbox.dependencies import following
-    from yurt.lifecycle.select import which
-
-    return [
-        *following(which(index, options["after"]), context, ended=False),
-        *following(which(index, options["after_any"]), context, ended=True),
-    ]
-
-
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The command, and what stands after the first `--`."""
     given = list(words)
@@ -273,25 +249,18 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
     return found
 
 
-def _show_plan(planned: Planned, backend: Backend) -> None:
-    from yurt.verbs.show import plan_view
-
-    view = plan_view(planned.plan, backend.runs)
-
-    def for_people() -> None:
-        run = planned.plan.run
-        print(f"# run {run.id} on {run.context}; nothing was sent")
-        print(f"# folder: {run.folder}")
-        code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
-        print(f"# code: {code}")
-        if run.secrets:
-            print(f"# secrets, by name only: {' '.join(run.secrets)}")
-        for each in run.settings:
-            print(f"# {each.key}: {render.value(each.value)} ({each.source})")
-        print(f"# {view.submitted_as}")
-        print("\n# --- job.sh\n")
-        print(view.script)
-        print("# --- data\n")
-        print(view.data)
-
-    render.show("plan", view, for_people, asked=True)
+def _print_plan(view: PlanView) -> None:
+    run = view.run
+    print(f"# run {run.id} on {run.context}; nothing was sent")
+    print(f"# folder: {run.folder}")
+    code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
+    print(f"# code: {code}")
+    if run.secrets:
+        print(f"# secrets, by name only: {' '.join(run.secrets)}")
+    for each in run.settings:
+        print(f"# {each.key}: {render.value(each.value)} ({each.source})")
+    print(f"# {view.submitted_as}")
+    print("\n# --- job.sh\n")
+    print(view.script)
+    print("# --- data\n")
+    print(view.data)

@@ -1,50 +1,45 @@
-"""What `run` and `retry` share: a plan is handed over, and whoever wants to stays until the run has ended."""
+"""What `run` and `retry` share: whoever wants to stays until the runs have ended."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from yurt.cli import app
 
 if TYPE_CHECKING:
-    from yurt.lifecycle.plan.plan import Planned
-    from yurt.model.context import Context
-    from yurt.model.progress import Watch
-    from yurt.store import Entry, Store
+    from yurt.store import Entry
 
 
-def send(index: Store, context: Context, planned: Planned, watch: Watch) -> Entry:
-    """Keep a plan and submit it. What there is to warn of is added to the warnings of this call."""
-    from yurt.verbs import run as verbs
-
+@contextmanager
+def keeping() -> Iterator[Callable[[str], None]]:
+    """Yields what is to be told of each run that is kept; says of the last one what becomes of it after Ctrl-C."""
+    kept: list[str] = []
     try:
-        entry, warnings = verbs.run(index, context, planned, watch=watch)
+        yield kept.append
     except KeyboardInterrupt:
-        run_id = planned.plan.run.id
-        print(
-            f"\nyurt: run {run_id} is kept and goes out, if it has not; to end it: yurt cancel {run_id}",
-            file=sys.stderr,
-        )
+        for run in kept[-1:]:
+            print(
+                f"\nyurt: run {run} is kept and goes out, if it has not; to end it: yurt cancel {run}", file=sys.stderr
+            )
         raise
-    app.current().warnings += warnings
-    return entry
 
 
-def stay(index: Store, entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
+def stay(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
     """Wait until runs have ended, and show meanwhile what they write; returns the exit code."""
-    from yurt.cli.logs import Printer
     from yurt.cli.wait import wait_for
 
     now = app.current()
     now.warnings.clear()
     if follow and not now.json:
-        from yurt.verbs.logs import follow_runs
+        from yurt.cli.logs import Printer
+        from yurt.verbs.logs import follow_started
 
         app.stay()
-        follow_runs(index, [entry.run for entry in entries], Printer())
-    return wait_for(index, [entry.run.id for entry in entries], kind=kind)
+        follow_started([entry.run for entry in entries], Printer())
+    return wait_for([entry.run.id for entry in entries], kind=kind)
 
 
 def say(entry: Entry) -> str:

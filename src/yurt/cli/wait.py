@@ -28,16 +28,10 @@ def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...])
 
     With --filter it is tasks of sweeps that one waits for: those that pass it when the waiting begins.
     """
-    from yurt.lifecycle.select import meant
-    from yurt.sites.folders import store
-
-    index = store()
-    entries, warnings = meant(index, runs, filters)
-    app.current().warnings += warnings
-    return wait_for(index, [entry.run.id for entry in entries], kind="runs-ended", timeout=timeout)
+    return wait_for(runs, kind="runs-ended", filters=filters, timeout=timeout)
 
 
-def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | None = None) -> int:
+def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), timeout: float | None = None) -> int:
     """Wait for runs and say how they ended; returns the exit code."""
     from yurt.cli.progress import watching
     from yurt.model.progress import Event
@@ -57,7 +51,8 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
                     print(f"yurt: {line}; waiting goes on", file=sys.stderr)
                 told.add(line)
 
-        entries = verbs.wait(index, runs, timeout=timeout, on_look=on_look)
+        done = verbs.wait(runs, filters=filters, timeout=timeout, on_look=on_look)
+    entries = done.data
 
     def for_people() -> None:
         for name, places in folded([entry.run.id for entry in entries]).items():
@@ -71,7 +66,6 @@ def wait_for(index: Any, runs: Sequence[str], *, kind: str, timeout: float | Non
             why = f": {status.reason}" if status.reason not in ("", status.state) else ""
             print(f"{entry.run.id} {status.state}{took}{why}", file=sys.stderr)
 
+    now.warnings += done.warnings
     render.show(kind, entries if kind != "run" else entries[0], for_people)
-    if not all(entry.status.final for entry in entries):
-        return 4
-    return 0 if all(entry.status.state == "completed" for entry in entries) else 1
+    return done.exit_code

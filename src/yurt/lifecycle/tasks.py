@@ -8,9 +8,10 @@ import msgspec
 
 from yurt.errors import UserError
 from yurt.lifecycle.files import metrics
+from yurt.lifecycle.filters import pair
 from yurt.model import ids, layout, params, plot, sweep_table, tasks
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import FINAL, Run, State, Status
+from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Store
@@ -95,12 +96,7 @@ def chosen(every: Sequence[TaskRow], there: Sequence[Column], *, filters: Sequen
     """Tasks that pass all filters KEY=VALUE (of one key, any of them), by a column. UserError for a wrong one."""
     wanted = []
     for text in filters:
-        key, equals, value = params.shown(text).partition("=")
-        if not equals or not key:
-            raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint="for example state=failed")
-        if key == "state" and value not in State.__args__:  # type: ignore[attr-defined]
-            known = ", ".join(State.__args__)  # type: ignore[attr-defined]
-            raise UserError(f"--filter: '{value}' is no state", code="usage", hint=known)
+        key, value = pair(text, example="state=failed")
         wanted.append((named("--filter", there, key), value))
     found = sweep_table.passing(every, wanted)
     if not sort:

@@ -8,6 +8,7 @@ from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Watch, unwatched
 from yurt.store import Store
+from yurt.verbs.steps import STEPS
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -23,7 +24,7 @@ class Round(msgspec.Struct, frozen=True):
 def once(store: Store, *, watch: Watch = unwatched) -> tuple[Round, list[str]]:
     """One round over all contexts with unfinished runs; returns it, and what to warn of."""
     contexts = store.contexts_of_unfinished()
-    refreshed = refresh_contexts(store, contexts, watch=watch)
+    refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS)
     catch_up_elsewhere(store, contexts)
     submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
     waiting = [run for context in contexts for run in store.outbox(context)]

@@ -26,6 +26,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Found, Store, older
 from yurt.verbs import import_sweeps
+from yurt.verbs.steps import STEPS
 
 OTHERS = "it has not ended, and a yurt with another data folder looks after it"
 
@@ -66,7 +67,7 @@ def import_(
         new += store.add_found(found)
     warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
     if new:
-        warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch).warnings
+        warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch, steps=STEPS).warnings
     return Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable), warnings
 
 

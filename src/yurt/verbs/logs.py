@@ -83,6 +83,12 @@ def logs(
     _warn(reader, copy_many(index, entries, reader.wrote, lines=shown, on_end=reader.ended))
 
 
+def follow_started(runs: Sequence[Run], reader: Reader) -> None:
+    """Hand out what runs that were just submitted write, until they have ended."""
+    with folders.store() as index:
+        follow_runs(index, runs, reader)
+
+
 def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | None = None) -> None:
     """Hand out what runs, tasks and sweeps write until they have ended: all of one context over one connection."""
     if len(runs) == 1 and not runs[0].tasks:

@@ -23,6 +23,7 @@ from yurt.model.run import Run, Status
 from yurt.model.state import Observation
 from yurt.sites import connect
 from yurt.store import Entry, Store
+from yurt.verbs.steps import STEPS
 
 PARTS = ("outputs", "checkpoints")
 """What counts as results."""
@@ -86,7 +87,7 @@ def survey(
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"looking at {', '.join(places)}"))
     refreshed = refresh_contexts(
-        store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch
+        store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch, steps=STEPS
     )
     for error in refreshed.failed.values():
         raise _blind(error)

@@ -19,6 +19,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
 from yurt.verbs.prune import with_tasks, without_copy
+from yurt.verbs.steps import STEPS
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatch
     """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
     context = contexts.named(name)
     watch(Event(f"looking at {name}"))
-    refreshed = refresh_contexts(store, [name])
+    refreshed = refresh_contexts(store, [name], steps=STEPS)
     for error in refreshed.failed.values():
         raise error
     base, projects, runs = _list(context)

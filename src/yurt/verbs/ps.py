@@ -1,19 +1,21 @@
-"""ps: how runs stand, the newest first."""
+"""ps: list runs, newest first."""
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from yurt.errors import UserError
-from yurt.model import params
+from yurt import queue_prefetch
+from yurt.config import paths
+from yurt.lifecycle.filters import passes, read_filters
+from yurt.model.progress import Watch, unwatched
 from yurt.model.run import FINAL, State
 from yurt.store import Entry, Store
-
-COLUMNS = ("state", "context", "name", "project")
+from yurt.verbs.result import Result
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +48,54 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """How many of these are in which state."""
 
 
+def ps(
+    *,
+    limit: int | None = 50,
+    filters: Sequence[str] = (),
+    context: str = "",
+    cached: bool = False,
+    watch: Watch = unwatched,
+) -> Result[list[Row]]:
+    """Runs, newest first, after asking the contexts of those that have not ended; unless `cached`.
+
+    A context that cannot be asked is a warning.
+    """
+    read_filters(filters)  # before any context is asked: a wrong one is said at once
+    index = Store(f"{paths.data_home()}/yurt.db")
+    warnings = [] if cached else _refresh(index, context, watch)
+    return Result(kind="runs", data=rows(index, limit=limit, filters=filters, context=context), warnings=warnings)
+
+
+def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[Row]]]:
+    """The same again and again, without an end; ever more seldom while nothing changes."""
+    before: list[Row] | None = None
+    pause = 2.0
+    while True:
+        found = ps(limit=limit, filters=filters, context=context)
+        yield found
+        changed = before is None or any(changes(before, found.data))
+        before, pause = found.data, 2.0 if changed else min(pause * 1.5, 30.0)
+        time.sleep(pause)
+
+
+def _refresh(index: Store, context: str, watch: Watch) -> list[str]:
+    """Look at contexts with unfinished runs, and bring home what ended runs left; returns what to warn of."""
+    names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
+    warnings: list[str] = []
+    if not names:
+        queue_prefetch.forget()
+    else:
+        from yurt.lifecycle.refresh.refresh import refresh_contexts
+        from yurt.verbs.steps import STEPS
+
+        warnings = refresh_contexts(index, names, steps=STEPS, watch=watch).warnings
+    if index.contexts_to_mirror(time.time()):
+        from yurt.lifecycle.refresh.archive import catch_up_elsewhere
+
+        catch_up_elsewhere(index, names)
+    return warnings
+
+
 def rows(
     store: Store, *, limit: int | None, filters: Sequence[str] = (), context: str = "", unfinished: bool = False
 ) -> list[Row]:
@@ -57,31 +107,6 @@ def rows(
     passing = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
     looks: dict[str, float | None] = {}
     return [_row(store, entry, looks) for entry in itertools.islice(passing, limit)]
-
-
-def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
-    """Filters KEY=VALUE as allowed values by column, and others (tag, parameters). UserError for a wrong one."""
-    where: dict[str, list[str]] = {}
-    rest: list[tuple[str, str]] = []
-    for text in filters:
-        key, equals, value = params.shown(text).partition("=")
-        if not equals or not key:
-            raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint="for example state=running")
-        if key == "state" and value not in State.__args__:  # type: ignore[attr-defined]
-            known = ", ".join(State.__args__)  # type: ignore[attr-defined]
-            raise UserError(f"--filter: '{value}' is no state", code="usage", hint=known)
-        if key in COLUMNS:
-            where.setdefault(key, []).append(value)
-        else:
-            rest.append((key, value))
-    return where, rest
-
-
-def passes(entry: Entry, key: str, value: str) -> bool:
-    """Whether a run has that tag, or that value of a parameter."""
-    if key == "tag":
-        return value in entry.run.tags
-    return key in entry.run.params and params.as_text(entry.run.params[key]) == value
 
 
 def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:

@@ -12,7 +12,7 @@ import msgspec
 
 from yurt import __version__
 from yurt.config import contexts, paths
-from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.plan import checks
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.plan import Planned, person
@@ -23,8 +23,12 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Chosen, Plan, RestartPolicy
 from yurt.model.tasks import ranges
+from yurt.sites import folders
 from yurt.sites.facts import facts_if_probed
+from yurt.sites.project import Project
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
+from yurt.verbs.steps import STEPS
 
 FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
 """Ends after which one tries again; who cancels a run does not want it."""
@@ -37,7 +41,64 @@ class Anew(msgspec.Struct, frozen=True):
     mem: str | None = None
 
 
-def failed(store: Store, project: str, context: str = "") -> list[Entry]:
+UNCHANGED = Anew()
+
+
+def retry(
+    names: Sequence[str] = (),
+    *,
+    failed: bool = False,
+    filters: Sequence[str] = (),
+    context: str = "",
+    anew: Anew = UNCHANGED,
+    on_kept: Callable[[str], None] = lambda _run: None,
+    watch: Watch = unwatched,
+) -> Result[list[Entry]]:
+    """Run ended runs once more: those named, or what failed of this project. With filters, those tasks of sweeps.
+
+    Those that a site refuses are warnings, unless all are. Nothing is sent unless all of them can be planned.
+    """
+    from yurt.lifecycle.outbox.enqueue import enqueue
+    from yurt.lifecycle.select import check, picked, which
+
+    index = folders.store()
+    project = Project().label
+    maybe = which(index, names) if names else unfinished(index, project, context)
+    if filters:
+        check(maybe)
+    warnings = refresh_unfinished(index, maybe, watch=watch)
+    entries = which(index, [entry.run.id for entry in maybe]) if names else failed_runs(index, project, context)
+    for entry in entries:
+        if context not in ("", entry.run.context):
+            raise UserError(
+                f"run {entry.run.id} was on {entry.run.context}; a retry stays on its context",
+                code="usage",
+                hint=f"yurt retry {entry.run.id}",
+            )
+    picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
+    plans = [
+        plan(index, entry, anew, tasks=tasks, watch=watch)
+        for entry, tasks in wanted(index, entries, failed=failed, picks=picks)
+    ]
+    sent: list[Entry] = []
+    refused: list[YurtError] = []
+    for planned in plans:
+        run = planned.plan.run
+        on_kept(run.id)
+        try:
+            entry, said = enqueue(index, contexts.named(run.context), planned, watch=watch)
+            sent.append(entry)
+            warnings += said
+        except RefusedError as error:  # of one: the others may be well
+            refused.append(error)
+            warnings.append(f"run {run.retry_of} was not retried: {error.message}")
+    if refused and not sent:
+        raise refused[0]
+    code = refused[0].exit_code if refused else 0
+    return Result(kind="runs-retried", data=sent, warnings=warnings, exit_code=code)
+
+
+def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
     """Runs of a project that failed, the oldest first."""
     where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
     return list(store.newest(where=where))[::-1]
@@ -52,7 +113,7 @@ def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
 def refresh_unfinished(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
     """Look at the sites of those that have not ended as far as is known; returns what to warn of."""
     names = sorted({entry.run.context for entry in entries if not entry.status.final})
-    return refresh_contexts(store, names, watch=watch).warnings if names else []
+    return refresh_contexts(store, names, watch=watch, steps=STEPS).warnings if names else []
 
 
 def failed_tasks(store: Store, entry: Entry) -> list[int]:

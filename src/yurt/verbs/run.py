@@ -1,46 +1,86 @@
-"""run: make a run of a command, and hand it to its context, or to the outbox if the context is out of reach."""
+"""run: make a run of a command, and submit it."""
 
 from __future__ import annotations
 
-from yurt import queue_prefetch
-from yurt.errors import RefusedError
-from yurt.lifecycle.outbox.advance import advance
-from yurt.lifecycle.outbox.dependencies import turn
-from yurt.lifecycle.plan.plan import Planned
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.config import contexts
+from yurt.lifecycle.plan.plan import Planned, Request, plan
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Status
-from yurt.sites import connect
+from yurt.sites import folders
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
 
-BY_HAND = "goes out with the next yurt command"
+if TYPE_CHECKING:
+    from yurt.model.run import After
+    from yurt.verbs.show import PlanView
 
 
 def run(
-    store: Store, context: Context, planned: Planned, *, later: str = BY_HAND, watch: Watch = unwatched
-) -> tuple[Entry, list[str]]:
-    """Keep a plan and submit it, after all that waited before it. Returns the run, and what to warn of.
+    request: Request,
+    *,
+    context: str = "",
+    after: Sequence[str] = (),
+    after_any: Sequence[str] = (),
+    notify: str = "",
+    on_kept: Callable[[str], None] = lambda _run: None,
+    watch: Watch = unwatched,
+) -> Result[Entry]:
+    """Plan a run, keep it, and submit it, after all that waited before it.
 
-    Once this has begun the run is not lost: what cannot go out now goes out later. RefusedError: the
-    site will not have it, and nothing is kept of it. `later` says how what has to wait goes out.
+    Once `on_kept` was told of it the run is not lost: what cannot be submitted now is submitted later. RefusedError:
+    the site will not have it, and nothing is kept of it. `notify` is what tells the user when it has ended.
     """
-    plan = planned.plan
-    if never := turn(store, plan.run).never:
-        raise RefusedError(never, code="impossible", hint="yurt retry RUN, or --after-any RUN")
-    backend = connect.backend(context)
-    queue_prefetch.forget()
-    store.add(plan.run, Status(state="submitting", attempts=1), plan)
-    moved = advance(store, context.name, backend, fresh=plan.run.id, watch=watch)
-    if plan.run.id in moved.refused:
-        store.remove(plan.run.id)
-        raise moved.refused[plan.run.id]
-    entry = store.get(plan.run.id)
-    assert entry is not None
-    warnings = [*planned.warnings]
-    if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
-        warnings.append(f"{follows}; run {plan.run.id} waits, and {later} after that")
-    elif entry.status.state == "waiting":
-        why = moved.stopped.message if moved.stopped is not None else "other runs are before it"
-        when = "when there is room" if isinstance(moved.stopped, RefusedError) else "once that can be reached"
-        warnings.append(f"{why}; run {plan.run.id} waits, and {later} {when}")
-    return entry, warnings
+    from yurt.lifecycle.outbox.enqueue import enqueue
+
+    place, planned, known = _planned(request, context, after, after_any, watch)
+    index = known or folders.store()
+    if notify:
+        index.note_notice(planned.plan.run.id, notify)
+    on_kept(planned.plan.run.id)
+    entry, warnings = enqueue(index, place, planned, watch=watch)
+    return Result(kind="run", data=entry, warnings=warnings)
+
+
+def preview(
+    request: Request,
+    *,
+    context: str = "",
+    after: Sequence[str] = (),
+    after_any: Sequence[str] = (),
+    watch: Watch = unwatched,
+) -> Result[PlanView]:
+    """What `run` would send. Nothing is sent or kept."""
+    from yurt.sites import connect
+    from yurt.verbs.show import plan_view
+
+    place, planned, _known = _planned(request, context, after, after_any, watch)
+    view = plan_view(planned.plan, connect.backend(place).runs)
+    return Result(kind="plan", data=view, warnings=planned.warnings)
+
+
+def _planned(
+    request: Request, context: str, after: Sequence[str], after_any: Sequence[str], watch: Watch
+) -> tuple[Context, Planned, Store | None]:
+    """What cannot be planned leaves nothing behind, not even an empty index."""
+    place = contexts.named(contexts.current_name(context))
+    known = folders.known_store()
+    if after or after_any:
+        known = known or folders.store()
+        follows = [
+            *_follows(known, after, place.name, ended=False),
+            *_follows(known, after_any, place.name, ended=True),
+        ]
+        request = msgspec.structs.replace(request, after=follows)
+    return place, plan(place, request, index=known, watch=watch), known
+
+
+def _follows(index: Store, names: Sequence[str], context: str, *, ended: bool) -> list[After]:
+    from yurt.lifecycle.outbox.dependencies import following
+    from yurt.lifecycle.select import which
+
+    return following(which(index, names), context, ended=ended) if names else []

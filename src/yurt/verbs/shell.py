@@ -8,6 +8,7 @@ from yurt.errors import RefusedError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.sites import connect
 from yurt.store import Entry, Store
+from yurt.verbs.steps import STEPS
 
 
 def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
@@ -16,7 +17,7 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
     if run.tasks:
         raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
     if not entry.status.final:
-        refreshed = refresh_contexts(store, [run.context])
+        refreshed = refresh_contexts(store, [run.context], steps=STEPS)
         if run.context in refreshed.failed:
             raise refreshed.failed[run.context]
         entry = store.get(run.id) or entry

@@ -7,10 +7,32 @@ from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import meant
+from yurt.sites import folders
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
+from yurt.verbs.steps import STEPS
 
 
 def wait(
+    names: Sequence[str],
+    *,
+    filters: Sequence[str] = (),
+    timeout: float | None = None,
+    on_look: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
+) -> Result[list[Entry]]:
+    """Wait for runs and tasks of sweeps. The exit code is 0 if all completed, 4 if the time was over, else 1."""
+    with folders.store() as store:
+        entries, warnings = meant(store, names, filters)
+        ended = until_ended(store, [entry.run.id for entry in entries], timeout=timeout, on_look=on_look)
+    if not all(entry.status.final for entry in ended):
+        code = 4
+    else:
+        code = 0 if all(entry.status.state == "completed" for entry in ended) else 1
+    return Result(kind="runs-ended", data=ended, warnings=warnings, exit_code=code)
+
+
+def until_ended(
     store: Store,
     runs: Sequence[str],
     *,
@@ -26,7 +48,7 @@ def wait(
         open_ones = [entry for entry in entries if not entry.status.final]
         if not open_ones:
             return entries
-        refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}))
+        refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}), steps=STEPS)
         entries = store.several(runs)
         on_look(entries, refreshed.warnings)
         if all(entry.status.final for entry in entries):

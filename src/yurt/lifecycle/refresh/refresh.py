@@ -10,7 +10,8 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.backends.base import Backend
 from yurt.errors import YurtError
-from yurt.lifecycle.outbox.advance import Advanced, advance
+from yurt.lifecycle.advance import Advanced, Step, advance
+from yurt.lifecycle.outbox.outbox import send_waiting
 from yurt.lifecycle.refresh import archive, bad_nodes, notify, other_machines
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
@@ -47,9 +48,10 @@ def refresh_contexts(
     *,
     also: Sequence[str] = (),
     keep: bool = True,
+    steps: Sequence[Step] = (send_waiting,),
     watch: Watch = unwatched,
 ) -> Refreshed:
-    """Advance and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
+    """Advance by `steps`, and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
 
     Contexts of runs that waiting ones follow are looked at too.
 
@@ -62,7 +64,7 @@ def refresh_contexts(
 
     def one(index: Store, name: str) -> None:
         try:
-            advanced[name] = _look_at(index, name, also, observed, watch, keep=keep)
+            advanced[name] = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
         except YurtError as error:
             failed[name] = error
 
@@ -90,11 +92,18 @@ def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
     return names
 
 
-def _look_at(
-    store: Store, context: str, also: Sequence[str], observed: dict[str, Observation], watch: Watch, *, keep: bool
+def _refresh(
+    store: Store,
+    context: str,
+    also: Sequence[str],
+    observed: dict[str, Observation],
+    *,
+    steps: Sequence[Step],
+    keep: bool,
+    watch: Watch,
 ) -> Advanced:
     backend = connect.named_backend(context)
-    moved = advance(store, context, backend, watch=watch)
+    moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped
     if moved.submitted:
@@ -124,7 +133,7 @@ def _look_at(
         queue_prefetch.forget()
     # Those the site forgot go out once more, and those that followed one which has ended.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
-        again = advance(store, context, backend, watch=watch)
+        again = advance(store, context, backend, steps, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
     return moved
 

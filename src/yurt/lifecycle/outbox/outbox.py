@@ -1,4 +1,4 @@
-"""advance(): whatever waits on this machine moves on, as far as a site allows. Any verb may call it.
+"""Sends what waits for a context: cancellations, then runs, as far as the context allows.
 
 Order in one queue of a context is the order of asking. What fails for want of the site stays where it is.
 """
@@ -18,6 +18,7 @@ import msgspec
 from yurt.backends.base import Backend
 from yurt.config import facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import dependencies
 from yurt.lifecycle.outbox.cancellations import tell_cancel
 from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_out, submit
@@ -27,15 +28,9 @@ from yurt.model.run import Plan, RunRef, State, Status
 from yurt.store import Store
 
 
-class Advanced(msgspec.Struct, frozen=True):
-    """What moved: runs that went out, runs that were refused, and what stopped the rest."""
-
-    submitted: list[str] = []
-    refused: dict[str, YurtError] = {}
-    stopped: YurtError | None = None
-
-
-def advance(store: Store, context: str, backend: Backend, *, fresh: str = "", watch: Watch = unwatched) -> Advanced:
+def send_waiting(
+    store: Store, context: str, backend: Backend, watch: Watch = unwatched, *, fresh: str = ""
+) -> Advanced:
     """Tell a site which runs are cancelled, then submit all that wait for it, in order, as far as there is room.
 
     The index says already of the run `fresh` that it may have gone out.
