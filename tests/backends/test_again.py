@@ -17,8 +17,8 @@ from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
-from yurt.lifecycle.plan.plan import Request
 from yurt.lifecycle.plan.plan import plan as planning
+from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context
 from yurt.model.run import Plan, RestartPolicy, Status
 from yurt.model.state import next_status

@@ -18,8 +18,8 @@ from yurt.backends.slurm import options
 from yurt.config import contexts
 from yurt.hosts import Host
 from yurt.lab import Lab
-from yurt.lifecycle.plan.plan import Request
 from yurt.lifecycle.plan.plan import plan as planning
+from yurt.lifecycle.plan.request import Request
 from yurt.model.run import Plan, RestartPolicy
 from yurt.model.state import next_status
 from yurt.sites import connect

@@ -20,8 +20,8 @@ from tests.calls import YURT, call
 from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
 from yurt.hosts import LocalHost
-from yurt.lifecycle.plan.plan import Request
 from yurt.lifecycle.plan.plan import plan as planning
+from yurt.lifecycle.plan.request import Request
 from yurt.model.context import LOCAL
 from yurt.model.run import Plan, Status
 from yurt.model.state import next_status

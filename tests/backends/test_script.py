@@ -17,7 +17,8 @@ import pytest
 
 from yurt.backends.job import module, script
 from yurt.config import facts as kept
-from yurt.lifecycle.plan.plan import Request, plan
+from yurt.lifecycle.plan.plan import plan
+from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context, ContextResources
 from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Plan, RestartPolicy, Run, Setup

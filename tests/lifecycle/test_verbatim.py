@@ -22,7 +22,8 @@ from yurt.backends.job import script
 from yurt.backends.registry import host_of
 from yurt.config import contexts
 from yurt.errors import UserError
-from yurt.lifecycle.plan.plan import Request, plan
+from yurt.lifecycle.plan.plan import plan
+from yurt.lifecycle.plan.request import Request
 from yurt.model.context import LOCAL
 from yurt.model.params import ARGUMENT_LIMIT, VARIABLE_LIMIT, shown, typed, variable
 

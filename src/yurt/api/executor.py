@@ -20,7 +20,7 @@ from yurt.api.sender import Sender
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import YurtError
-from yurt.lifecycle.plan.plan import Request
+from yurt.lifecycle.plan.request import Request
 from yurt.sites.fan_out import ready
 
 # The environment of the run decides; else the same version as here, if it is there.

@@ -14,6 +14,7 @@ from yurt.config import contexts
 from yurt.errors import UserError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
+from yurt.lifecycle.plan.request import Request
 from yurt.model.run import After
 from yurt.sites import folders
 from yurt.sites.fan_out import ready
@@ -45,7 +46,7 @@ def run(
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)
     with folders.store() as index:
-        request = planning.Request(
+        request = Request(
             words=[os.fspath(word) for word in command],
             params=given if many is None else {},
             typed=True,

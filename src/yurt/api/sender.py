@@ -15,6 +15,7 @@ from yurt.api.future import Call
 from yurt.api.receiver import Receiver, Sent, fail
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
+from yurt.lifecycle.plan.request import Request
 from yurt.model import calls
 from yurt.model.context import Context
 from yurt.sites import connect, folders
@@ -28,7 +29,7 @@ log = logging.getLogger("yurt")
 class Sender:
     """`request` says what is asked of the context for a batch: of its sets of parameters, and of its title."""
 
-    def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], planning.Request]) -> None:
+    def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
         self.box = Batch()
         self.returns = Receiver(context.name, context.type, connect.backend(context).files)

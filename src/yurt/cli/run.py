@@ -14,7 +14,7 @@ from yurt.cli.progress import watching
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
-    from yurt.lifecycle.plan.plan import Request
+    from yurt.lifecycle.plan.request import Request
     from yurt.lifecycle.plan.sweep import Flags, SweepPlan
     from yurt.store import Entry
     from yurt.verbs.show import PlanView
@@ -127,7 +127,7 @@ def _stays(entry: Entry) -> bool:
 
 def _request(options: dict[str, Any]) -> Request:
     from yurt.lifecycle.plan import options as run_options
-    from yurt.lifecycle.plan.plan import Request
+    from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
     if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:

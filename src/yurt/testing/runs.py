@@ -1,6 +1,6 @@
 """The suite every Backend must pass, by its protocols alone. Subclass it in a test module and give it fixtures of class
 scope: `backend`, the backend of a context, and `plan`, which makes a plan for it:
-plan(*command, **fields of yurt.lifecycle.plan.plan.Request), without code unless it is asked for.
+plan(*command, **fields of yurt.lifecycle.plan.request.Request), without code unless it is asked for.
 
 ShellContract adds what only contexts with sh and a shared disk promise.
 """

@@ -15,7 +15,8 @@ from yurt.config import contexts, paths
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.plan import checks
 from yurt.lifecycle.plan.command import RIVALS
-from yurt.lifecycle.plan.plan import Planned, person
+from yurt.lifecycle.plan.plan import person
+from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.refresh import bad_nodes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout

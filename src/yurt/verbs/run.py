@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.config import contexts
-from yurt.lifecycle.plan.plan import Planned, Request, plan
+from yurt.lifecycle.plan.plan import plan
+from yurt.lifecycle.plan.request import Planned, Request
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.sites import folders

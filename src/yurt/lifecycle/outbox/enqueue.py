@@ -6,7 +6,7 @@ from yurt import queue_prefetch
 from yurt.errors import RefusedError
 from yurt.lifecycle.outbox.dependencies import turn
 from yurt.lifecycle.outbox.outbox import send_waiting
-from yurt.lifecycle.plan.plan import Planned
+from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status

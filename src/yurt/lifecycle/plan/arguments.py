@@ -6,12 +6,42 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from yurt.backends.job import script
 from yurt.errors import UserError
+from yurt.lifecycle.plan.request import Request
 from yurt.model import params
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.sites.folders import expand
+
+
+class Given(msgspec.Struct, frozen=True):
+    """The words of a run's command, and its parameters."""
+
+    words: list[str]
+    extra: list[str]
+    """Those of the words that parameters add to what the user typed."""
+    values: dict[str, Any]
+    """Parameters as they were given."""
+    typed: dict[str, Any]
+    """The same as the numbers and lists that texts stand for."""
+
+
+def given(argv: Sequence[str], request: Request) -> Given:
+    """Put parameters into a command: where it names them in braces, else as arguments behind it."""
+    typed_words = [*argv, *request.arguments]
+    slots = params.slots(typed_words)
+    check_slots(slots, request.sets)
+    extra = params.words(named({key: each for key, each in request.params.items() if key not in slots}))
+    values = {**params.read(request.arguments), **request.params}
+    known = request.params if request.typed else {}
+    typed = {
+        key: params.typed(each) if isinstance(each, str) and key not in known else each for key, each in values.items()
+    }
+    words = [*(params.filled(word, request.params) for word in typed_words), *extra]
+    return Given(words, list(extra), values, typed)
 
 
 def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
@@ -77,8 +107,6 @@ def check_sets(
     sets: Sequence[Mapping[str, Any]], words: Sequence[str], own: Mapping[str, bytes], *, passed: bool
 ) -> None:
     """UserError where a task of a sweep would get more than Linux lets through, or all of them are too much."""
-    import msgspec
-
     usual = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in own.values())
     total = 0
     for number, each in enumerate(sets):

@@ -1,0 +1,113 @@
+"""What a run asks of a scheduler: its resources, and options and lines in the scheduler's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from yurt.backends.slurm.options import Script
+from yurt.config.precedence import Setting
+from yurt.lifecycle.plan import checks, command
+from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.refresh import bad_nodes
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.resources import parse_time
+from yurt.model.run import Resources
+from yurt.store import Store
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run asks for."""
+
+    resources: Resources
+    options: dict[str, str | None]
+    """In the scheduler's own words, from flags and the context."""
+    script: Script | None
+    """The lines that the user's script has for the scheduler."""
+    minutes: int | None = None
+    """The time limit, wherever it is said; None if nobody says it."""
+    use_srun: bool = False
+    avoided: list[str] = []
+    """Nodes that failed lately."""
+    warnings: list[str] = []
+
+    @property
+    def lines(self) -> list[str]:
+        return list(self.script.lines) if self.script is not None else []
+
+    @property
+    def all_options(self) -> dict[str, str | None]:
+        """Those of the script, too."""
+        own = self.script.options if self.script is not None else {}
+        return {**own, **self.options}
+
+
+def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
+    """What flags, the context and the script's own lines ask for. UserError for an option that cannot be."""
+    options = dict(wanted.sbatch_options)
+    if request.hold:
+        options["hold"] = None
+    resources = checks.resources_of(wanted)
+    warnings: list[str] = []
+    if script is not None:
+        resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, request))
+        warnings = command.left_aside(script)
+    checks.check_options(options)
+    return Needs(resources=resources, options=options, script=script, warnings=warnings)
+
+
+def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:
+    """With what is known of the site: without the nodes that failed lately, and with the time limit it would have."""
+    resources, avoided = needs.resources, list[str]()
+    if index is not None:
+        resources, avoided = bad_nodes.avoiding(index, context, resources, facts)
+    return msgspec.structs.replace(
+        needs,
+        resources=resources,
+        avoided=avoided,
+        minutes=_minutes(needs, facts),
+        use_srun=_use_srun(needs, facts),
+    )
+
+
+def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:
+    """Whether a setting, or a part of one such as resources.cpu, was given as a flag or a variable."""
+
+    def given(key: str) -> bool:
+        name, _, part = key.partition(".")
+        flag = request.flags.get(name)
+        if part:
+            flag = (flag or {}).get(part)
+        return bool(flag) or settings[name].source.startswith("$")
+
+    return given
+
+
+def _use_srun(needs: Needs, facts: Facts | None) -> bool:
+    """Whether srun starts the command. A script with #SBATCH lines starts its tasks itself."""
+    from yurt.backends.slurm.options import several_tasks
+
+    return facts is not None and needs.script is None and several_tasks(needs.resources, needs.options)
+
+
+def _minutes(needs: Needs, facts: Facts | None) -> int | None:
+    resources = needs.resources
+    if facts is None:
+        return resources.minutes
+    partition = facts.partition(resources.partition or facts.default_partition)
+    usual = None if partition is None else partition.default_minutes or partition.max_minutes
+    return resources.minutes or _own_minutes(needs) or usual
+
+
+def _own_minutes(needs: Needs) -> int | None:
+    """The time limit among options of sbatch and #SBATCH lines; None if there is none yurt understands."""
+    from yurt.backends.slurm import options
+
+    own = dict(needs.script.options) if needs.script is not None else {}
+    own |= {options.long_name(name): value for name, value in needs.options.items()}
+    try:
+        return parse_time(own.get("time") or "")
+    except ValueError:
+        return None
