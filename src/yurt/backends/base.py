@@ -16,6 +16,7 @@ from yurt.backends.job import module, script
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
+from yurt.model import layout
 from yurt.model.run import Plan, Spot
 from yurt.model.state import Sighting
 
@@ -27,6 +28,10 @@ NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
 
 SILENT, NOT_TAKEN = 7, 8
 """Exit codes: the queue could not be seen; the job was refused."""
+
+DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
+
+DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
 
 
 class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,18 +84,18 @@ class Backend(ABC):
     def files(self, plan: Plan) -> dict[str, bytes]:
         """The files of a run folder at its beginning."""
         return {
-            "run.json": msgspec.json.encode(plan.run),
-            "plan.json": msgspec.json.encode(plan),
-            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), again=self.next_start(plan)).encode(),
-            "data": script.data(plan),
+            layout.RUN: msgspec.json.encode(plan.run),
+            layout.PLAN: msgspec.json.encode(plan),
+            layout.JOB: script.job(plan, submitted_as=self.as_typed(plan), again=self.next_start(plan)).encode(),
+            layout.DATA: script.data(plan),
             **self._own_values(plan),
         }
 
     def _own_values(self, plan: Plan) -> dict[str, bytes]:
         if not plan.run.sets:
-            return {"params.json": script.params(plan)}
+            return {layout.PARAMS: script.params(plan)}
         sets, offsets = script.sets(plan)
-        return {"sets": sets, "offsets": offsets}
+        return {layout.SETS: sets, layout.OFFSETS: offsets}
 
     @abstractmethod
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
@@ -128,7 +133,7 @@ class Backend(ABC):
         `shares` are those of the run's secrets, made for this nonce.
         `calls` are those of functions that its tasks make; they may stay away once some tasks have gone out.
         """
-        own = {"calls": calls} if calls else {}
+        own = {layout.CALLS: calls} if calls else {}
         files = {**self.files(plan), **own, f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
@@ -161,14 +166,12 @@ class Backend(ABC):
     def discard(self, run: Spot) -> None:
         """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
         with contextlib.suppress(YurtError):
-            self.host.run(
-                '[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || [ -e "$1/tasks" ] || rm -rf -- "$1"', run.folder
-            )
+            self.host.run(layout.fill_in(DISCARD), run.folder)
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         """Remove the shares of secrets from the folders of runs that have ended. Best effort."""
         with contextlib.suppress(YurtError):
-            self.host.run('for each; do rm -f -- "$each"/secret.*; done', *folders)
+            self.host.run(layout.fill_in(DROP_SHARES), *folders)
 
     def failure(self, answer: Answer) -> YurtError:
         """What it means that a submission failed."""

@@ -72,10 +72,10 @@ code_idle() {
 
 code_used() {
   for run in runs/*/ sweeps/*/; do
-    case $run in runs/*) [ ! -e "${run}exit.json" ] || continue ;; esac
-    [ -r "${run}code" ] || continue
+    case $run in runs/*) [ ! -e "${run}@EXIT@" ] || continue ;; esac
+    [ -r "${run}@CODE@" ] || continue
     tree=
-    read -r tree < "${run}code" # fails where the line does not end, and reads it
+    read -r tree < "${run}@CODE@" # fails where the line does not end, and reads it
     printf '%s ' "$tree"
   done
 }

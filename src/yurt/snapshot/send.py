@@ -7,6 +7,7 @@ else is to be done there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ import msgspec
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
+from yurt.model import layout
 from yurt.snapshot import git
 from yurt.snapshot.tree import Snapshot, distrust
 
@@ -66,9 +68,10 @@ def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -
     raise refusal(host.name, "the code could not be written", received.errors)
 
 
+@cache
 def receiver() -> str:
     """The functions have_code, known_code, receive_code and collect_code, to be put before a script."""
-    return Path(__file__).with_name("receive.sh").read_text()
+    return layout.fill_in(Path(__file__).with_name("receive.sh").read_text())
 
 
 def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:

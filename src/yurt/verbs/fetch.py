@@ -12,27 +12,14 @@ from yurt.config import contexts
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
+from yurt.model import layout
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.runs.files import transfer
 from yurt.runs.files.transfer import NOTHING, Fetched, There, Wanted, shown
 from yurt.store import Entry, Store
 
-# A line for each run: ended, going or gone; then a line for each folder with something in it.
-LOOK = """\
-if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
-exec 3>&1
-while IFS= read -r folder; do
-  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
-  if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then echo ended >&3; else echo going >&3; fi
-  for part in outputs checkpoints; do
-    [ ! -d "$folder/$part" ] || printf '%s\\n' "$folder/$part"
-  done
-done | measure_all
-"""
-
-
-PARTS = ("outputs", "checkpoints")
+PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 
 
 def fetch(
@@ -76,7 +63,7 @@ def fetch(
 def look(host: Host, runs: Sequence[Run]) -> tuple[bool, dict[str, There]]:
     """Whether a site has rsync, and what it has of runs; those whose folder is gone are left out."""
     folders = "".join(f"{run.folder}\n" for run in runs)
-    answer = host.run(scripts.text("measure.sh") + LOOK, stdin=folders.encode(), timeout=600)
+    answer = host.run(scripts.text("measure.sh") + scripts.text("fetch_look.sh"), stdin=folders.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "the run folders could not be looked at", answer.errors)
     way, *lines = answer.text.splitlines()

@@ -16,7 +16,7 @@ from yurt.config import contexts
 from yurt.errors import NotFoundError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
-from yurt.model import ids, standing
+from yurt.model import ids, layout, standing
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Run, Status
@@ -151,12 +151,12 @@ class _Reader:
         """
         if said is None:
             return "it is too large to be read"
-        winner = said.text("winner")
-        if "run.json" not in said.files:
-            return None if winner == CANCELLED or "cancel" in said.files else "it has no run.json"
+        winner = said.text(layout.WINNER)
+        if layout.RUN not in said.files:
+            return None if winner == CANCELLED or layout.CANCEL in said.files else f"it has no {layout.RUN}"
         try:
-            run = msgspec.json.decode(said.files["run.json"], type=Run)
-            plan = msgspec.json.decode(said.files.get("plan.json") or b"null", type=Plan | None)
+            run = msgspec.json.decode(said.files[layout.RUN], type=Run)
+            plan = msgspec.json.decode(said.files.get(layout.PLAN) or b"null", type=Plan | None)
         except msgspec.MsgspecError as error:
             return f"this yurt does not understand it ({error}); did a newer one make it?"
         if run.id != folder.rpartition("/")[2] or run.kind != self.context.type:
@@ -165,16 +165,16 @@ class _Reader:
         plan = None if plan is None else msgspec.structs.replace(plan, run=run)
         if run.sets:
             whole = plan is not None and len(plan.sets) == run.sets
-            return Found(run, Status(), plan) if whole else "its plan.json is not whole"
+            return Found(run, Status(), plan) if whole else f"its {layout.PLAN} is not whole"
         status = self._status(run, said)
-        ended = status.final or winner == CANCELLED or "exit.json" in said.files
+        ended = status.final or winner == CANCELLED or layout.EXIT in said.files
         return OTHERS if not ended and self._is_others(run) else Found(run, status, plan)
 
     def with_tasks(self, found: Found, said: Gathered, begun: dict[int, Gathered]) -> Found | str:
         """A sweep, and how it and its tasks stand; or why it cannot be imported."""
         whole, rows = import_sweeps.statuses(found.run, said, begun, self._attempts, time.time())
         ended = len(rows) == found.run.sets and all(each.final for each in rows.values())
-        if not ended and "cancel" not in said.files and self._is_others(found.run):
+        if not ended and layout.CANCEL not in said.files and self._is_others(found.run):
             return OTHERS
         return Found(found.run, whole, found.plan, rows)
 
@@ -190,7 +190,7 @@ class _Reader:
     def _status(self, run: Run, said: Gathered) -> Status:
         """How it stood when its folder was read; a look tells the rest."""
         starts = said.starts
-        started = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
+        started = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
         status = Status(
             state="running" if starts else "queued",
             submitted=said.made or run.created,
@@ -198,4 +198,4 @@ class _Reader:
             job=started[1] if len(started) > 1 else "",
             attempts=self._attempts,
         )
-        return standing.adopt(status, standing.read(said.files.get("status.json", b"")), None, run.created)
+        return standing.adopt(status, standing.read(said.files.get(layout.STATUS, b"")), None, run.created)

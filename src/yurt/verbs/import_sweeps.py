@@ -11,7 +11,7 @@ from yurt.backends.job.gathered import Gathered
 from yurt.backends.slurm.queries import read_metrics
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
-from yurt.model import sent, standing, tasks
+from yurt.model import layout, sent, standing, tasks
 from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS
 from yurt.runs.refresh.other_machines import unsent_cancelled
@@ -52,7 +52,7 @@ def statuses(
 ) -> tuple[Status, dict[int, Status]]:
     """How a sweep and its tasks stood when their folders were read; a look tells the rest."""
     submitted = said.made or run.created
-    groups = sent.read(said.text("sent"))
+    groups = sent.read(said.text(layout.SENT))
     others = attempts >= ATTEMPTS
     whole = sent.noted(Status(state="queued", submitted=submitted, attempts=1, elsewhere=others), groups)
     rows = {
@@ -61,13 +61,13 @@ def statuses(
         if number < run.sets
     }
     whole = msgspec.structs.replace(whole, out=tasks.ranges({*rows, *tasks.numbers(whole.out)}))
-    verdict = standing.read_sweep(said.files.get("status.json", b""))
+    verdict = standing.read_sweep(said.files.get(layout.STATUS, b""))
     if verdict is not None:
         whole = standing.adopt_sweep(whole, verdict)
         for number, each in verdict.each():
             if number < run.sets and (number not in rows or not rows[number].final):
                 rows[number] = standing.adopt(Status(attempts=attempts), each, None, now)
-    if "cancel" in said.files:
+    if layout.CANCEL in said.files:
         rows |= unsent_cancelled(run.sets, whole, rows, now)
         whole = msgspec.structs.replace(whole, reason=whole.reason or "cancelled")
     return whole, rows
@@ -75,14 +75,14 @@ def statuses(
 
 def _task(said: Gathered, before: Status, now: float) -> Status:
     starts = said.starts
-    made_by = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
+    made_by = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
     status = msgspec.structs.replace(
         before,
         state="running" if starts else "queued",
         restarts=max(starts - 1, 0),
         job=made_by[1] if len(made_by) > 1 else "",
     )
-    verdict = standing.read(said.files.get("status.json", b""))
+    verdict = standing.read(said.files.get(layout.STATUS, b""))
     after = standing.adopt(status, verdict, gathered.ending(said), now)
-    logged = read_metrics(said.files.get("metrics.jsonl", b"")) if after.final else {}
+    logged = read_metrics(said.files.get(layout.METRICS, b"")) if after.final else {}
     return msgspec.structs.replace(after, metrics=logged)

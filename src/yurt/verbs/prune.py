@@ -19,7 +19,7 @@ from yurt.config import contexts
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import Answer, refusal
-from yurt.model import ids
+from yurt.model import ids, layout
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Sighting
@@ -30,7 +30,7 @@ from yurt.runs.select import task_entries
 from yurt.snapshot import send
 from yurt.store import Entry, Store
 
-PARTS = ("outputs", "checkpoints")
+PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 """What counts as results."""
 
 LONG = 3600.0
@@ -209,7 +209,7 @@ def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     if not missing:
         return ""
     parts = [part for part in PARTS if any(part in each for each in missing.values())]
-    whole = " --all" if "checkpoints" in parts else ""
+    whole = " --all" if layout.CHECKPOINTS in parts else ""
     whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.sets else f"its {' and '.join(parts)}"
     return f"the only copy of {whose}; yurt fetch {run.id}{whole}"
 
@@ -224,7 +224,7 @@ def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
     wanted = dict(zip(PARTS, measures, strict=True))
     missing = {name for name, each in wanted.items() if each != NOTHING}
     for copy in store.copies(run) if missing else ():
-        brought = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
+        brought = {layout.OUTPUTS: copy.outputs, layout.CHECKPOINTS: copy.checkpoints}
         same = {name for name in missing if brought[name] == wanted[name] != "?"}
         if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
             missing -= same

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.hosts import Host, host_of
+from yurt.model import layout
 from yurt.runs.refresh.refresh import look
 from yurt.store import Entry, Store
 
@@ -38,8 +39,8 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
     instead = shlex.join(words) if words else TERMINAL
     folder, task = run.folder, ""
     if run.task is not None:
-        folder, task = folder.rpartition("/tasks/")[0], f"YURT_TASK_INDEX={run.task} "
-    inside = f"{task}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
+        folder, task = folder.rpartition(f"/{layout.TASKS}/")[0], f"YURT_TASK_INDEX={run.task} "
+    inside = f"{task}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(f'{folder}/{layout.JOB}')} inside"
     host = host_of(contexts.named(run.context))
     if run.kind == "slurm":
         # srun knows a task of an array only by the number it has as a job of its own.

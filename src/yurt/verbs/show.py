@@ -9,6 +9,7 @@ import msgspec
 
 from yurt.backends.base import Backend
 from yurt.errors import YurtError
+from yurt.model import layout
 from yurt.model.run import Plan, Run
 from yurt.model.standing import Standing, standing
 from yurt.runs.files import metrics
@@ -106,7 +107,7 @@ def plan_view(plan: Plan, backend: Backend) -> PlanView:
     return PlanView(
         run=plan.run,
         submitted_as=backend.as_typed(plan),
-        script=files["job.sh"].decode(),
-        data=files["data"].decode(errors="backslashreplace"),
+        script=files[layout.JOB].decode(),
+        data=files[layout.DATA].decode(errors="backslashreplace"),
         sends={"code": plan.run.code.size, **{name: len(each) for name, each in files.items()}},
     )

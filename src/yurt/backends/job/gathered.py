@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from functools import cache
-from pathlib import Path
 
 import msgspec
 
+from yurt.backends.shell import scripts
+from yurt.model import layout
 from yurt.model.state import Ending
 
 
@@ -26,21 +26,20 @@ class Gathered(msgspec.Struct):
 
     @property
     def starts(self) -> int:
-        return max((int(name[4:]) for name in self.files if name[:4] == "gen." and name[4:].isdigit()), default=0)
+        numbers = (name.removeprefix(layout.START) for name in self.files if name.startswith(layout.START))
+        return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
-@cache
 def gatherer() -> str:
-    return Path(__file__).with_name("gather.sh").read_text()
+    return scripts.text("gather.sh", "job")
 
 
-@cache
 def tasks_gatherer() -> str:
-    return Path(__file__).with_name("gather_tasks.sh").read_text()
+    return scripts.text("gather_tasks.sh", "job")
 
 
 LINE = re.compile(r"(\d+)/([^/:]+?)(?:\.d/text)?:(.*)")
-LOGGED = re.compile(r"==> (\d+)/(metrics\.jsonl) <==")
+LOGGED = re.compile(rf"==> (\d+)/({re.escape(layout.METRICS)}) <==")
 
 
 def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
@@ -64,7 +63,7 @@ def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
 def ending(said: Gathered) -> Ending | None:
     """What the job wrote of its end; None if nothing, or it is not whole."""
     try:
-        return msgspec.json.decode(said.files.get("exit.json") or b"null", type=Ending | None)
+        return msgspec.json.decode(said.files.get(layout.EXIT) or b"null", type=Ending | None)
     except msgspec.MsgspecError:
         return None
 
@@ -84,7 +83,7 @@ def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
                 each = found.setdefault(folder, Gathered())
                 content = archive.extractfile(member)
                 each.files[name] = content.read() if content is not None else b""
-                if name == "run.json":
+                if name == layout.RUN:
                     each.made = float(member.mtime)
     except (tarfile.TarError, EOFError):
         cut = True

@@ -10,7 +10,7 @@
 # Of a sweep it is a line for each group that went out: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
-project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=secret.$7
+project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=@SECRET@$7
 shift 9
 run=$project/$folder
 me=$nonce
@@ -30,10 +30,10 @@ place_shares() { # place_shares NAME SHARE…: the job's are exported to what is
   done
 }
 started() { # somebody won already: a job, or the user who cancelled it
-  case $start in *:*) if [ -e "$run/cancel" ]; then echo "started cancelled" && exit 0; fi ;; esac
-  [ -e "$run/winner" ] || [ -e "$run/winner.d" ] || return 1 # no process for a run that nobody has won
-  winner=$(cd "$run" && stands winner) || return
-  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
+  case $start in *:*) if [ -e "$run/@CANCEL@" ]; then echo "started cancelled" && exit 0; fi ;; esac
+  [ -e "$run/@WINNER@" ] || [ -e "$run/@WINNER@.d" ] || return 1 # no process for a run that nobody has won
+  winner=$(cd "$run" && read_written @WINNER@) || return
+  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! read_written @EXIT@ && ! read_written "@START@$start") > /dev/null; then
     nonce=${winner%%.*} # all starts of a run have that of the first
   else
     echo "started $winner" && exit 0
@@ -76,8 +76,8 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
   set -- $(cd "$aside" && wc -c $names) # once for all of them: their sum is last
   while [ $# -gt 2 ]; do shift; done
   [ "$1" -eq "$total" ] || not_whole # cut off
-  printf '%s\n' "$tree" > "$aside/code"
-  ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
+  printf '%s\n' "$tree" > "$aside/@CODE@"
+  ln "$aside/@CODE@" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/@NO_LINKS@"
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
@@ -85,9 +85,9 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
   }
 }
 fill_folder() { # a sweep of which a task was cancelled before anything of it arrived: job.sh comes last
-  case $start in *:*) [ -d "$run/tasks" ] && [ ! -e "$run/job.sh" ] || return ;; *) return ;; esac
-  for each in "$aside"/*; do [ "${each##*/}" = job.sh ] || mv -f "$each" "$run/" || return; done
-  mv -f "$aside/job.sh" "$run/"
+  case $start in *:*) [ -d "$run/@TASKS@" ] && [ ! -e "$run/@JOB@" ] || return ;; *) return ;; esac
+  for each in "$aside"/*; do [ "${each##*/}" = @JOB@ ] || mv -f "$each" "$run/" || return; done
+  mv -f "$aside/@JOB@" "$run/"
 }
 
 [ -z "$shares" ] || receive_shares $shares
@@ -101,7 +101,7 @@ if [ -n "$tree" ]; then
     exit 0
   fi
 fi
-if [ -e "$run/job.sh" ]; then
+if [ -e "$run/@JOB@" ]; then
   look
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2

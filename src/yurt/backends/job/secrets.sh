@@ -14,7 +14,7 @@ with_shares() { # with_shares COMMAND…, in a subshell: with what a start of th
   "$@"
 }
 drop_shares() { # drop_shares [FILE]: of one submission; or all, when the run has no further start
-  [ -z "$secrets" ] || if [ $# -gt 0 ]; then rm -f "$1"; else rm -f secret.*; fi
+  [ -z "$secrets" ] || if [ $# -gt 0 ]; then rm -f "$1"; else rm -f @SECRET@*; fi
 }
 join_share='BEGIN {
   letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import msgspec
 from yurt.backends.base import Backend, read_gates
 from yurt.backends.job import script
 from yurt.backends.local import waiter
+from yurt.backends.shell import scripts
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
@@ -41,14 +41,14 @@ class LocalBackend(Backend):
         self.slots = slots
 
     def launcher(self) -> str:
-        return _text("launch.sh")
+        return scripts.text("launch.sh", "local")
 
     def options(self, plan: Plan) -> list[str]:
         asked, before = plan.run.asked, [each.folder for each in plan.run.after if each.folder]
         return [sys.executable, str(WAITER), str(self.slots), str(asked.cpus or 1), str(asked.gpus or 0), *before]
 
     def as_typed(self, _plan: Plan) -> str:
-        return "sh job.sh NONCE"
+        return f"sh {layout.JOB} NONCE"
 
     def look(self, runs: Sequence[Spot]) -> dict[str, Sighting]:
         there = {ticket["run"]: ticket for ticket in self._tickets()}
@@ -94,7 +94,7 @@ def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Si
     """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
     whole = there.get(sweep.id)
     left = set(whole["left"]) if whole is not None else set()
-    cancelled = Path(sweep.folder, "cancel").exists()
+    cancelled = Path(sweep.folder, layout.CANCEL).exists()
     found = {}
     for number in tasks.numbers(sweep.open):
         run = ids.task(sweep.id, number)
@@ -113,7 +113,7 @@ def _sightings(sweep: Spot, there: Mapping[str, dict[str, Any]]) -> dict[str, Si
 
 def _last_logged(folder: Path) -> dict[str, Any]:
     try:
-        with (folder / "metrics.jsonl").open("rb") as file:
+        with (folder / layout.METRICS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 4000))
             last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
         return msgspec.json.decode(last, type=dict[str, Any])
@@ -123,9 +123,9 @@ def _last_logged(folder: Path) -> dict[str, Any]:
 
 def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
     ending = _ending(folder)
-    winner = _stands(folder, "winner")
+    winner = _written(folder, layout.WINNER)
     generation = 0
-    while _stands(folder, f"gen.{generation + 1}"):
+    while _written(folder, f"{layout.START}{generation + 1}"):
         generation += 1
     if ticket is not None and ending is None:
         waits = not ticket["running"]
@@ -138,7 +138,7 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
             node=os.uname().nodename,
             winner=winner,
             generation=generation,
-            start=_stands(folder, f"gen.{generation}"),
+            start=_written(folder, f"{layout.START}{generation}"),
             started=_started(folder, generation),
         )
     reason = ""
@@ -148,9 +148,9 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
         ending=ending,
         winner=winner,
         generation=generation,
-        start=_stands(folder, f"gen.{generation}"),
-        stopped=CANCELLED if (folder / "cancel").exists() else _stands(folder, f"stopped.{generation}"),
-        over=_stands(folder, f"end.{generation}"),
+        start=_written(folder, f"{layout.START}{generation}"),
+        stopped=CANCELLED if (folder / layout.CANCEL).exists() else _written(folder, f"{layout.STOPPED}{generation}"),
+        over=_written(folder, f"{layout.END}{generation}"),
         reason=reason,
         gone=not folder.is_dir(),
         sure=True,
@@ -160,17 +160,17 @@ def _sighting(folder: Path, ticket: dict[str, Any] | None) -> Sighting:
 
 def _started(folder: Path, generation: int) -> float | None:
     try:
-        return (folder / f"gen.{generation}").stat().st_mtime if generation else None
+        return (folder / f"{layout.START}{generation}").stat().st_mtime if generation else None
     except OSError:
         return None
 
 
 def _end_leftovers(folder: Path, generation: int) -> str:
     """Why a run is lost whose own process is gone; what it left running is ended."""
-    last = _stands(folder, f"gen.{generation}").split(".")
+    last = _written(folder, f"{layout.START}{generation}").split(".")
     if last and last[-1] not in ("0", waiter.boot()):
         return "this machine was restarted while it ran"
-    pid, _, born = _stands(folder, f"child.{generation}").partition(" ")
+    pid, _, born = _written(folder, f"{layout.CHILD}{generation}").partition(" ")
     if pid.isdigit() and born.isdigit() and _signal(int(pid), int(born), signal.SIGKILL, group=True):
         time.sleep(0.05)
     return "its process was killed from outside, and left no ending"
@@ -187,10 +187,10 @@ def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False)
     return True
 
 
-def _stands(folder: Path, name: str) -> str:
-    for place in (folder / name, folder / f"{name}.d" / "text"):
+def _written(folder: Path, name: str) -> str:
+    for place in layout.written(name):
         try:
-            return place.read_text(errors="replace").strip()
+            return (folder / place).read_text(errors="replace").strip()
         except OSError:
             continue
     return ""
@@ -198,11 +198,6 @@ def _stands(folder: Path, name: str) -> str:
 
 def _ending(folder: Path) -> Ending | None:
     try:
-        return msgspec.json.decode(_stands(folder, "exit.json") or "null", type=Ending | None)
+        return msgspec.json.decode(_written(folder, layout.EXIT) or "null", type=Ending | None)
     except msgspec.MsgspecError:
         return None
-
-
-@cache
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()

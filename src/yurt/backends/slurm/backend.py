@@ -6,11 +6,10 @@ import contextlib
 import re
 import time
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
 from yurt.backends.base import Backend, read_gates
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts.base import Answer, refusal
@@ -27,7 +26,7 @@ class SlurmBackend(Backend):
     """A Slurm cluster behind a login node."""
 
     def launcher(self) -> str:
-        return _text("launch.sh")
+        return scripts.text("launch.sh", "slurm")
 
     def options(self, plan: Plan) -> list[str]:
         return options.arguments(plan)
@@ -43,7 +42,7 @@ class SlurmBackend(Backend):
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self.accounting else "no"
-        text = script.gate() + _text("poll.sh")
+        text = script.gate() + scripts.text("poll.sh", "slurm")
         answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, again=True)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
@@ -53,7 +52,7 @@ class SlurmBackend(Backend):
         return queries.read_poll(answer.text, runs)
 
     def cancel(self, run: Spot) -> str:
-        answer = self.host.run(script.closer() + _text("cancel.sh"), run.folder, run.id, timeout=120)
+        answer = self.host.run(script.closer() + scripts.text("cancel.sh", "slurm"), run.folder, run.id, timeout=120)
         if answer.code:
             what = f"run {run.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
@@ -61,7 +60,7 @@ class SlurmBackend(Backend):
 
     def cancel_tasks(self, sweep: Spot) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
-        text = script.closer() + _text("cancel_tasks.sh")
+        text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")
         answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)
         if answer.code:
             what = f"tasks of {sweep.id} could not be cancelled"
@@ -93,8 +92,3 @@ class SlurmBackend(Backend):
                 hint="repeat the command: it is safe to",
             )
         return None
-
-
-@cache
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()

@@ -94,8 +94,8 @@ def arguments(plan: Plan) -> list[str]:
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
-        "output": "/dev/null" if run.sets else "out.log",  # a task writes its own
-        "error": "/dev/null" if run.sets else "err.log",
+        "output": "/dev/null" if run.sets else layout.OUT_LOG,  # a task writes its own
+        "error": "/dev/null" if run.sets else layout.ERR_LOG,
         "open-mode": "append",
     }
     if run.again.requeues:  # also sent when it is preempted with a grace, at sites that do so
@@ -148,4 +148,4 @@ def next_start(plan: Plan) -> str:
 
 
 def as_typed(options: Sequence[str]) -> str:
-    return " ".join(["sbatch", *(shlex.quote(each) for each in options), "job.sh", "NONCE"])
+    return " ".join(["sbatch", *(shlex.quote(each) for each in options), layout.JOB, "NONCE"])

@@ -9,7 +9,10 @@ from typing import Any
 import msgspec
 
 from yurt.hosts import Host
+from yurt.model import layout
 from yurt.store import Entry, Store
+
+ALL = 'cd "$1" || exit 44; cat @METRICS@ 2> /dev/null || :'
 
 TAIL = 1 << 18
 """Bytes at the end of the file in which the last value of every metric is looked for."""
@@ -31,7 +34,7 @@ def last(store: Store, entry: Entry) -> list[Metric]:
     if entry.run.kind != "local":
         return []
     try:
-        with open(f"{entry.run.folder}/metrics.jsonl", "rb") as file:
+        with open(f"{entry.run.folder}/{layout.METRICS}", "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL))
             return of(file.read())
@@ -44,7 +47,7 @@ def every(store: Store, entry: Entry, host: Host) -> list[dict[str, Any]]:
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
-        answer = host.run('cd "$1" || exit 44; cat metrics.jsonl 2> /dev/null || :', entry.run.folder, timeout=600)
+        answer = host.run(layout.fill_in(ALL), entry.run.folder, timeout=600)
         text = answer.out if answer.code == 0 else text
     found = []
     for line in text.split(b"\n"):

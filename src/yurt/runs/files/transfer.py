@@ -16,6 +16,7 @@ from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal
 from yurt.hosts.rsync import Brought, Pick, Progress
+from yurt.model import layout
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
@@ -30,9 +31,9 @@ while IFS= read -r name && IFS= read -r path; do ln -s -- "$path" "$name" || exi
 
 SCATTER = 'rm -rf -- "$1"'
 
-LINKS = 'cd "$1" && find ./*/work -type l -lname "$2" -print0 2> /dev/null'
+LINKS = 'cd "$1" && find ./*/@WORK@ -type l -lname "$2" -print0 2> /dev/null'
 
-LINKS_OF_ONE = 'cd "$1" && [ -d work ] && find work -type l -lname "$2" -print0'
+LINKS_OF_ONE = 'cd "$1" && [ -d @WORK@ ] && find @WORK@ -type l -lname "$2" -print0'
 
 NOTHING = "0:0:0"
 """What an empty folder measures."""
@@ -168,7 +169,7 @@ class Transfer:
         return {run: (way, brought.below[name]) for run, name in names.items()}
 
     def _source(self, run: Run) -> str:
-        return run.folder if self._wanted.everything else f"{run.folder}/outputs"
+        return run.folder if self._wanted.everything else f"{run.folder}/{layout.OUTPUTS}"
 
     def _bring(
         self, source: str, target: Path, pick: Pick, progress: Progress, names: Sequence[str] = ()
@@ -194,7 +195,7 @@ class Transfer:
     def _links(self, script: str, folder: str, run: Run) -> list[str]:
         """Links into the code, which is no result: what is below work/ and is not the run's own."""
         pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{_project(run)}/snapshots/") + "*"
-        answer = self._host.run(script, folder, pattern, timeout=600)
+        answer = self._host.run(layout.fill_in(script), folder, pattern, timeout=600)
         return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
 
     def _note(self, entry: Entry, there: There, target: Path | None) -> bool:
@@ -215,7 +216,7 @@ class Transfer:
 
     def _no_match(self, runs: Sequence[Run]) -> YurtError:
         globs = ", ".join(f"'{shown(glob)}'" for glob in self._wanted.only)
-        where = "run folder" if self._wanted.everything else "outputs"
+        where = "run folder" if self._wanted.everything else layout.OUTPUTS
         of = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs ({runs[0].id} …)"
         return NotFoundError(
             f"no file in the {where} of {of} is called {globs}",
@@ -226,7 +227,7 @@ class Transfer:
 
 def _project(run: Run) -> str:
     """The folder of a run's project on its site."""
-    return re.split(r"/(?:runs|sweeps)/[^/]+(?:/tasks/\d+)?$", run.folder)[0]
+    return re.split(rf"/(?:runs|sweeps)/[^/]+(?:/{layout.TASKS}/\d+)?$", run.folder)[0]
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:

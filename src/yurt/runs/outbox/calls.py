@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from yurt.config import contexts
 from yurt.errors import RefusedError
 from yurt.hosts import host_of
-from yurt.model import calls
+from yurt.model import calls, layout
 from yurt.model.run import Run
 from yurt.store import Store
 from yurt.store import calls as kept
@@ -17,7 +17,7 @@ def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> No
     """Give the sweep `new` the calls of an old one, or those of some tasks. They are here, or on the site."""
     content = kept.of(store, old.id)
     if content is None:
-        answer = host_of(contexts.named(old.context)).run('cat -- "$1/calls"', old.folder, timeout=600)
+        answer = host_of(contexts.named(old.context)).run('cat -- "$1"', f"{old.folder}/{layout.CALLS}", timeout=600)
         if answer.code:
             raise RefusedError(
                 f"the calls of {old.id} are neither on {old.context} any more nor here",

@@ -17,7 +17,7 @@ from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.hosts import Host, host_of
 from yurt.hosts.base import refusal
-from yurt.model import standing
+from yurt.model import layout, standing
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Status
 from yurt.model.state import Ending
@@ -165,7 +165,7 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         if "there" not in pieces:
             continue
         if run.sets:
-            _adopt_sweep(store, run.id, standing.read_sweep(_content(pieces, "status.json")))
+            _adopt_sweep(store, run.id, standing.read_sweep(_content(pieces, layout.STATUS)))
         elif run.task is not None:
             tasks.setdefault(run.sweep, {})[run.task] = pieces
         else:
@@ -174,7 +174,7 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
     def how(pieces: dict[str, Piece], status: Status) -> Status:
         if not status.final:
             return status
-        verdict = standing.read(_content(pieces, "status.json"))
+        verdict = standing.read(_content(pieces, layout.STATUS))
         return standing.adopt(status, verdict, _ending(pieces), now)
 
     store.change(said, lambda run, status: how(said[run], status))
@@ -205,7 +205,7 @@ def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:
         out_size=out.size,
         err_size=err.size,
         metrics_size=metrics.size,
-        ending=_content(pieces, "exit.json"),
+        ending=_content(pieces, layout.EXIT),
     )
 
 
@@ -215,7 +215,7 @@ def _content(pieces: dict[str, Piece], name: str) -> bytes:
 
 def _ending(pieces: dict[str, Piece]) -> Ending | None:
     try:
-        text = _content(pieces, "exit.json")
+        text = _content(pieces, layout.EXIT)
         return msgspec.json.decode(text, type=Ending) if text else None
     except msgspec.MsgspecError:
         return None

@@ -5,20 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from yurt.backends.shell import scripts
 from yurt.errors import YurtError
 from yurt.hosts import Host
 from yurt.model import sent, tasks
 from yurt.model.run import Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
-
-SENT = """\
-for folder; do
-  printf '= %s\\n' "$folder"
-  cat "$folder/sent" 2> /dev/null
-  [ ! -e "$folder/cancel" ] || echo cancelled
-done
-"""
 
 
 def unsent_cancelled(sets: int, whole: Status, rows: Mapping[int, Status], now: float) -> dict[int, Status]:
@@ -34,7 +27,7 @@ def refresh(store: Store, context: str, host: Host) -> None:
     if not entries:
         return
     try:
-        answer = host.run(SENT, *entries)
+        answer = host.run(scripts.text("sent.sh"), *entries)
     except YurtError:  # the look that follows says so
         return
     for block in f"\n{answer.text}".split("\n= ")[1:]:

@@ -1,0 +1,76 @@
+# Whether the run is started again after a start ended, and how.
+count_starts() { # count_starts WORD...: how many of the starts until now ended for such a reason; a start without an end is lost
+  found=0 each=1
+  while [ "$each" -lt "$k" ]; do
+    read -r _status reason _rest << end
+$(read_written "@END@$each" || echo "0 lost")
+end
+    for word in "$@"; do [ "$reason" != "$word" ] || found=$((found + 1)); done
+    each=$((each + 1))
+  done
+  echo "$found"
+}
+saved() { # prints "saved" if this start wrote a file that the next one can use
+  since=@START@$k
+  [ -e "$since" ] || since=$since.d
+  [ -z "$(find @CHECKPOINTS@ @OUTPUTS@ @WORK@ @METRICS@ -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved
+}
+failures_left() { # whether a start may follow one more that was lost, or failed
+  allowed=$retries
+  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
+  [ "$(count_starts lost error)" -lt $((allowed + ${1:-0})) ]
+}
+decide_restart() { # decide_restart STATUS CAUSE: why the run is to be started again, in `reason`; or else, in `cause`, why not
+  reason= cause=$2
+  case $1,$2 in
+    0,* | *,cancelled | *,out_of_memory) return 1 ;;
+    137,lost) # its disk was silent for too long
+      reason=lost cause=node_failed
+      failures_left
+      return ;;
+    85,stopped | 13[78],stopped | 143,stopped) reason=stopped ;;
+    85,* | 13[78],timeout | 143,timeout) reason=limit ;;
+  esac
+  if [ "$requeues" -eq 0 ] || [ -z "$reason" ]; then
+    [ -n "$errors" ] && [ -z "$2" ] && [ "$(count_starts lost error)" -lt "$retries" ] || return 1
+    reason=error
+  elif [ "$reason" = limit ]; then
+    if [ "$(count_starts limit)" -ge "$requeues" ]; then
+      cause=requeues
+      return 1
+    fi
+    if [ -z "$(saved)" ] && case $(read_written "@END@$((k - 1))") in *" limit "*" saved" | '') false ;; *" limit "*) ;; *) false ;; esac; then
+      cause=idle
+      return 1
+    fi
+  fi
+}
+restart() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
+  [ "$kind" = slurm ] || with_shares exec sh "${sweep:-$run}/@JOB@" "$nonce" $((k + 1)) ${sweep:+"$YURT_TASK_INDEX"}
+  for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    if is_cancelled; then exit 143; fi
+    if [ -z "$follow" ]; then
+      said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
+      case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
+    fi
+    if [ -n "$follow" ] && said=$(submit_next_job $((k + 1))); then
+      for word in $said; do # a site may say more than the id
+        case $word in [0-9]*) echo "${word%%;*}" >> @JOBS@ && is_cancelled && scancel "${word%%;*}" ;; esac
+      done
+      exit 0
+    fi
+    sleep 5
+  done
+}
+submit_next_job() ( # submit_next_job K: submits a job for start K, with the environment this one was submitted in
+  for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    [ "$name" = SLURM_CONF ] || unset "$name"
+  done
+  umask "$mask"
+  if [ -n "$sweep" ]; then # an array of one, so that its number can be told from its name
+    with_shares submit --dependency="afterany:$job" --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
+      --comment="yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" @JOB@ "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
+  else
+    with_shares submit --dependency="afterany:$job" @JOB@ "$nonce" "$1" < /dev/null
+  fi
+)
