@@ -20,30 +20,31 @@ failures_left() { # whether a start may follow one more that was lost, or failed
   [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
   [ "$(count_starts lost error)" -lt $((allowed + ${1:-0})) ]
 }
-decide_restart() { # decide_restart STATUS CAUSE: why the run is to be started again, in `reason`; or else, in `cause`, why not
-  reason= cause=$2
+idle() { # whether this start and the one before it ended at their limit, and neither saved anything
+  [ -z "$(saved)" ] || return 1
+  case $(read_written "@END@$((k - 1))") in *" limit "*" saved") return 1 ;; *" limit "*) ;; *) return 1 ;; esac
+}
+decide_restart() { # decide_restart STATUS CAUSE: why the run is started again, in `reason`; or else, in `cause`, why not
+  reason='' cause=$2 # as in the table of model/restart_policy.py
   case $1,$2 in
     0,* | *,cancelled | *,out_of_memory) return 1 ;;
     137,lost) # its disk was silent for too long
-      reason=lost cause=node_failed
-      failures_left
-      return ;;
-    85,stopped | 13[78],stopped | 143,stopped) reason=stopped ;;
-    85,* | 13[78],timeout | 143,timeout) reason=limit ;;
+      if failures_left; then reason=lost; else cause=node_failed; fi ;;
+    85,stopped | 13[78],stopped | 143,stopped)
+      [ "$requeues" -eq 0 ] || reason=stopped ;;
+    85,* | 13[78],timeout | 143,timeout)
+      if [ "$requeues" -eq 0 ]; then
+        :
+      elif [ "$(count_starts limit)" -ge "$requeues" ]; then
+        cause=requeues
+      elif idle; then
+        cause=idle
+      else
+        reason=limit
+      fi ;;
   esac
-  if [ "$requeues" -eq 0 ] || [ -z "$reason" ]; then
-    [ -n "$errors" ] && [ -z "$2" ] && [ "$(count_starts lost error)" -lt "$retries" ] || return 1
-    reason=error
-  elif [ "$reason" = limit ]; then
-    if [ "$(count_starts limit)" -ge "$requeues" ]; then
-      cause=requeues
-      return 1
-    fi
-    if [ -z "$(saved)" ] && case $(read_written "@END@$((k - 1))") in *" limit "*" saved" | '') false ;; *" limit "*) ;; *) false ;; esac; then
-      cause=idle
-      return 1
-    fi
-  fi
+  if [ -z "$reason$cause" ] && [ -n "$errors" ] && [ "$(count_starts lost error)" -lt "$retries" ]; then reason=error; fi
+  [ -n "$reason" ]
 }
 restart() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
   [ "$kind" = slurm ] || with_shares exec sh "${sweep:-$run}/@JOB@" "$nonce" $((k + 1)) ${sweep:+"$YURT_TASK_INDEX"}
