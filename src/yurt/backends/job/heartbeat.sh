@@ -1,9 +1,9 @@
-# The heartbeat of a start that may be followed by another: no two of them run at a time.
-heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that this start lives; ends it if fenced off, or it cannot tell
-  trap '' USR1 USR2 HUP # a signal to all of the job is none to this
-  # JOB, this script, is told why. Nothing here touches a disk, and only builtins are used: the disk may hang at any time.
+# The heartbeat of a start, where another may follow: no two starts run at a time.
+heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that start K lives; ends it if it cannot
+  trap '' USR1 USR2 HUP # signals to all processes of the job are not for this one
+  # JOB, the process of this start, gets URG first. Only builtins, and no disk: that may hang at any time.
   give_up="{ read -r line < /proc/$3/stat; } 2> /dev/null && set -- \${line##*) } && [ \"\${20-}\" = '$4' ] && kill -URG $3; kill -KILL -$2"
-  watcher= now=a next=b
+  watcher='' now=a next=b
   watchdog
   while :; do
     sleep $((lease / 6))
@@ -15,16 +15,14 @@ heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that 
   done
   eval "$give_up"
 }
-uptime='{ read -r up _rest < /proc/uptime; } 2> /dev/null && up=${up%.*} || up=0'
-watchdog() { # gives up after half a lease; if all this was stopped for a while, as Slurm does when it suspends, beat comes first
-  sh -c 'eval "$1"; from=$up
-    sleep "$2"
-    eval "$1"
-    [ $((up - from)) -le $(($2 + 1)) ] || sleep "$3"
-    eval "$4"' yurt-timer "$uptime" $((lease / 2)) $(((lease + 11) / 12)) "$give_up" > /dev/null 2>&1 &
+watchdog() { # gives up after half a lease, unless the next heartbeat ends it
+  # In two steps: if all processes were frozen, as Slurm does when it suspends a job, the first is over when they go on,
+  # and the heartbeat has the time of the second to come.
+  last=$(((lease + 11) / 12))
+  sh -c 'sleep "$1"; sleep "$2"; eval "$3"' yurt-timer $((lease / 2 - last)) "$last" "$give_up" > /dev/null 2>&1 &
   watcher=$!
 }
-fence() { # fence K: from now on start K is over, wherever it runs; waits until it must have noticed
+fence() { # fence K: start K is over, wherever it runs; waits until it must have noticed
   write_once "@FENCED@$1" "$me" > /dev/null || exit 75
   while :; do
     for _try in 1 2 3 4 5 6; do

@@ -1,4 +1,4 @@
-# What this script does: one start of the run, or a part of it.
+# What this script is called for: a start of the run, or a part of one.
 all_completed() { # all_completed FOLDER...: whether runs completed, as far as they are still there to be seen
   for each in "$@"; do
     for _try in 1 2 3 4 5 6; do # what was written on another node may take its time to be seen here
@@ -9,7 +9,7 @@ all_completed() { # all_completed FOLDER...: whether runs completed, as far as t
     return 1
   done
 }
-run_start() { # run_start NONCE [K]: the gate, then your command, then how it ended. With a K it may be start K only
+run_start() { # run_start NONCE [K]: the gate, then your command, then how it ended. With a K, start K or none
   mask=$(umask)
   umask 077
   nonce=$1 only=${2-} patience=
@@ -28,7 +28,7 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
   due=$((came + ${limit:-0})) asked=
 
   me=$nonce.$job.$$
-  # The gate: of all submissions one wins; it, and those that it or yurt sends after it, make one start after the other.
+  # The gate: of all submissions one wins. It, and those that it or yurt submits later, make one start after the other.
   owner=$(write_once @WINNER@ "$nonce.$job") || exit 75
   [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # whoever sent it for a start that is due
   me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
@@ -45,7 +45,7 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child= timers= heartbeat= silent=
+  child='' timers='' heartbeat='' silent=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT
@@ -62,7 +62,8 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
     note_stop stopped
     finish 143 "$stopped"
   fi
-  if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi # a run that follows others
+  # Only a run that follows others has such a function.
+  if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
@@ -87,7 +88,7 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
   [ "$once_more" -eq 127 ] || status=$once_more
   if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # others of it may still be saving
     until=$(($(date +%s) + (before > 30 ? before : 30)))
-    while kill -0 "-$child" 2> /dev/null && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
+    while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
   fi
   cancel_timers
   # KILL: any other signal is lost if it comes while a shell is being forked, and then this would wait for ever.
