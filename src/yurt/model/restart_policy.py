@@ -1,7 +1,7 @@
 """After which ending of a start a run is started again, and how often: the one table. Pure.
 
-A job decides by it when a start ends: restart.sh says the same in sh, and a test runs it on every case. yurt decides by it
-for a start that left no ending (state.py); how often is then counted by the next start itself.
+A job decides by it when a start ends: restart.sh says the same in sh, and a test runs it on every case. yurt decides
+by it for a start that left no ending (state.py); how often is then counted by the next start itself.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ run_command() { # run_command [NONCE]: your command, in the environment you aske
   mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # Once your variables are set none of this script's is used or changed: they may have the same names.
-  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" $launcher
+  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}
   if [ -n "$container" ]; then
     set -- "$@" sh -c "$container_engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
     [ ! -d "$imports" ] || set -- "$@" --bind "$imports"

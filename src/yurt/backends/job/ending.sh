@@ -1,5 +1,5 @@
 # How a start ended: written for yurt to read, and for the next start.
-out_of_memory() { # whether the kernel killed something of this job for want of memory
+out_of_memory() { # whether the kernel killed a process of this job for lack of memory
   [ "$kind" = slurm ] || return 1
   while IFS=: read -r _number kinds path; do
     case ,$kinds, in
@@ -13,9 +13,9 @@ out_of_memory() { # whether the kernel killed something of this job for want of 
   done < /proc/self/cgroup
   return 1
 }
-finish() { # finish STATUS CAUSE: how the run ended, for good unless it is to be started again
+finish() { # finish STATUS CAUSE: of this start; and of the run, unless it is started again
   trap : TERM INT USR1 USR2 ALRM URG
-  now=$(date +%s) said=
+  now=$(date +%s) said=''
   if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
     # While a job is preempted its queue has it as running; one that was cancelled there, or requeued, it has not.
     said=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)

@@ -1,7 +1,7 @@
-read_written() { # read_written NAME: prints the text put under a name; fails if none was
+read_written() { # read_written NAME: prints the text that was written once under a name, and sets it; fails if none was
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
-write_once() { # write_once NAME TEXT: the first text put under a name stays for good; prints the one that stands
+write_once() { # write_once NAME TEXT: the first text under a name stays for good; prints that one
   tries=0
   while :; do
     if [ -e @NO_LINKS@ ]; then # a disk without hard links: a filled folder is renamed instead

@@ -5,7 +5,7 @@
 umask 077
 me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8
 export LC_ALL=C
-full= at=0
+full='' at=0
 
 settle() { # settle TEXT
   read_written @STATUS@ > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 write_once @STATUS@ "$1" > /dev/null || full=yes

@@ -73,11 +73,12 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
     names="$names $2" total=$((total + $1))
     shift 2
   done
+  # shellcheck disable=SC2046,SC2086 # names and sizes are words
   set -- $(cd "$aside" && wc -c $names) # once for all of them: their sum is last
   while [ $# -gt 2 ]; do shift; done
   [ "$1" -eq "$total" ] || not_whole # cut off
   printf '%s\n' "$tree" > "$aside/@CODE@"
-  ln "$aside/@CODE@" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/@NO_LINKS@"
+  if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
@@ -90,6 +91,7 @@ fill_folder() { # a sweep of which a task was cancelled before anything of it ar
   mv -f "$aside/@JOB@" "$run/"
 }
 
+# shellcheck disable=SC2086 # two numbers
 [ -z "$shares" ] || receive_shares $shares
 started
 if [ -n "$tree" ]; then
@@ -107,10 +109,12 @@ elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2
   exit 1
 else
+  # shellcheck disable=SC2086 # sizes and names, which are words
   make_folder $sizes
 fi
 started
 cd "$run" || exit 1
+# shellcheck disable=SC2086 # names and shares, which are words
 [ -z "$shares" ] || place_shares $for_job
 launch "$@"
 [ -z "$kind" ] || (trap '' HUP; collect_code "$project") < /dev/null > /dev/null 2>&1 &

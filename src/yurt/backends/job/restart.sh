@@ -1,5 +1,5 @@
 # Whether the run is started again after a start ended, and how.
-count_starts() { # count_starts WORD...: how many of the starts until now ended for such a reason; a start without an end is lost
+count_starts() { # count_starts REASON...: prints how many earlier starts ended for one of them; one without an end was lost
   found=0 each=1
   while [ "$each" -lt "$k" ]; do
     read -r _status reason _rest << end
@@ -15,9 +15,9 @@ saved() { # prints "saved" if this start wrote a file that the next one can use
   [ -e "$since" ] || since=$since.d
   [ -z "$(find @CHECKPOINTS@ @OUTPUTS@ @WORK@ @METRICS@ -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved
 }
-failures_left() { # whether a start may follow one more that was lost, or failed
+failures_left() { # failures_left [MORE]: whether a start may follow one that was lost
   allowed=$retries
-  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node is not to go on for ever
+  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node ends
   [ "$(count_starts lost error)" -lt $((allowed + ${1:-0})) ]
 }
 idle() { # whether this start and the one before it ended at their limit, and neither saved anything
@@ -46,7 +46,7 @@ decide_restart() { # decide_restart STATUS CAUSE: why the run is started again, 
   if [ -z "$reason$cause" ] && [ -n "$errors" ] && [ "$(count_starts lost error)" -lt "$retries" ]; then reason=error; fi
   [ -n "$reason" ]
 }
-restart() { # the next start: this job once more, or another one after it; failing that, the next yurt that looks sees to it
+restart() { # the next start: by this job, requeued, or by another one; if that fails, by the next yurt that looks
   [ "$kind" = slurm ] || with_shares exec sh "${sweep:-$run}/@JOB@" "$nonce" $((k + 1)) ${sweep:+"$YURT_TASK_INDEX"}
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if is_cancelled; then exit 143; fi
@@ -56,7 +56,7 @@ restart() { # the next start: this job once more, or another one after it; faili
     fi
     if [ -n "$follow" ] && said=$(submit_next_job $((k + 1))); then
       for word in $said; do # a site may say more than the id
-        case $word in [0-9]*) echo "${word%%;*}" >> @JOBS@ && is_cancelled && scancel "${word%%;*}" ;; esac
+        case $word in [0-9]*) echo "${word%%;*}" >> "@JOBS@" && is_cancelled && scancel "${word%%;*}" ;; esac
       done
       exit 0
     fi

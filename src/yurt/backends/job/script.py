@@ -108,7 +108,7 @@ def _place_of(run: Run) -> list[str]:
         "  inside | heartbeat) ;;",
         '  *) [ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;;',
         "esac",
-        f"export YURT_TASK_INDEX=${{YURT_TASK_INDEX:-0}} # by hand: YURT_TASK_INDEX=3 sh {layout.JOB}",
+        f'export YURT_TASK_INDEX="${{YURT_TASK_INDEX:-0}}" # by hand: YURT_TASK_INDEX=3 sh {layout.JOB}',
         f"run=$sweep/{layout.TASKS}/$YURT_TASK_INDEX",
     ]
 

@@ -14,7 +14,7 @@ make_work_folder() { # the working folder: links into the code, which is read-on
     mkdir "$aside" && cp -a "$code/." "$aside/" && chmod -R u+w "$aside"
   else
     link_all "$code" "$aside"
-    below= rest=$subfolder
+    below='' rest=$subfolder
     while [ -n "$rest" ]; do # the folder the command starts in must be a real one too
       below=$below/${rest%%/*}
       case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac

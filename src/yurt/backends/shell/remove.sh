@@ -116,7 +116,7 @@ clear_out() { # clear_out BASE RUN-FOLDER…: those, then whatever yurt has besi
   shift
   remove "$@"
   for project in "$base"/projects/*; do
-    [ -d "$project" ] && [ ! -h "$project" ] || continue
+    if [ ! -d "$project" ] || [ -h "$project" ]; then continue; fi
     finish_going "$project"
     left=
     for name in runs sweeps; do # while there is a run its code is needed

@@ -10,7 +10,7 @@ launch() { # launch [OPTION OF SBATCH]...
   esac
   case $start in *:*) launch_tasks "$@" && return || exit 8 ;; esac
   for each in @OUT_LOG@ @ERR_LOG@; do : >> "$each"; done # made here, for the user's eyes only
-  submit "$@" @JOB@ "$nonce" $start || exit 8
+  submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit 8
   echo "submitted $job"
 }
 submit() { # submit WORD OF SBATCH...: sets job
@@ -19,7 +19,7 @@ submit() { # submit WORD OF SBATCH...: sets job
   for word in $said; do # a site may say more than the id
     case $word in [0-9]*) job=${word%%;*} ;; esac
   done
-  echo "$job" >> @JOBS@
+  echo "$job" >> "@JOBS@"
 }
 launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that are not known to have gone out
   some=
@@ -60,7 +60,7 @@ submit_group() { # submit_group [OPTION OF SBATCH]...
   job=${words##*[!0-9]}
 }
 half() { # half START:OFFSET:FIRST-LAST...: sets group to the first half of the first range; fails where there is no half
-  limit= narrowed=yes
+  limit='' narrowed=yes
   case $1 in *%*) limit=%${1##*%} ;; esac
   range=${1##*:} range=${range%%[,%]*}
   case $range in

@@ -114,7 +114,7 @@ name() { # name JOB-NAMES: of jobs whose records are wanted, each once
 }
 while read -r id called folder; do
   case $id in +*) # a controller that crashed may hold what ended long ago, and duplicates wait: the ending counts
-    cd "$folder" 2> /dev/null && { [ -e @EXIT@ ] || [ -e @EXIT@.d ]; } || continue
+    if ! cd "$folder" 2> /dev/null || { [ ! -e @EXIT@ ] && [ ! -e @EXIT@.d ]; }; then continue; fi
     id=${id#+} ;;
   esac
   if ! cd "$folder" 2> /dev/null; then # a task makes its own folder, when it starts
@@ -130,7 +130,7 @@ while read -r id called folder; do
   k=0 winner='' begun='' stopped='' over='' ending=''
   while [ -e "@START@$((k + 1))" ] || [ -e "@START@$((k + 1)).d" ]; do k=$((k + 1)); done
   # No process is started here: a thousand may have ended since the last look.
-  { read_written @EXIT@ && ending=$text || name "$called"; } > /dev/null
+  if read_written @EXIT@ > /dev/null; then ending=$text; else name "$called"; fi
   { read_written @WINNER@ && winner=$text; read_written "@START@$k" && begun=$text; read_written "@END@$k" && over=$text; } > /dev/null
   if [ -e @CANCEL@ ] || case $id in *.*) [ -e ../../@CANCEL@ ] ;; *) false ;; esac; then
     stopped=cancelled
