@@ -126,7 +126,8 @@ code_from_nothing() {
   mkdir -p "$aside/files" "$git/objects/pack" "$git/refs" "$git/info" || return 1
   echo 'ref: refs/heads/none' > "$git/HEAD" || return 1
   echo '* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol' > "$git/info/attributes"
-  length=$(head -c 11) && head -c "${length:-0}" > "$git/$pack.idx" && cat > "$git/$pack.pack" || return 1
+  # shellcheck disable=SC2086 # the length has spaces behind it
+  length=$(head -c 11) && head -c ${length:-0} > "$git/$pack.idx" && cat > "$git/$pack.pack" || return 1
   [ $((11 + $(wc -c < "$git/$pack.idx") + $(wc -c < "$git/$pack.pack"))) -eq "$size" ] || return 45
   code_git read-tree "$tree" && code_git checkout-index --all && code_protect || return 1
   # Later senders go on from it. What is there may be unusable, as after a power cut; then this takes its place.

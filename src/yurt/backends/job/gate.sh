@@ -1,4 +1,4 @@
-read_written() { # read_written NAME: prints the text that was written once under a name, and sets it; fails if none was
+read_written() { # read_written NAME: prints the text written once under a name, which is also in `text`; fails if there is none
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
 write_once() { # write_once NAME TEXT: the first text under a name stays for good; prints that one
