@@ -21,7 +21,8 @@ $(STAMP): pyproject.toml tools/venv.sh
 test: $(STAMP) ## lint and all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
 	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python tools/test.py
 
-lint: $(STAMP) ## ruff, mypy --strict, layers and purity
+lint: $(STAMP) ## ruff, mypy --strict, layers and purity, shellcheck
+	@$(BIN)/python tools/packages.py shellcheck
 	@$(BIN)/python tools/lint.py
 
 bench: $(STAMP) ## measure: ratios and figures beside their budgets (ONLY="sweep ps")

@@ -6,10 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from yurt.lab import packages
 
-FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring")
+FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring", "shellcheck")
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 
@@ -29,17 +30,17 @@ def as_root(argv: list[str]) -> list[str]:
     return argv if os.geteuid() == 0 else ["sudo", "-n", "--preserve-env=CI,SLOW_TESTS,YURT_TEST_HOME", *argv]
 
 
-def main() -> int:
-    missing = packages.missing(NEEDED)
+def main(needed: Sequence[str] = NEEDED) -> int:
+    missing = packages.missing(needed)
     if not missing:
-        print(f"setup: all {len(NEEDED)} Debian packages are there")
+        print(f"setup: all {len(needed)} Debian packages are there")
         return 0
     if not may_be_root():
         print("setup: neither root nor sudo; ask the administrator to run:")
         print("  apt-get install --no-install-recommends " + " ".join(missing))
         return 0
     if os.geteuid() != 0:
-        return subprocess.call(as_root([sys.executable, __file__]))
+        return subprocess.call(as_root([sys.executable, __file__, *needed]))
     try:
         packages.install(missing, lambda text: print(f"setup: {text}", flush=True))
     except packages.InstallError as error:
@@ -49,4 +50,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or NEEDED))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -15,6 +16,7 @@ import pytest
 
 from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
+from yurt.backends.shell import scripts
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning
@@ -51,10 +53,7 @@ while step < enough or start < int(sys.argv[1]):
         print(step, file=open("new", "w"))
         os.rename("new", "step")
 """
-"""Counts up until it was started again so many times, and saves now and then; it knows of no signals.
-
-One process: where the children of one that was killed are taken over late, a start that has orphans ends late.
-"""
+"""Counts up until it was started again so many times, and saves now and then; it knows of no signals."""
 
 
 def goes_on_after(step: int) -> set[int]:
@@ -180,6 +179,24 @@ def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Pla
     (folder / "go").touch()
     status = follow(backend, made)
     assert (status.state, status.restarts, read(backend, made, "checkpoints/state")) == ("completed", 1, "saved\n")
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_zombie_is_not_waited_for(shell: str) -> None:
+    """Where process 1 reaps late, what a command left behind is a zombie for a while."""
+    text = scripts.text("signals.sh", "job") + "child=$1\nif command_runs; then echo runs; else echo over; fi\n"
+
+    def said(child: int) -> str:
+        return subprocess.run([shell, "-c", text, "sh", str(child)], capture_output=True, text=True, check=True).stdout
+
+    with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE, start_new_session=True) as process:
+        assert said(process.pid) == "runs\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        eventually(lambda: waiter.born(process.pid) is None)
+        os.killpg(process.pid, 0)  # it is still there
+        assert said(process.pid) == "over\n"
+    assert said(process.pid) == "over\n"
 
 
 @pytest.mark.parametrize("moment", ["checkpoints/x", "stopped.1", "end.1", "gen.2", "child.2"])
@@ -329,8 +346,9 @@ def test_a_start_whose_beats_fail_is_lost(backend: LocalBackend, plan: Planner) 
     is_started_again(backend, made)
 
 
-def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner) -> None:
-    """For longer than half a lease, after which it would be lost; also on a clock that counts whole seconds.
+@pytest.mark.parametrize("longer", [0.8, 2.5])
+def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner, longer: float) -> None:
+    """For longer than half a lease since its last sign of life, after which it would be lost; much longer, or hardly.
 
     Then it has two seconds for a sign of life. On a machine so busy that none comes it is lost, rightly: once more.
     """
@@ -341,7 +359,8 @@ def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner) -
             for pid in more:  # as Slurm does with what it suspends
                 signalled(pid, signal.SIGSTOP)
             frozen += more
-        time.sleep(made.lease // 2 + 2.5)
+        last = max(file.stat().st_ctime for file in Path(made.run.folder).glob("beat.1.[ab]"))
+        time.sleep(max(0.0, last + made.lease // 2 + longer - time.time()))
         for pid in frozen:
             signalled(pid, signal.SIGCONT)
         if beats_on(made):

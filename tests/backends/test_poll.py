@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.backends.slurm import queries
 from yurt.model import tasks
 from yurt.model.run import RunRef
 
-POLL = Path(queries.__file__).with_name("poll.sh").read_text()
+POLL = scripts.text("poll.sh", "slurm")
 SWEEP = "s1nfkaf7-c1w10"
 SHELLS = ["dash", "bash", "bash --posix"]
 AWKS = ["mawk", "gawk"]

@@ -143,9 +143,7 @@ def test_it_is_as_it_was(made: Made, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.parametrize("made", CASES, indirect=True)
 def test_below_the_head_all_are_the_same(made: Made) -> None:
-    folder = Path(script.__file__).parent
-    shared = (folder / "gate.sh").read_text() + (folder / "secrets.sh").read_text() + (folder / "runner.sh").read_text()
-    assert made.script == head(made.script) + shared
+    assert made.script == head(made.script) + script.below_the_head()
 
 
 def test_there_is_a_case_for_each_golden_file() -> None:
@@ -294,7 +292,7 @@ def test_without_a_container_program_it_is_said(programs: Path) -> None:
 def test_of_many_texts_put_under_a_name_one_stands(tmp_path: Path, shell: str, links: bool) -> None:
     if not links:
         (tmp_path / "no-links").touch()
-    text = script.gate() + 'me=$1; put winner "text of $1"\n'
+    text = script.gate() + 'me=$1; write_once winner "text of $1"\n'
     racers = [
         subprocess.Popen([shell, "-c", text, "put", str(number)], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         for number in range(16)

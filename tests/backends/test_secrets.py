@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.model import secrets
 
 SHELLS = ["dash", "bash", "bash --posix"]
@@ -47,7 +47,7 @@ def joined(
     inherited = {name: value for name, value in os.environ.items() if name != "LC_ALL"}
     environment = {**inherited, **{f"{secrets.PREFIX}{name}": text for name, text in lines}, **environment}
     environment = {"YURT_SHARE": f"secret.{nonce}", **environment}
-    argv = [*shell.split(), "-c", script.secrets() + SHOW, "job", names, nonce, *command]
+    argv = [*shell.split(), "-c", scripts.text("secrets.sh", "job") + SHOW, "job", names, nonce, *command]
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)
 
 
@@ -185,7 +185,10 @@ def test_a_shell_inside_a_run_has_no_secrets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_shares_are_hidden_and_handed_on(tmp_path: Path, shell: str) -> None:
-    text = script.secrets() + "secrets='A B'; hide_shares; env; echo ---; (with_shares env); echo ---; env"
+    text = (
+        scripts.text("secrets.sh", "job")
+        + "secrets='A B'; hide_shares; env; echo ---; (with_shares env); echo ---; env"
+    )
     own = {"YURT_SHARE": "secret.n1", "YURT_SHARE_A": "one", "YURT_SHARE_B": "t/w+o"}
     done = subprocess.run(
         [*shell.split(), "-c", text], env={**os.environ, **own}, capture_output=True, text=True, check=True

@@ -400,7 +400,7 @@ def finish(site: Site) -> None:
 
 def _stop_beating(site: Site, run: str, node: str) -> int:
     """Stop the process of a job that touches the shared disk; 0 if it was not found."""
-    own = f"/{run}/job.sh\0beats\0".encode()
+    own = f"/{run}/job.sh\0heartbeat\0".encode()
 
     def beats(pid: int) -> bool:
         with suppress(OSError):

@@ -13,11 +13,13 @@ shells() { # the shells between this step and sshd
   while [ "$pid" -gt 1 ] && IFS= read -r line < "/proc/$pid/stat"; do
     case $line in *'(sshd'*) return ;; esac
     echo "$pid"
+    # shellcheck disable=SC2086 # numbers and a letter
     set -- ${line##*) }
     pid=$2
   done
 }
 act() {
+  # shellcheck disable=SC2046 # the numbers of shells are words
   case $what in
     pause)
       : > $here/paused
@@ -45,7 +47,7 @@ perform() { # the program itself
   fi
 }
 
-due= when= what= amount=
+due='' when='' what='' amount=''
 if read -r count program when what amount 2> /dev/null < $here/armed; then
   if [ "$program" = any ] || [ "$program" = "$name" ]; then
     echo "$name" >> $here/steps
@@ -77,4 +79,4 @@ else
   code=$?
 fi
 [ "$due$when" != yesafter ] || act
-exit $code
+exit "$code"

@@ -116,7 +116,7 @@ def values() -> list[str]:
 @cache
 def names() -> list[str]:
     """Names of variables: job.sh has some of the same, shells know others."""
-    own = re.findall(r"\b([a-z_]\w*)=", script.gate() + script.runner() + "kind= run= code= place= launcher= limit=")
+    own = re.findall(r"\b([a-z_]\w*)=", script.below_the_head() + "kind= run= code= place= launcher= limit=")
     made = many(st.from_regex(r"V_[A-Za-z0-9_]{0,12}", fullmatch=True), 60)
     return [*sorted(set(own)), *made, "IFS", "CDPATH", "PS4", "TZ"]
 

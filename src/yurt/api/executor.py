@@ -18,21 +18,11 @@ from yurt.api.future import Call
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
 from yurt.backends.kinds import kind_of
+from yurt.backends.shell import scripts
 from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.request import Request
 from yurt.sites.fan_out import ready
-
-# The environment of the run decides; else the same version as here, if it is there.
-START = """\
-own=${VIRTUAL_ENV:-${CONDA_PREFIX-}}
-for each in "$1" ${own:+"$own/bin/python"} "$2" python3 python; do
-  if [ -n "$each" ] && command -v "$each" > /dev/null; then exec "$each" "${YURT_RUN_DIR%/tasks/*}/calls"; fi
-  [ -z "$1" ] || break
-done
-echo "there is no ${1:-Python} on $(uname -n)" >&2
-exit 127
-"""
 
 
 class YurtExecutor(Executor):
@@ -130,7 +120,7 @@ class _Mapped(Executor):
 
 def _request(asked: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
     here = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    words = ["/bin/sh", "-c", START, "yurt", python, here]
+    words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, here]
     return Request(words=words, sets=list(sets), pass_sets=False, calls=title, **asked)
 
 

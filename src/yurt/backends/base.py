@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from yurt.model.secrets import Shares
     from yurt.model.state import Observation
 
+DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
+
+DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
+
 
 class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
     """Code on its way; without a kind, only the hope that it is there already."""

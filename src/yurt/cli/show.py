@@ -10,6 +10,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.model import layout
 
 EXAMPLES = [
     "yurt show -",
@@ -202,9 +203,9 @@ def _kept(kept: Any) -> str:
     if kept is None:
         return ""
     files = [
-        ("out.log", kept.out, kept.out_size),
-        ("err.log", kept.err, kept.err_size),
-        ("metrics.jsonl", kept.metrics, kept.metrics_size),
+        (layout.OUT_LOG, kept.out, kept.out_size),
+        (layout.ERR_LOG, kept.err, kept.err_size),
+        (layout.METRICS, kept.metrics, kept.metrics_size),
     ]
     said = [
         name if len(text) >= size else f"{render.amount(len(text))} of {render.amount(size)} of {name}"

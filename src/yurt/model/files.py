@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from yurt.errors import YurtError
-from yurt.model import ids
+from yurt.model import ids, layout
 
 Stream = Literal["out", "err"]
 """One of the two logs of a run."""
@@ -85,7 +85,8 @@ class Gathered(msgspec.Struct):
 
     @property
     def starts(self) -> int:
-        return max((int(name[4:]) for name in self.files if name[:4] == "gen." and name[4:].isdigit()), default=0)
+        numbers = (name.removeprefix(layout.START) for name in self.files if name.startswith(layout.START))
+        return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
 class Contents(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from yurt.clocks import clocks
+from yurt.model import restart_policy
 from yurt.model.run import RestartPolicy, State, Status
 
 CANCELLED = "cancelled"
@@ -134,33 +135,39 @@ def unlaunched(seen: Observation) -> bool:
 
 
 def _goes_on(before: Status, seen: Observation, policy: RestartPolicy, gone: float) -> str:
-    """Why a run that is nowhere to be seen is to be started again; empty if it is not."""
-    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED and not unlaunched(seen)
-    if not policy or before.cancel_requested or seen.stopped == "cancelled" or by_hand:
-        return ""
-    if seen.generation:
-        return _after_a_start(seen, policy, gone)
-    failed = unlaunched(seen) or seen.record in ("node_failed", "failed")  # nothing of the user's was started
-    return "it failed before it started" if failed and before.retries < policy.retries else ""
+    """Why a run that is nowhere to be seen is started again; empty if it is not."""
+    cause, why = _cause(before, seen, gone)
+    if cause == DECIDED:
+        return why if policy else ""
+    # How often a start was lost is counted by the next one; how often none came to be is counted here.
+    past = restart_policy.Past(failures=0 if seen.generation else before.retries)
+    return why if restart_policy.decide(restart_policy.KILLED, cause, policy, past).again else ""
 
 
-def _after_a_start(seen: Observation, policy: RestartPolicy, gone: float) -> str:
+DECIDED, UNKNOWN = "decided", "unknown"
+
+
+def _cause(before: Status, seen: Observation, gone: float) -> tuple[str, str]:
+    """Why the last start of such a run is over, as the restart policy has it, and in words."""
     how = [*seen.over.split(), "", ""][1]
-    if how and how not in ("stopped", "done"):  # it was to be started again, and its own job could not see to it
-        return "nobody had started it again" if seen.records_known else ""
-    if how == "done":
-        return ""
+    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED and not unlaunched(seen)
     silent = seen.record is None and seen.records_known
-    killed = seen.record == "failed" or (silent and policy.max_requeues and seen.stopped == "timeout")
-    if not how and killed:  # of a failure of the user's there would be an ending
-        return "its job was killed"
-    failed = seen.record == "node_failed" or (seen.sure and not seen.stopped)
-    if failed or (
-        policy.max_requeues and (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure)
-    ):
-        return seen.reason or "its site stopped it"
-    lost = not how and not seen.stopped and silent and gone >= clocks().forgiving
-    return "it vanished" if lost else ""
+    failed_early = unlaunched(seen) or seen.record in ("node_failed", "failed")  # nothing of the user's was started
+    told = seen.reason or "its site stopped it"
+    rows = (
+        (before.cancel_requested or seen.stopped == CANCELLED or by_hand, CANCELLED, ""),
+        (not seen.generation, "unlaunched" if failed_early else UNKNOWN, "it failed before it started"),
+        # Its own job decided to start it again, and could not see to it.
+        (how not in ("", "stopped", "done"), DECIDED, "nobody had started it again" if seen.records_known else ""),
+        (how == "done", UNKNOWN, ""),
+        # Of a failure of the user's there would be an ending.
+        (not how and seen.record == "failed", "lost", "its job was killed"),
+        (not how and silent and seen.stopped == "timeout", "timeout", "its job was killed"),
+        (seen.record == "node_failed" or (seen.sure and not seen.stopped), "lost", told),
+        (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure, "stopped", told),
+        (not how and not seen.stopped and silent and gone >= clocks().forgiving, "lost", "it vanished"),
+    )
+    return next(((cause, words) for fits, cause, words in rows if fits), (UNKNOWN, ""))
 
 
 def _next_start(after: Status, seen: Observation, why: str) -> Status:

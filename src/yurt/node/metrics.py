@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any, Dict, Optional
 
+NAME = "metrics.jsonl"
 OWN = ("time", "step", "rank")
 UNORDERED = ("nfs", "beegfs", "9p", "cifs", "smb", "fuse")
 """Kinds of disks (as they begin) on which two nodes that append to one file may overwrite each other."""
@@ -143,7 +144,7 @@ def _open() -> bytes:
         _file = -1
         return b""
     node = _number("SLURM_NODEID")
-    name = "metrics.%d.jsonl" % node if node and _unordered(folder) else "metrics.jsonl"
+    name = "metrics.%d.jsonl" % node if node and _unordered(folder) else NAME
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     made = os.open(os.path.join(folder, name), flags, 0o600)
     about = os.fstat(made)

@@ -15,7 +15,7 @@ from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import NotFoundError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.model import ids
+from yurt.model import ids, layout
 from yurt.model.context import Context
 from yurt.model.files import Gathered
 from yurt.model.progress import Event, Watch, unwatched
@@ -129,12 +129,12 @@ class _Reader:
         """
         if said is None:
             return "it is too large to be read"
-        winner = said.text("winner")
-        if "run.json" not in said.files:
-            return None if winner == CANCELLED or "cancel" in said.files else "it has no run.json"
+        winner = said.text(layout.WINNER)
+        if layout.RUN not in said.files:
+            return None if winner == CANCELLED or layout.CANCEL in said.files else f"it has no {layout.RUN}"
         try:
-            run = older.read_run(said.files["run.json"])
-            plan = older.read_plan(said.files.get("plan.json", b""))
+            run = older.read_run(said.files[layout.RUN])
+            plan = older.read_plan(said.files.get(layout.PLAN, b""))
         except msgspec.MsgspecError as error:
             return f"this yurt does not understand it ({error}); did a newer one make it?"
         if run.id != folder.rpartition("/")[2] or run.context_type != self.context.type:
@@ -145,7 +145,7 @@ class _Reader:
             whole = plan is not None and len(plan.sets) == run.tasks
             return Found(run, Status(), plan) if whole else "its plan.json is not whole"
         status = self._status(run, said)
-        ended = status.final or winner == CANCELLED or "exit.json" in said.files
+        ended = status.final or winner == CANCELLED or layout.EXIT in said.files
         return OTHERS if not ended and self._is_others(run) else Found(run, status, plan)
 
     def with_tasks(self, found: Found, said: Gathered, begun: dict[int, Gathered]) -> Found | str:
@@ -168,7 +168,7 @@ class _Reader:
     def _status(self, run: Run, said: Gathered) -> Status:
         """How it stood when its folder was read; a look tells the rest."""
         starts = said.starts
-        started = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
+        started = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
         status = Status(
             state="running" if starts else "queued",
             submitted=said.made or run.created,
@@ -176,4 +176,4 @@ class _Reader:
             job=started[1] if len(started) > 1 else "",
             attempts=self._attempts,
         )
-        return adopt(status, read_verdict(said.files.get("status.json", b"")), None, run.created)
+        return adopt(status, read_verdict(said.files.get(layout.STATUS, b"")), None, run.created)

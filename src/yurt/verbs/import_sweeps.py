@@ -8,7 +8,7 @@ import msgspec
 
 from yurt.backends.base import Files
 from yurt.lifecycle.refresh.other_machines import unsent_cancelled
-from yurt.model import sent, tasks
+from yurt.model import layout, sent, tasks
 from yurt.model.files import Gathered, read_metrics
 from yurt.model.run import Run, Status
 from yurt.model.state import ATTEMPTS, read_ending
@@ -45,7 +45,7 @@ def statuses(
 ) -> tuple[Status, dict[int, Status]]:
     """How a sweep and its tasks stood when their folders were read; a look tells the rest."""
     submitted = said.made or run.created
-    groups = sent.read(said.text("sent"))
+    groups = sent.read(said.text(layout.SENT))
     others = attempts >= ATTEMPTS
     whole = sent.noted(Status(state="queued", submitted=submitted, attempts=1, other_machine=others), groups)
     rows = {
@@ -54,13 +54,13 @@ def statuses(
         if number < run.tasks
     }
     whole = msgspec.structs.replace(whole, submitted_tasks=tasks.ranges({*rows, *tasks.numbers(whole.submitted_tasks)}))
-    verdict = read_sweep_verdict(said.files.get("status.json", b""))
+    verdict = read_sweep_verdict(said.files.get(layout.STATUS, b""))
     if verdict is not None:
         whole = adopt_sweep(whole, verdict)
         for number, each in verdict.each():
             if number < run.tasks and (number not in rows or not rows[number].final):
                 rows[number] = adopt(Status(attempts=attempts), each, None, now)
-    if "cancel" in said.files:
+    if layout.CANCEL in said.files:
         rows |= unsent_cancelled(run.tasks, whole, rows, now)
         whole = msgspec.structs.replace(whole, reason=whole.reason or "cancelled")
     return whole, rows
@@ -68,14 +68,14 @@ def statuses(
 
 def _task(said: Gathered, before: Status, now: float) -> Status:
     starts = said.starts
-    made_by = (said.text(f"gen.{starts}") or said.text("winner")).split(".")
+    made_by = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
     status = msgspec.structs.replace(
         before,
         state="running" if starts else "queued",
         restarts=max(starts - 1, 0),
         job=made_by[1] if len(made_by) > 1 else "",
     )
-    verdict = read_verdict(said.files.get("status.json", b""))
-    after = adopt(status, verdict, read_ending(said.files.get("exit.json", b"")), now)
-    logged = read_metrics(said.files.get("metrics.jsonl", b"")) if after.final else {}
+    verdict = read_verdict(said.files.get(layout.STATUS, b""))
+    after = adopt(status, verdict, read_ending(said.files.get(layout.EXIT, b"")), now)
+    logged = read_metrics(said.files.get(layout.METRICS, b"")) if after.final else {}
     return msgspec.structs.replace(after, metrics=logged)

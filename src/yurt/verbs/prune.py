@@ -17,6 +17,7 @@ from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import task_entries
+from yurt.model import layout
 from yurt.model.files import NOTHING, UNMEASURED, Survey
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
@@ -25,7 +26,7 @@ from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.verbs.steps import STEPS
 
-PARTS = ("outputs", "checkpoints")
+PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 """What counts as results."""
 
 

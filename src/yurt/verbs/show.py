@@ -13,6 +13,7 @@ from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
+from yurt.model import layout
 from yurt.model.run import Plan, Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Mirrored, Store
@@ -106,7 +107,7 @@ def plan_view(plan: Plan, runs: Runs) -> PlanView:
     return PlanView(
         run=plan.run,
         submitted_as=preview.command,
-        script=preview.files["job.sh"].decode(),
-        data=preview.files["data"].decode(errors="backslashreplace"),
+        script=preview.files[layout.JOB].decode(),
+        data=preview.files[layout.DATA].decode(errors="backslashreplace"),
         sends={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
     )

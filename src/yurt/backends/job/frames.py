@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.model.files import Piece
 
 
@@ -39,14 +39,10 @@ def _line(answer: bytes, at: int) -> tuple[str, int]:
 @cache
 def keeper() -> str:
     """The script that settles endings and sends what is kept of runs."""
-    return script.gate() + _text("frames.sh") + _text("keep.sh")
+    return script.gate() + scripts.text("frames.sh", "job") + scripts.text("keep.sh", "job")
 
 
 @cache
 def results() -> str:
     """The script that sends what calls of functions returned."""
-    return _text("frames.sh") + _text("results.sh")
-
-
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()
+    return scripts.text("frames.sh", "job") + scripts.text("results.sh", "job")

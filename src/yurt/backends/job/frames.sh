@@ -10,5 +10,5 @@ piece() { # piece NAME FILE MOST: the last bytes of a file
   left=$((left - count))
 }
 note() { # note NAME: the text that was put under a name, if any was
-  stands "$1" > /dev/null && printf '%s %s %s\n%s' "$1" ${#text} ${#text} "$text"
+  read_written "$1" > /dev/null && printf '%s %s %s\n%s' "$1" ${#text} ${#text} "$text"
 }

@@ -1,10 +1,10 @@
-stands() { # stands NAME: prints the text put under a name; fails if none was
+read_written() { # read_written NAME: prints the text written once under a name, which is also in `text`; fails if there is none
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
-put() { # put NAME TEXT: the first text put under a name stays for good; prints the one that stands
+write_once() { # write_once NAME TEXT: the first text under a name stays for good; prints that one
   tries=0
   while :; do
-    if [ -e no-links ]; then # a disk without hard links: a filled folder is renamed instead
+    if [ -e @NO_LINKS@ ]; then # a disk without hard links: a filled folder is renamed instead
       mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && mv -T "$1.$me" "$1.d"
       rm -rf "$1.$me"
     else
@@ -12,7 +12,7 @@ put() { # put NAME TEXT: the first text put under a name stays for good; prints 
       rm -f "$1.$me"
     fi 2> /dev/null
     # Only what is read back counts: over NFS the one who won may be told that it lost.
-    stands "$1" && return
+    read_written "$1" && return
     tries=$((tries + 1))
     [ "$tries" -lt "${patience:-30}" ] || return 1
     sleep 1

@@ -2,8 +2,8 @@
 # arguments: BYTES. Standard input: the folder of a run on each line. The answer is cut off after so many bytes.
 while IFS= read -r folder; do
   k=0
-  while [ -e "$folder/gen.$((k + 1))" ] || [ -e "$folder/gen.$((k + 1)).d" ]; do k=$((k + 1)); done
-  for name in run.json plan.json status.json exit.json winner "gen.$k" sent cancel; do
+  while [ -e "$folder/@START@$((k + 1))" ] || [ -e "$folder/@START@$((k + 1)).d" ]; do k=$((k + 1)); done
+  for name in @RUN@ @PLAN@ @STATUS@ @EXIT@ @WINNER@ "@START@$k" @SENT@ @CANCEL@; do
     for file in "$folder/$name" "$folder/$name.d/text"; do # on a disk without hard links
       [ ! -f "$file" ] || printf '%s\0' "$file"
     done

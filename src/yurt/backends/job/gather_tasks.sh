@@ -4,11 +4,11 @@
 export LC_ALL=C
 while IFS= read -r folder; do
   printf '= %s\n' "$folder"
-  cd "$folder/tasks" 2> /dev/null || continue
+  cd "$folder/@TASKS@" 2> /dev/null || continue
   # On a disk without hard links there are folders: NAME.d with a file `text`.
-  find . -mindepth 2 -maxdepth 2 \( -type f \( -name exit.json -o -name status.json -o -name winner -o -name 'gen.*' \) \
-    -printf '%P\0' \) -o \( -type d \( -name exit.json.d -o -name status.json.d -o -name winner.d -o -name 'gen.*.d' \) \
+  find . -mindepth 2 -maxdepth 2 \( -type f \( -name @EXIT@ -o -name @STATUS@ -o -name @WINNER@ -o -name '@START@*' \) \
+    -printf '%P\0' \) -o \( -type d \( -name @EXIT@.d -o -name @STATUS@.d -o -name @WINNER@.d -o -name '@START@*.d' \) \
     -printf '%P/text\0' \) 2> /dev/null < /dev/null | xargs -0 -r grep -a -s -H -m 1 '' -- || :
-  find . -mindepth 2 -maxdepth 2 -type f -name metrics.jsonl -size +0 -printf '%P\0' 2> /dev/null < /dev/null |
+  find . -mindepth 2 -maxdepth 2 -type f -name @METRICS@ -size +0 -printf '%P\0' 2> /dev/null < /dev/null |
     xargs -0 -r tail -v -n 1 -- 2> /dev/null | cut -c 1-4000
 done

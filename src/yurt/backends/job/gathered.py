@@ -5,24 +5,22 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from functools import cache
-from pathlib import Path
 
+from yurt.backends.shell import scripts
+from yurt.model import layout
 from yurt.model.files import Gathered
 
 
-@cache
 def gatherer() -> str:
-    return Path(__file__).with_name("gather.sh").read_text()
+    return scripts.text("gather.sh", "job")
 
 
-@cache
 def tasks_gatherer() -> str:
-    return Path(__file__).with_name("gather_tasks.sh").read_text()
+    return scripts.text("gather_tasks.sh", "job")
 
 
 LINE = re.compile(r"(\d+)/([^/:]+?)(?:\.d/text)?:(.*)")
-LOGGED = re.compile(r"==> (\d+)/(metrics\.jsonl) <==")
+LOGGED = re.compile(rf"==> (\d+)/({re.escape(layout.METRICS)}) <==")
 
 
 def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
@@ -58,7 +56,7 @@ def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
                 each = found.setdefault(folder, Gathered())
                 content = archive.extractfile(member)
                 each.files[name] = content.read() if content is not None else b""
-                if name == "run.json":
+                if name == layout.RUN:
                     each.made = float(member.mtime)
     except (tarfile.TarError, EOFError):
         cut = True

@@ -5,28 +5,28 @@
 umask 077
 me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8
 export LC_ALL=C
-full= at=0
+full='' at=0
 
 settle() { # settle TEXT
-  stands status.json > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 put status.json "$1" > /dev/null || full=yes
+  read_written @STATUS@ > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 write_once @STATUS@ "$1" > /dev/null || full=yes
 }
 metrics() { # the whole, or its beginning and its end
   size=0
-  [ ! -s metrics.jsonl ] || size=$(wc -c < metrics.jsonl 2> /dev/null) || size=0
+  [ ! -s @METRICS@ ] || size=$(wc -c < @METRICS@ 2> /dev/null) || size=0
   size=$((size))
   if [ "$size" -le "$most" ]; then
-    piece metrics metrics.jsonl "$most"
+    piece metrics @METRICS@ "$most"
   else
     printf 'metrics %s %s\n' "$size" $((most + 1))
-    head -c "$first" metrics.jsonl
+    head -c "$first" @METRICS@
     echo
-    tail -c $((most - first)) metrics.jsonl
+    tail -c $((most - first)) @METRICS@
     left=$((left - most))
   fi
 }
 parts() { # what is there, a line "NAME FILES BYTES" each; ? where counting takes too long
   found=
-  for name in outputs checkpoints out.log err.log metrics.jsonl; do
+  for name in @OUTPUTS@ @CHECKPOINTS@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
       said=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
         awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
@@ -50,11 +50,11 @@ while IFS= read -r folder && IFS= read -r verdict; do
   if cd "$folder" 2> /dev/null; then
     echo 'there 0 0'
     settle "$verdict"
-    note status.json
-    note exit.json
+    note @STATUS@
+    note @EXIT@
     if [ -n "$content" ]; then
-      piece out out.log "$log"
-      piece err err.log "$log"
+      piece out @OUT_LOG@ "$log"
+      piece err @ERR_LOG@ "$log"
       metrics
     fi
     [ -z "$measure" ] || parts

@@ -10,7 +10,7 @@
 # Of a sweep it is a line for each group that went out: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
-project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=secret.$7
+project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=@SECRET@$7
 shift 9
 run=$project/$folder
 me=$nonce
@@ -30,10 +30,10 @@ place_shares() { # place_shares NAME SHARE…: the job's are exported to what is
   done
 }
 started() { # somebody won already: a job, or the user who cancelled it
-  case $start in *:*) if [ -e "$run/cancel" ]; then echo "started cancelled" && exit 0; fi ;; esac
-  [ -e "$run/winner" ] || [ -e "$run/winner.d" ] || return 1 # no process for a run that nobody has won
-  winner=$(cd "$run" && stands winner) || return
-  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! stands exit.json && ! stands "gen.$start") > /dev/null; then
+  case $start in *:*) if [ -e "$run/@CANCEL@" ]; then echo "started cancelled" && exit 0; fi ;; esac
+  [ -e "$run/@WINNER@" ] || [ -e "$run/@WINNER@.d" ] || return 1 # no process for a run that nobody has won
+  winner=$(cd "$run" && read_written @WINNER@) || return
+  if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! read_written @EXIT@ && ! read_written "@START@$start") > /dev/null; then
     nonce=${winner%%.*} # all starts of a run have that of the first
   else
     echo "started $winner" && exit 0
@@ -73,11 +73,12 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
     names="$names $2" total=$((total + $1))
     shift 2
   done
+  # shellcheck disable=SC2046,SC2086 # names and sizes are words
   set -- $(cd "$aside" && wc -c $names) # once for all of them: their sum is last
   while [ $# -gt 2 ]; do shift; done
   [ "$1" -eq "$total" ] || not_whole # cut off
-  printf '%s\n' "$tree" > "$aside/code"
-  ln "$aside/code" "$aside/.link" 2> /dev/null && rm "$aside/.link" || : > "$aside/no-links"
+  printf '%s\n' "$tree" > "$aside/@CODE@"
+  if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
@@ -85,11 +86,12 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not 
   }
 }
 fill_folder() { # a sweep of which a task was cancelled before anything of it arrived: job.sh comes last
-  case $start in *:*) [ -d "$run/tasks" ] && [ ! -e "$run/job.sh" ] || return ;; *) return ;; esac
-  for each in "$aside"/*; do [ "${each##*/}" = job.sh ] || mv -f "$each" "$run/" || return; done
-  mv -f "$aside/job.sh" "$run/"
+  case $start in *:*) [ -d "$run/@TASKS@" ] && [ ! -e "$run/@JOB@" ] || return ;; *) return ;; esac
+  for each in "$aside"/*; do [ "${each##*/}" = @JOB@ ] || mv -f "$each" "$run/" || return; done
+  mv -f "$aside/@JOB@" "$run/"
 }
 
+# shellcheck disable=SC2086 # two numbers
 [ -z "$shares" ] || receive_shares $shares
 started
 if [ -n "$tree" ]; then
@@ -101,16 +103,18 @@ if [ -n "$tree" ]; then
     exit 0
   fi
 fi
-if [ -e "$run/job.sh" ]; then
+if [ -e "$run/@JOB@" ]; then
   look
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2
   exit 1
 else
+  # shellcheck disable=SC2086 # sizes and names, which are words
   make_folder $sizes
 fi
 started
 cd "$run" || exit 1
+# shellcheck disable=SC2086 # names and shares, which are words
 [ -z "$shares" ] || place_shares $for_job
 launch "$@"
 [ -z "$kind" ] || (trap '' HUP; collect_code "$project") < /dev/null > /dev/null 2>&1 &

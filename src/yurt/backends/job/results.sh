@@ -7,10 +7,10 @@ while IFS= read -r folder; do
   [ "$left" -gt 0 ] || break
   printf '= %s\n' "$at"
   if cd "$folder" 2> /dev/null; then
-    if [ -e result ]; then
-      piece result result 999999999999
+    if [ -e @RESULT@ ]; then
+      piece result @RESULT@ 999999999999
     else
-      piece err err.log "$2"
+      piece err @ERR_LOG@ "$2"
     fi
   fi
   echo .

@@ -9,11 +9,11 @@ import os
 import shlex
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from yurt.backends.job import module
+from yurt.backends.shell import scripts
 from yurt.model import layout
 from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup
@@ -96,7 +96,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "",
         "# From here on every run's script is the same.",
     ]
-    return "\n".join(head) + "\n" + gate() + secrets() + runner()
+    return "\n".join(head) + "\n" + below_the_head()
 
 
 def _place_of(run: Run) -> list[str]:
@@ -104,10 +104,12 @@ def _place_of(run: Run) -> list[str]:
         return ["sweep=", f"run={quote(run.folder)}"]
     return [
         f"sweep={quote(run.folder)}",
-        'case ${1-} in inside | beats) ;; *) [ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;;',
+        "case ${1-} in",
+        "  inside | heartbeat) ;;",
+        '  *) [ -z "${3-}" ] || YURT_TASK_INDEX=$(($3 + ${SLURM_ARRAY_TASK_ID:-0})) ;;',
         "esac",
-        "export YURT_TASK_INDEX=${YURT_TASK_INDEX:-0} # by hand: YURT_TASK_INDEX=3 sh job.sh",
-        "run=$sweep/tasks/$YURT_TASK_INDEX",
+        f'export YURT_TASK_INDEX="${{YURT_TASK_INDEX:-0}}" # by hand: YURT_TASK_INDEX=3 sh {layout.JOB}',
+        f"run=$sweep/{layout.TASKS}/$YURT_TASK_INDEX",
     ]
 
 
@@ -115,7 +117,12 @@ def _predecessors(run: Run) -> list[str]:
     folders = " ".join(quote(each.folder) for each in run.after if each.folder and not each.ended)
     if not folders:
         return []
-    return ["in_turn() { # whether the runs that come before it completed", f"  completed {folders}", "}", ""]
+    return [
+        "predecessors_completed() { # whether the runs that come before it completed",
+        f"  all_completed {folders}",
+        "}",
+        "",
+    ]
 
 
 def _environment(setup: Setup) -> list[str]:
@@ -143,16 +150,17 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
     """The variables yurt sets. In those of a sweep a task's number, which only the job has, is between two parts."""
     id_, folder = run.id.encode(), os.fsencode(run.folder)
 
-    def place(name: bytes) -> tuple[bytes, ...]:
-        return (folder + b"/tasks/", name) if run.tasks else (folder + name,)
+    def place(name: str = "") -> tuple[bytes, ...]:
+        below = f"/{name}".encode() if name else b""
+        return (folder + f"/{layout.TASKS}/".encode(), below) if run.tasks else (folder + below,)
 
     return {
         "YURT_RUN_ID": (id_ + b".", b"") if run.tasks else (id_,),
-        "YURT_RUN_DIR": place(b""),
+        "YURT_RUN_DIR": place(),
         "YURT_CONTEXT": (run.context.encode(),),
-        "YURT_OUTPUTS": place(b"/outputs"),
-        "YURT_CHECKPOINTS": place(b"/checkpoints"),
-        "YURT_PARAMS": place(b"/params.json"),
+        "YURT_OUTPUTS": place(layout.OUTPUTS),
+        "YURT_CHECKPOINTS": place(layout.CHECKPOINTS),
+        "YURT_PARAMS": place(layout.PARAMS),
         **({"YURT_SWEEP_ID": (id_,)} if run.tasks else {}),
         "PYTHONDONTWRITEBYTECODE": (b"1",),
         "PYTHONUNBUFFERED": (b"1",),
@@ -170,7 +178,7 @@ def data(plan: Plan) -> bytes:
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.tasks:
-        lines.append(b'. "$YURT_RUN_DIR/set" # what this task has of its own')
+        lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # what this task has of its own'.encode())
     return b"\n".join(lines) + b"\n"
 
 
@@ -233,34 +241,38 @@ def _one_line(text: str) -> str:
     return shown if len(shown) <= 500 else shown[:500] + " …"
 
 
+PARTS = (
+    "gate.sh",
+    "environment.sh",
+    "secrets.sh",
+    "workdir.sh",
+    "command.sh",
+    "signals.sh",
+    "time_limit.sh",
+    "heartbeat.sh",
+    "restart.sh",
+    "ending.sh",
+    "main.sh",
+)
+"""What job.sh is made of, in this order: only functions, until main.sh calls them."""
+
+
 @cache
+def below_the_head() -> str:
+    """The part of job.sh that is the same for every run."""
+    return "".join(scripts.text(name, "job") for name in PARTS)
+
+
 def gate() -> str:
     """Functions that decide once: shared by job.sh and the scripts that submit and cancel."""
-    return _text("gate.sh")
+    return scripts.text("gate.sh", "job")
 
 
-@cache
-def secrets() -> str:
-    """Functions that hand secrets over; need `fail` of `runner`."""
-    return _text("secrets.sh")
-
-
-@cache
-def runner() -> str:
-    return _text("runner.sh")
-
-
-@cache
 def closer() -> str:
-    """The function that closes the gate of a run; needs those of `gate`."""
-    return gate() + _text("close.sh")
+    """The functions that close the gate of a run, with those of `gate`."""
+    return gate() + scripts.text("close.sh", "job")
 
 
-@cache
 def placer() -> str:
     """The script that places a run on its context."""
-    return _text("place.sh")
-
-
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()
+    return scripts.text("place.sh", "job")

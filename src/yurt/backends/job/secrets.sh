@@ -14,7 +14,7 @@ with_shares() { # with_shares COMMAND…, in a subshell: with what a start of th
   "$@"
 }
 drop_shares() { # drop_shares [FILE]: of one submission; or all, when the run has no further start
-  [ -z "$secrets" ] || if [ $# -gt 0 ]; then rm -f "$1"; else rm -f secret.*; fi
+  [ -z "$secrets" ] || if [ $# -gt 0 ]; then rm -f "$1"; else rm -f @SECRET@*; fi
 }
 join_share='BEGIN {
   letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -48,6 +48,7 @@ bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no prog
     secrets=
     return
   fi
+  # shellcheck disable=SC3045 # dash, bash, ksh and busybox have it
   ulimit -S -c 0 # a core file would hold the value too
   yurt_file=${sweep:-$run}/${YURT_SHARE-}
   unset YURT_SHARE
@@ -65,7 +66,8 @@ bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no prog
     [ -r "$yurt_file" ] || fail "the secret $yurt_name did not arrive: $yurt_file is gone"
     yurt_value=$(printf '%s\n' "$yurt_share" | LC_ALL=C awk -v "name=$yurt_name" "$join_share" - "$yurt_file") ||
       fail "the secret $yurt_name did not arrive whole"
-    yurt_value=$(printf "${yurt_value}x") # the x keeps newlines at the end
+    # shellcheck disable=SC2059 # the value is in octal, as a format has it; the x keeps newlines at the end
+    yurt_value=$(printf "${yurt_value}x")
     eval "yurt_secret_$yurt_name=\${yurt_value%x}"
   done
   if [ -n "$yurt_had" ]; then LC_ALL=$yurt_locale; else unset LC_ALL; fi

@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import msgspec
 from yurt.backends.base import Observed
 from yurt.backends.job import script
 from yurt.backends.local import waiter
+from yurt.backends.shell import scripts
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
@@ -44,7 +44,7 @@ class LocalBackend(ShellBackend):
         self.slots = slots
 
     def launcher(self) -> str:
-        return _text("launch.sh")
+        return scripts.text("launch.sh", "local")
 
     def options(self, plan: Plan) -> list[str]:
         resources, before = plan.run.resources, [each.folder for each in plan.run.after if each.folder]
@@ -58,7 +58,7 @@ class LocalBackend(ShellBackend):
         ]
 
     def as_typed(self, _plan: Plan) -> str:
-        return "sh job.sh NONCE"
+        return f"sh {layout.JOB} NONCE"
 
     def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
         from yurt.backends.local import check
@@ -111,7 +111,7 @@ def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[st
     """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
     whole = there.get(sweep.id)
     left = set(whole["left"]) if whole is not None else set()
-    cancelled = Path(sweep.folder, "cancel").exists()
+    cancelled = Path(sweep.folder, layout.CANCEL).exists()
     found = {}
     for number in tasks.numbers(sweep.open):
         run = ids.task(sweep.id, number)
@@ -130,7 +130,7 @@ def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[st
 
 def _last_logged(folder: Path) -> dict[str, Any]:
     try:
-        with (folder / "metrics.jsonl").open("rb") as file:
+        with (folder / layout.METRICS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 4000))
             last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
     except OSError:
@@ -139,10 +139,10 @@ def _last_logged(folder: Path) -> dict[str, Any]:
 
 
 def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
-    ending = read_ending(_stands(folder, "exit.json"))
-    winner = _stands(folder, "winner")
+    ending = read_ending(_written(folder, layout.EXIT))
+    winner = _written(folder, layout.WINNER)
     generation = 0
-    while _stands(folder, f"gen.{generation + 1}"):
+    while _written(folder, f"{layout.START}{generation + 1}"):
         generation += 1
     if ticket is not None and ending is None:
         waits = not ticket["running"]
@@ -155,7 +155,7 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
             node=os.uname().nodename,
             winner=winner,
             generation=generation,
-            start=_stands(folder, f"gen.{generation}"),
+            start=_written(folder, f"{layout.START}{generation}"),
             started=_started(folder, generation),
         )
     reason = ""
@@ -165,9 +165,9 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
         ending=ending,
         winner=winner,
         generation=generation,
-        start=_stands(folder, f"gen.{generation}"),
-        stopped=CANCELLED if (folder / "cancel").exists() else _stands(folder, f"stopped.{generation}"),
-        over=_stands(folder, f"end.{generation}"),
+        start=_written(folder, f"{layout.START}{generation}"),
+        stopped=CANCELLED if (folder / layout.CANCEL).exists() else _written(folder, f"{layout.STOPPED}{generation}"),
+        over=_written(folder, f"{layout.END}{generation}"),
         reason=reason,
         gone=not folder.is_dir(),
         sure=True,
@@ -177,17 +177,17 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
 
 def _started(folder: Path, generation: int) -> float | None:
     try:
-        return (folder / f"gen.{generation}").stat().st_mtime if generation else None
+        return (folder / f"{layout.START}{generation}").stat().st_mtime if generation else None
     except OSError:
         return None
 
 
 def _end_leftovers(folder: Path, generation: int) -> str:
     """Why a run is lost whose own process is gone; what it left running is ended."""
-    last = _stands(folder, f"gen.{generation}").split(".")
+    last = _written(folder, f"{layout.START}{generation}").split(".")
     if last and last[-1] not in ("0", waiter.boot()):
         return "this machine was restarted while it ran"
-    pid, _, born = _stands(folder, f"child.{generation}").partition(" ")
+    pid, _, born = _written(folder, f"{layout.CHILD}{generation}").partition(" ")
     if pid.isdigit() and born.isdigit() and _signal(int(pid), int(born), signal.SIGKILL, group=True):
         time.sleep(0.05)
     return "its process was killed from outside, and left no ending"
@@ -204,15 +204,10 @@ def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False)
     return True
 
 
-def _stands(folder: Path, name: str) -> str:
-    for place in (folder / name, folder / f"{name}.d" / "text"):
+def _written(folder: Path, name: str) -> str:
+    for place in layout.written(name):
         try:
-            return place.read_text(errors="replace").strip()
+            return (folder / place).read_text(errors="replace").strip()
         except OSError:
             continue
     return ""
-
-
-@cache
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()

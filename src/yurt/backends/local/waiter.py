@@ -18,6 +18,9 @@ from typing import Any
 
 Ticket = dict[str, Any]
 
+# As yurt.model.layout has them, which a script without yurt cannot import.
+JOB, WINNER, EXIT, CANCEL, OUT_LOG, ERR_LOG = "job.sh", "winner", "exit.json", "cancel", "out.log", "err.log"
+
 
 def born(pid: int) -> int | None:
     """When a process started, in ticks since boot; None if it is gone. A zombie is gone."""
@@ -121,7 +124,7 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
 
 def over(slots: str, folder: str) -> bool:
     """Whether the run in a folder has ended, or nobody is at it any more."""
-    if any(os.path.exists(os.path.join(folder, name)) for name in ("exit.json", "exit.json.d")):
+    if any(os.path.exists(os.path.join(folder, name)) for name in (EXIT, f"{EXIT}.d")):
         return True
     return os.path.basename(folder) not in {ticket["run"] for ticket in tickets(slots).values()}
 
@@ -184,7 +187,7 @@ def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: 
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
-    return os.execv("/bin/sh", ["sh", "job.sh", *words])
+    return os.execv("/bin/sh", ["sh", JOB, *words])
 
 
 def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
@@ -196,7 +199,7 @@ def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonc
     if ":" in start:
         ticket |= {"follows": True, "left": ""}  # it takes no slot itself
     write(folder, name, ticket)
-    logs = ("/dev/null", "/dev/null") if ":" in start else ("out.log", "err.log")
+    logs = ("/dev/null", "/dev/null") if ":" in start else (OUT_LOG, ERR_LOG)
     for number, log in enumerate(logs, 1):
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     if ":" in start:
@@ -207,7 +210,7 @@ def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonc
         return look_after(folder, name, ticket, tasks, before, nonce=nonce, most=parallel_of(start), mask=mask)
     tell(writer)
     os.umask(mask)
-    stops = ["cancel"] if start else ["winner", "winner.d"]
+    stops = [CANCEL] if start else [WINNER, f"{WINNER}.d"]
     return become(folder, name, ticket, before, stops=stops, words=[nonce, *([start] if start else [])])
 
 
@@ -241,7 +244,7 @@ def look_after(
     for place, (number, start) in enumerate(tasks):
         while len(children) >= at_once:
             children.discard(os.wait()[0])
-        if os.path.exists("cancel"):
+        if os.path.exists(CANCEL):
             break
         run = f"{ticket['run']}.{number}"
         reader, writer = os.pipe()
@@ -255,7 +258,7 @@ def look_after(
             if not mine:
                 os._exit(1)
             own = new_ticket(run, os.getpid(), ticket["cpus"], ticket["gpus"], follows=False)
-            os._exit(become(folder, mine[0], own, [], stops=["cancel"], words=[nonce, start, str(number)]))
+            os._exit(become(folder, mine[0], own, [], stops=[CANCEL], words=[nonce, start, str(number)]))
         os.close(reader)
         write(folder, name_of(run, nonce), new_ticket(run, child, ticket["cpus"], ticket["gpus"], follows=False))
         ticket["left"] = [each for each, _start in tasks[place + 1 :]]

@@ -17,6 +17,7 @@ from yurt.backends.shell import scripts
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
+from yurt.model import layout
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 
@@ -33,6 +34,10 @@ NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
 
 SILENT, NOT_TAKEN = 7, 8
 """Exit codes: the queue could not be seen; the job was refused."""
+
+
+DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
+DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
 
 
 class ShellBackend(ABC):
@@ -112,10 +117,10 @@ class ShellBackend(ABC):
 
     def _files(self, plan: Plan) -> dict[str, bytes]:
         return {
-            "run.json": msgspec.json.encode(plan.run),
-            "plan.json": msgspec.json.encode(plan),
-            "job.sh": script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
-            "data": script.data(plan),
+            layout.RUN: msgspec.json.encode(plan.run),
+            layout.PLAN: msgspec.json.encode(plan),
+            layout.JOB: script.job(plan, submitted_as=self.as_typed(plan), next_start=self.next_start(plan)).encode(),
+            layout.DATA: script.data(plan),
             **_own_values(plan),
         }
 
@@ -130,7 +135,7 @@ class ShellBackend(ABC):
         shares: Shares | None = None,
         calls: bytes = b"",
     ) -> Placed:
-        own = {"calls": calls} if calls else {}
+        own = {layout.CALLS: calls} if calls else {}
         files = {**self._files(plan), **own, f"node/{module.name()}": module.parcel()}
         sizes = " ".join([str(len(code.content)), *(f"{len(each)} {name}" for name, each in files.items())])
         apart = [] if shares is None else [shares.folder, shares.environment]
@@ -166,13 +171,11 @@ class ShellBackend(ABC):
 
     def discard(self, run: RunRef) -> None:
         with contextlib.suppress(YurtError):
-            self.host.run(
-                '[ -e "$1/winner" ] || [ -e "$1/winner.d" ] || [ -e "$1/tasks" ] || rm -rf -- "$1"', run.folder
-            )
+            self.host.run(layout.fill_in(DISCARD), run.folder)
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         with contextlib.suppress(YurtError):
-            self.host.run('for each; do rm -f -- "$each"/secret.*; done', *folders)
+            self.host.run(layout.fill_in(DROP_SHARES), *folders)
 
     def failure(self, answer: Answer) -> YurtError:
         """What it means that a submission failed."""
@@ -193,9 +196,9 @@ class ShellBackend(ABC):
 
 def _own_values(plan: Plan) -> dict[str, bytes]:
     if not plan.run.tasks:
-        return {"params.json": script.params(plan)}
+        return {layout.PARAMS: script.params(plan)}
     sets, offsets = script.sets(plan)
-    return {"sets": sets, "offsets": offsets}
+    return {layout.SETS: sets, layout.OFFSETS: offsets}
 
 
 def read_gates(text: str) -> dict[int, str]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from yurt.hosts import Host
+from yurt.model import layout
 from yurt.model.run import Placement
 
 PATIENCE = 60.0
@@ -24,10 +25,10 @@ class ShellExec:
 
     def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
         instead = shlex.join(words) if words else TERMINAL
-        folder, _, task = placement.folder.partition("/tasks/")
+        folder, _, task = placement.folder.partition(f"/{layout.TASKS}/")
         number = f"YURT_TASK_INDEX={task} " if task.isdigit() else ""
         folder = folder if number else placement.folder
-        inside = f"{number}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/job.sh')} inside"
+        inside = f"{number}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/' + layout.JOB)} inside"
         command = self.entered(inside, placement.job, node, terminal=terminal)
         return self._terminal(command) if terminal else self._command(command)
 

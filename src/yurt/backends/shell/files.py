@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from yurt.backends.shell import scripts
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
@@ -26,14 +27,6 @@ from yurt.model.files import (
 )
 
 READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
-
-GROUPS = """\
-for folder; do
-  printf '= %s\\n' "$folder"
-  cat "$folder/sent" 2> /dev/null
-  [ ! -e "$folder/cancel" ] || echo cancelled
-done
-"""
 
 
 class ShellFiles:
@@ -81,7 +74,7 @@ class ShellFiles:
         return collect.call_results(self._host, folders)
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
-        answer = self._host.run(GROUPS, *folders)
+        answer = self._host.run(scripts.text("sent.sh"), *folders)
         blocks = (block.partition("\n") for block in f"\n{answer.text}".split("\n= ")[1:])
         return {folder: text for folder, _, text in blocks}
 

@@ -15,22 +15,10 @@ from yurt.backends.shell import scripts
 from yurt.errors import YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal
+from yurt.model import layout
 from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
 
-PARTS = ("outputs", "checkpoints")
-
-# Whether it has rsync. A line for each run: ended, going or gone; then a line for each folder with something in it.
-CONTENTS = """\
-if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
-exec 3>&1
-while IFS= read -r folder; do
-  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
-  if [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ]; then echo ended >&3; else echo going >&3; fi
-  for part in outputs checkpoints; do
-    [ ! -d "$folder/$part" ] || printf '%s\\n' "$folder/$part"
-  done
-done | measure_all
-"""
+PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 
 # Names and paths come on standard input, a line each. What a killed one left is removed with what code left.
 GATHER = """\
@@ -42,9 +30,9 @@ while IFS= read -r name && IFS= read -r path; do ln -s -- "$path" "$name" || exi
 
 SCATTER = 'rm -rf -- "$1"'
 
-LINKS = 'cd "$1" && find ./*/work -type l -lname "$2" -print0 2> /dev/null'
+LINKS = 'cd "$1" && find ./*/@WORK@ -type l -lname "$2" -print0 2> /dev/null'
 
-LINKS_OF_ONE = 'cd "$1" && [ -d work ] && find work -type l -lname "$2" -print0'
+LINKS_OF_ONE = 'cd "$1" && [ -d @WORK@ ] && find @WORK@ -type l -lname "$2" -print0'
 
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
@@ -54,7 +42,7 @@ Way = Callable[..., tuple[str, Brought]]
 def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
     """What folders hold, and whether the host has rsync."""
     lines = "".join(f"{folder}\n" for folder in folders)
-    answer = host.run(scripts.text("measure.sh") + CONTENTS, stdin=lines.encode(), timeout=600)
+    answer = host.run(scripts.text("measure.sh") + scripts.text("contents.sh"), stdin=lines.encode(), timeout=600)
     if answer.code:
         raise refusal(host.name, "the run folders could not be looked at", answer.errors)
     way, *said = answer.text.splitlines()
@@ -93,7 +81,7 @@ def _together(
     host: Host, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, way: Way, everything: bool
 ) -> tuple[str, Brought]:
     """Through a folder of links, so that each has the name it shall have here."""
-    gathered = f"{_project(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
+    gathered = f"{layout.project_of(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
     lines = "".join(f"{run.name}\n{_source(run, everything=everything)}\n" for run in runs)
     try:
         answer = host.run(GATHER, gathered, stdin=lines.encode(), timeout=600)
@@ -132,16 +120,11 @@ def _without(pick: Pick, more: Sequence[str]) -> Pick:
 
 
 def _source(run: Pull, *, everything: bool) -> str:
-    return run.folder if everything else f"{run.folder}/outputs"
+    return run.folder if everything else f"{run.folder}/{layout.OUTPUTS}"
 
 
 def _links(host: Host, script: str, folder: str, run: str) -> list[str]:
     """Links into the code, which is no result: what is below work/ and is not the run's own."""
-    pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{_project(run)}/snapshots/") + "*"
-    answer = host.run(script, folder, pattern, timeout=600)
+    pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{layout.project_of(run)}/snapshots/") + "*"
+    answer = host.run(layout.fill_in(script), folder, pattern, timeout=600)
     return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
-
-
-def _project(folder: str) -> str:
-    """The folder of a run's project."""
-    return re.split(r"/(?:runs|sweeps)/[^/]+(?:/tasks/\d+)?$", folder)[0]

@@ -11,6 +11,7 @@ have_code() (
 # known_code PROJECT: what a sender needs to know: "plain" where there is no git, else trees that are here, newest first.
 known_code() (
   command -v git > /dev/null 2>&1 || { echo plain && exit 0; }
+  # shellcheck disable=SC2012 # names of trees are hexadecimal
   ls -t "$1/snapshots" 2> /dev/null | head -n 20
 )
 
@@ -32,11 +33,13 @@ collect_code() (
   unset IFS CDPATH
   umask 077
   cd "$1" 2> /dev/null || exit 0
+  # shellcheck disable=SC2046 # names of trees are words
   set -- $(ls -t snapshots 2> /dev/null)
   [ $# -gt 5 ] || exit 0
   shift 5
   idle=
   for tree; do idle="$idle snapshots/$tree"; done
+  # shellcheck disable=SC2086 # paths of trees are words
   idle=$(code_idle $idle)
   [ -n "$idle" ] || exit 0
   used=$(code_used)
@@ -45,7 +48,7 @@ collect_code() (
   for path in $idle; do
     tree=${path#snapshots/}
     case " $used " in *" $tree "*) continue ;; esac
-    chmod u+w "$path" && mv -T "$path" "$aside/$tree" || continue
+    if ! chmod u+w "$path" || ! mv -T "$path" "$aside/$tree"; then continue; fi
     [ -n "$(code_idle "$aside/$tree")" ] || code_back
   done
   used=$(code_used)
@@ -72,10 +75,10 @@ code_idle() {
 
 code_used() {
   for run in runs/*/ sweeps/*/; do
-    case $run in runs/*) [ ! -e "${run}exit.json" ] || continue ;; esac
-    [ -r "${run}code" ] || continue
+    case $run in runs/*) [ ! -e "${run}@EXIT@" ] || continue ;; esac
+    [ -r "${run}@CODE@" ] || continue
     tree=
-    read -r tree < "${run}code" # fails where the line does not end, and reads it
+    read -r tree < "${run}@CODE@" # fails where the line does not end, and reads it
     printf '%s ' "$tree"
   done
 }
@@ -93,6 +96,7 @@ code_make() (
   [ -d "snapshots/$tree" ] && have_code . "$tree" && cat > /dev/null && exit 0
   [ "$kind" = tar ] || command -v git > /dev/null 2>&1 || exit 46
   for left in incoming/*; do # there may be some of a killed one
+    # shellcheck disable=SC2046 # names that mktemp made of trees are words
     [ -e "$left" ] && code_remove $(find incoming -mindepth 1 -maxdepth 1 -mmin +1440 2> /dev/null)
     break
   done
@@ -122,6 +126,7 @@ code_from_nothing() {
   mkdir -p "$aside/files" "$git/objects/pack" "$git/refs" "$git/info" || return 1
   echo 'ref: refs/heads/none' > "$git/HEAD" || return 1
   echo '* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol' > "$git/info/attributes"
+  # shellcheck disable=SC2086 # the length has spaces behind it
   length=$(head -c 11) && head -c ${length:-0} > "$git/$pack.idx" && cat > "$git/$pack.pack" || return 1
   [ $((11 + $(wc -c < "$git/$pack.idx") + $(wc -c < "$git/$pack.pack"))) -eq "$size" ] || return 45
   code_git read-tree "$tree" && code_git checkout-index --all && code_protect || return 1

@@ -5,29 +5,29 @@
 yurts() { # yurts RUN-FOLDER: whether it is the folder of the run it is named after, and no link to somewhere else
   case $1 in */projects/*/runs/* | */projects/*/sweeps/*) ;; *) return 1 ;; esac
   [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] || return 1
-  if [ -e "$1/run.json" ]; then
-    grep -q -F "\"id\":\"${1##*/}\"" "$1/run.json"
+  if [ -e "$1/@RUN@" ]; then
+    grep -q -F "\"id\":\"${1##*/}\"" "$1/@RUN@"
   else # cancelled before it arrived
-    case $1 in */sweeps/*) [ -e "$1/cancel" ] ;; *) [ "$(cd "$1" && stands winner)" = cancelled ] ;; esac
+    case $1 in */sweeps/*) [ -e "$1/@CANCEL@" ] ;; *) [ "$(cd "$1" && read_written @WINNER@)" = cancelled ] ;; esac
   fi
 }
 
 measure_tasks() ( # measure_tasks SWEEP: a line "+TASK OUTPUTS CHECKPOINTS" for each that has results, as `measure` says it
-  cd "$1" 2> /dev/null && [ -d tasks ] || exit 0
+  cd "$1" 2> /dev/null && [ -d @TASKS@ ] || exit 0
   # One find for all. What it cannot see is told by what comes after it, which fails on a folder that is not there.
-  said=$({ { find tasks -mindepth 2 -maxdepth 2 ! -type f \( -name outputs -o -name checkpoints \) -print0 ||
-    printf 'tasks/unseen\0'; } | xargs -0 -r sh -c 'exec find "$@" ! -type d -printf "%s %T@ %p\\0"' yurt ||
+  said=$({ { find @TASKS@ -mindepth 2 -maxdepth 2 ! -type f \( -name @OUTPUTS@ -o -name @CHECKPOINTS@ \) -print0 ||
+    printf '@TASKS@/unseen\0'; } | xargs -0 -r sh -c 'exec find "$@" ! -type d -printf "%s %T@ %p\\0"' yurt ||
     printf '? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
       $1 == "?" { hidden = 1; exit }
       { split($3, path, "/"); task = path[2]; part = task " " path[3]
         tasks[task]; files[part]++; bytes[part] += $1; if ($2 + 0 > newest[part] + 0) newest[part] = $2 }
       function all(part) { return sprintf("%.0f:%.0f:%s", files[part], bytes[part], files[part] ? newest[part] : 0) }
-      END { if (hidden) print "hidden"; else for (task in tasks) print "+" task, all(task " outputs"), all(task " checkpoints") }')
+      END { if (hidden) print "hidden"; else for (task in tasks) print "+" task, all(task " @OUTPUTS@"), all(task " @CHECKPOINTS@") }')
   case $said in
     hidden*)
-      for task in tasks/*; do
+      for task in @TASKS@/*; do
         [ ! -d "$task" ] || [ -x "$task" ] || { echo "+${task##*/} ? ?" && continue; }
-        echo "+${task##*/} $(measure "$task/outputs") $(measure "$task/checkpoints")"
+        echo "+${task##*/} $(measure "$task/@OUTPUTS@") $(measure "$task/@CHECKPOINTS@")"
       done ;;
     ?*) printf '%s\n' "$said" ;;
   esac
@@ -35,18 +35,18 @@ measure_tasks() ( # measure_tasks SWEEP: a line "+TASK OUTPUTS CHECKPOINTS" for 
 results() { # results RUN-FOLDER: what it measures, then a line for each task
   case $1 in
     */sweeps/*) echo 0:0:0 0:0:0 && measure_tasks "$1" ;;
-    *) echo "$(measure "$1/outputs") $(measure "$1/checkpoints")" ;;
+    *) echo "$(measure "$1/@OUTPUTS@") $(measure "$1/@CHECKPOINTS@")" ;;
   esac
 }
 ended() { # ended RUN-FOLDER: whether that can be told from the folder alone; of a sweep, whether all its tasks have
   cd "$1" || exit 1
   case $1 in
     */sweeps/*)
-      if stands status.json > /dev/null; then exit 0; fi
-      over=$(find tasks -mindepth 2 -maxdepth 2 \( -name exit.json -o -name exit.json.d \) 2> /dev/null | wc -l)
-      if [ -e cancel ]; then begun=$(find tasks -mindepth 1 -maxdepth 1 2> /dev/null | wc -l); else begun=$(wc -l < offsets); fi
+      if read_written @STATUS@ > /dev/null; then exit 0; fi
+      over=$(find @TASKS@ -mindepth 2 -maxdepth 2 \( -name @EXIT@ -o -name @EXIT@.d \) 2> /dev/null | wc -l)
+      if [ -e @CANCEL@ ]; then begun=$(find @TASKS@ -mindepth 1 -maxdepth 1 2> /dev/null | wc -l); else begun=$(wc -l < @OFFSETS@); fi
       [ "$over" -ge "$begun" ] ;;
-    *) [ -e exit.json ] || [ -e exit.json.d ] || [ "$(stands winner)" = cancelled ] ;;
+    *) [ -e @EXIT@ ] || [ -e @EXIT@.d ] || [ "$(read_written @WINNER@)" = cancelled ] ;;
   esac
 }
 
@@ -116,7 +116,7 @@ clear_out() { # clear_out BASE RUN-FOLDER…: those, then whatever yurt has besi
   shift
   remove "$@"
   for project in "$base"/projects/*; do
-    [ -d "$project" ] && [ ! -h "$project" ] || continue
+    if [ ! -d "$project" ] || [ -h "$project" ]; then continue; fi
     finish_going "$project"
     left=
     for name in runs sweeps; do # while there is a run its code is needed

@@ -1,12 +1,16 @@
-"""The sh scripts of this room, as text."""
+"""The sh scripts of all rooms of backends, as they are sent."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 
+from yurt.model import layout
+
+ROOMS = Path(__file__).parents[1]
+
 
 @cache
-def text(name: str) -> str:
-    """One of the scripts beside this file."""
-    return (Path(__file__).parent / name).read_text()
+def text(name: str, room: str = "shell") -> str:
+    """A script of a room, with the file names of a run folder filled in."""
+    return layout.fill_in((ROOMS / room / name).read_text())

@@ -16,21 +16,21 @@ size() { # size FILE: sets size
   size=0
   [ ! -s "$1" ] || size=$(($(wc -c < "$1" 2> /dev/null || echo 0)))
 }
-send() { # send K NAME OFFSET: what a log has beyond the offset; sets offset
-  offset=$3
-  size "$2.log"
+send() { # send K NAME FILE OFFSET: what a log has beyond the offset; sets offset
+  offset=$4
+  size "$3"
   while [ "$offset" -lt "$size" ]; do
     part=$((size - offset))
     [ "$part" -le 1048576 ] || part=1048576
     printf '%s %s %s\n' "$1" "$2" "$part"
-    tail -c "+$((offset + 1))" "$2.log" | head -c "$part"
+    tail -c "+$((offset + 1))" "$3" | head -c "$part"
     offset=$((offset + part))
   done
 }
-begin() { # begin K NAME: where the last lines of a log begin; sets offset
-  size "$2.log"
+begin() { # begin K NAME FILE: where the last lines of a log begin; sets offset
+  size "$3"
   offset=0
-  [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$2.log" | tail -n "$last" | wc -c)))
+  [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$3" | tail -n "$last" | wc -c)))
   printf '%s skip-%s %s\n' "$1" "$2" "$offset"
 }
 seconds=0 some=
@@ -45,16 +45,16 @@ while :; do
       eval "folder_$k="
       continue
     fi
-    if [ -e exit.json ] || [ -e exit.json.d ]; then over=yes; fi
+    if [ -e @EXIT@ ] || [ -e @EXIT@.d ]; then over=yes; fi
     if [ -n "$last" ] && [ "$seconds" -eq 0 ] && [ "$out$err" = 00 ]; then
-      begin "$k" out
+      begin "$k" out @OUT_LOG@
       out=$offset
-      begin "$k" err
+      begin "$k" err @ERR_LOG@
       err=$offset
     fi
-    send "$k" out "$out"
+    send "$k" out @OUT_LOG@ "$out"
     eval "out_$k=$offset"
-    send "$k" err "$err"
+    send "$k" err @ERR_LOG@ "$err"
     eval "err_$k=$offset"
     if [ -n "$over" ] || [ -z "$follow" ]; then
       printf '%s end 0\n' "$k"

@@ -6,12 +6,12 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from yurt.backends.base import Observed
 from yurt.backends.job import script
+from yurt.backends.shell import scripts
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
@@ -48,7 +48,7 @@ class SlurmBackend(ShellBackend):
         return check.faults(resources, facts, folder) if facts is not None else []
 
     def launcher(self) -> str:
-        return _text("launch.sh")
+        return scripts.text("launch.sh", "slurm")
 
     def options(self, plan: Plan) -> list[str]:
         return options.arguments(plan)
@@ -64,7 +64,7 @@ class SlurmBackend(ShellBackend):
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self._accounting() else "no"
-        text = script.gate() + _text("poll.sh")
+        text = script.gate() + scripts.text("poll.sh", "slurm")
         answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True)
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
@@ -74,7 +74,7 @@ class SlurmBackend(ShellBackend):
         return Observed(queries.read_poll(answer.text, runs), mark)
 
     def cancel(self, run: RunRef) -> str:
-        answer = self.host.run(script.closer() + _text("cancel.sh"), run.folder, run.id, timeout=120)
+        answer = self.host.run(script.closer() + scripts.text("cancel.sh", "slurm"), run.folder, run.id, timeout=120)
         if answer.code:
             what = f"run {run.id} could not be cancelled"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
@@ -82,7 +82,7 @@ class SlurmBackend(ShellBackend):
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
-        text = script.closer() + _text("cancel_tasks.sh")
+        text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")
         answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)
         if answer.code:
             what = f"tasks of {sweep.id} could not be cancelled"
@@ -118,8 +118,3 @@ class SlurmBackend(ShellBackend):
                 hint="repeat the command: it is safe to",
             )
         return None
-
-
-@cache
-def _text(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()

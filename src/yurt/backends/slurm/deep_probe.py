@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
+from yurt.backends.shell import scripts
 from yurt.backends.slurm.probe import sections
 from yurt.model.facts import NodeFacts
 
@@ -12,7 +11,7 @@ REFUSED, PENDING = 5, 6
 
 
 def script() -> str:
-    return files("yurt.backends.slurm").joinpath("deep_probe.sh").read_text()
+    return scripts.text("deep_probe.sh", "slurm")
 
 
 def read(mark: str, text: str, *, now: float) -> NodeFacts:

@@ -9,8 +9,8 @@ launch() { # launch [OPTION OF SBATCH]...
     echo "SBATCH_EXPORT=$SBATCH_EXPORT there keeps the secrets of the run from it" >&2 && exit 8 ;;
   esac
   case $start in *:*) launch_tasks "$@" && return || exit 8 ;; esac
-  for each in out.log err.log; do : >> "$each"; done # made here, for the user's eyes only
-  submit "$@" job.sh "$nonce" $start || exit 8
+  for each in @OUT_LOG@ @ERR_LOG@; do : >> "$each"; done # made here, for the user's eyes only
+  submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit 8
   echo "submitted $job"
 }
 submit() { # submit WORD OF SBATCH...: sets job
@@ -19,7 +19,7 @@ submit() { # submit WORD OF SBATCH...: sets job
   for word in $said; do # a site may say more than the id
     case $word in [0-9]*) job=${word%%;*} ;; esac
   done
-  echo "$job" >> jobs
+  echo "$job" >> "@JOBS@"
 }
 launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that are not known to have gone out
   some=
@@ -38,7 +38,7 @@ launch_tasks() { # launch_tasks [OPTION OF SBATCH]...: the groups of $start that
       half "$group" || { say_no; return; }
     done
     some=yes behind=$behind:$job
-    grep -s -q -x -F -e "$job $group" sent || echo "$job $group" >> sent # for yurts on other machines
+    grep -s -q -x -F -e "$job $group" @SENT@ || echo "$job $group" >> @SENT@ # for yurts on other machines
     echo "submitted $job $group"
     [ -z "$narrowed" ] || return 0
   done
@@ -56,11 +56,11 @@ submit_group() { # submit_group [OPTION OF SBATCH]...
   comment_of "$group"
   case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="afterany$behind" ;; esac
   words=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
-    job.sh "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return
+    @JOB@ "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return
   job=${words##*[!0-9]}
 }
 half() { # half START:OFFSET:FIRST-LAST...: sets group to the first half of the first range; fails where there is no half
-  limit= narrowed=yes
+  limit='' narrowed=yes
   case $1 in *%*) limit=%${1##*%} ;; esac
   range=${1##*:} range=${range%%[,%]*}
   case $range in

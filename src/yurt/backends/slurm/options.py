@@ -94,8 +94,8 @@ def arguments(plan: Plan) -> list[str]:
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
-        "output": "/dev/null" if run.tasks else "out.log",  # a task writes its own
-        "error": "/dev/null" if run.tasks else "err.log",
+        "output": "/dev/null" if run.tasks else layout.OUT_LOG,  # a task writes its own
+        "error": "/dev/null" if run.tasks else layout.ERR_LOG,
         "open-mode": "append",
     }
     if run.restart_policy.max_requeues:  # also sent when it is preempted with a grace, at sites that do so
@@ -150,4 +150,4 @@ def next_start(plan: Plan) -> str:
 
 
 def as_typed(options: Sequence[str]) -> str:
-    return " ".join(["sbatch", *(shlex.quote(each) for each in options), "job.sh", "NONCE"])
+    return " ".join(["sbatch", *(shlex.quote(each) for each in options), layout.JOB, "NONCE"])

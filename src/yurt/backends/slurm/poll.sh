@@ -60,7 +60,7 @@ absent=$({
         for (; at <= stop; at++) if (!((id "." at) in live)) task("", id, at)
       }
   }
-  function task(mark, id, number) { print mark id "." number " " called[id] " " home[id] "/tasks/" number }
+  function task(mark, id, number) { print mark id "." number " " called[id] " " home[id] "/@TASKS@/" number }
   $0 == "" { listed = 1; next }
   !listed && substr($0, 1, 2) == "= " { folder = substr($0, 3); next }
   !listed {
@@ -114,38 +114,38 @@ name() { # name JOB-NAMES: of jobs whose records are wanted, each once
 }
 while read -r id called folder; do
   case $id in +*) # a controller that crashed may hold what ended long ago, and duplicates wait: the ending counts
-    cd "$folder" 2> /dev/null && { [ -e exit.json ] || [ -e exit.json.d ]; } || continue
+    if ! cd "$folder" 2> /dev/null || { [ ! -e @EXIT@ ] && [ ! -e @EXIT@.d ]; }; then continue; fi
     id=${id#+} ;;
   esac
   if ! cd "$folder" 2> /dev/null; then # a task makes its own folder, when it starts
     said=gone
     case $id in *.*)
-      [ ! -d "${folder%/tasks/*}" ] || said=
-      [ ! -e "${folder%/tasks/*}/cancel" ] || said=cancelled ;; # no task of it starts any more
+      [ ! -d "${folder%/@TASKS@/*}" ] || said=
+      [ ! -e "${folder%/@TASKS@/*}/@CANCEL@" ] || said=cancelled ;; # no task of it starts any more
     esac
     printf '%s|%s|0||||\n' "$id" "$said"
     name "$called"
     continue
   fi
   k=0 winner='' begun='' stopped='' over='' ending=''
-  while [ -e "gen.$((k + 1))" ] || [ -e "gen.$((k + 1)).d" ]; do k=$((k + 1)); done
+  while [ -e "@START@$((k + 1))" ] || [ -e "@START@$((k + 1)).d" ]; do k=$((k + 1)); done
   # No process is started here: a thousand may have ended since the last look.
-  { stands exit.json && ending=$text || name "$called"; } > /dev/null
-  { stands winner && winner=$text; stands "gen.$k" && begun=$text; stands "end.$k" && over=$text; } > /dev/null
-  if [ -e cancel ] || case $id in *.*) [ -e ../../cancel ] ;; *) false ;; esac; then
+  if read_written @EXIT@ > /dev/null; then ending=$text; else name "$called"; fi
+  { read_written @WINNER@ && winner=$text; read_written "@START@$k" && begun=$text; read_written "@END@$k" && over=$text; } > /dev/null
+  if [ -e @CANCEL@ ] || case $id in *.*) [ -e ../../@CANCEL@ ] ;; *) false ;; esac; then
     stopped=cancelled
-  elif stands "stopped.$k" > /dev/null; then
+  elif read_written "@STOPPED@$k" > /dev/null; then
     stopped=$text
   fi
   printf '%s|%s|%s|%s|%s|%s|%s\n' "$id" "$winner" "$k" "$begun" "$stopped" "$over" "$ending"
-  case $id in *.*) [ ! -s metrics.jsonl ] || logged=yes ;; esac
+  case $id in *.*) [ ! -s @METRICS@ ] || logged=yes ;; esac
 done << end
 $absent
 end
 cd /
 last_lines() { # of the files named on standard input
   xargs -0 tail -v -n 1 | awk '
-    sub(/^==> /, "") && sub(/\/metrics.jsonl <==$/, "") {
+    sub(/^==> /, "") && sub(/\/@METRICS@ <==$/, "") {
       many = split($0, parts, "/")
       id = parts[many - 2] "." parts[many]
       next
@@ -154,8 +154,8 @@ last_lines() { # of the files named on standard input
 }
 [ -z "$logged" ] || while read -r id called folder; do # of tasks whose folder was just looked into
   case $id in *.*) ;; *) continue ;; esac
-  case $id in +*) [ -e "$folder/exit.json" ] || [ -e "$folder/exit.json.d" ] || continue ;; esac
-  [ ! -s "$folder/metrics.jsonl" ] || printf '%s\0' "$folder/metrics.jsonl"
+  case $id in +*) [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ] || continue ;; esac
+  [ ! -s "$folder/@METRICS@" ] || printf '%s\0' "$folder/@METRICS@"
 done << end | last_lines
 $absent
 end

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable
-from importlib.resources import files
 
+from yurt.backends.shell import scripts
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}
@@ -17,7 +17,7 @@ NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "NOT_SET", "")
 
 
 def script() -> str:
-    return files("yurt.backends.slurm").joinpath("probe.sh").read_text()
+    return scripts.text("probe.sh", "slurm")
 
 
 def new_mark() -> str:

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The fabric of one cluster: holds its switch (a bridge no other namespace can filter) and its
 # shared file systems. Pid 1 of its own net, mount and pid namespaces; when it goes, both go.
 # usage: bash fabric.sh CLUSTER-FOLDER MARK

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A host of the lab comes to life: builds its own root from this machine's (read-only, below) and
 # the cluster's layers, moves into it, and becomes its init. Runs as pid 1 of its own namespaces.
 # usage: bash host.sh CLUSTER-FOLDER HOST MARK

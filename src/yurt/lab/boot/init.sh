@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Pid 1 of a host of the lab: waits for its network cards, starts the host's services, reaps.
 set -u
 . /etc/lab/host.env

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Starts, stops or asks after one service of this host.
 # usage: bash service.sh database|dbd|ctld|slurmd|sshd-inside|sshd-outside start|stop|kill|pid
 set -u
@@ -53,13 +54,14 @@ start_dbd() {
 }
 
 start_sshd() { # start_sshd ADDRESS...
-  /usr/sbin/sshd -f /etc/lab/sshd_config -o "PidFile=$(pidfile)" $(printf -- '-oListenAddress=%s ' "$@")
+  /usr/sbin/sshd -f /etc/lab/sshd_config -o "PidFile=$(pidfile)" "${@/#/-oListenAddress=}"
 }
 
 case $action in
   pid) running ;;
   start)
     running > /dev/null && exit 0
+    # shellcheck disable=SC2086 # WIRES is a list of addresses
     case $service in
       database) start_database ;;
       dbd) start_dbd ;;

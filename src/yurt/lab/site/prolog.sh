@@ -2,5 +2,6 @@
 # Before a job starts on a node: a folder of its own on the node's disk.
 # A full disk must not fail the prolog: Slurm would drain the node.
 folder=/scratch/job-$SLURM_JOB_ID
-mkdir -p -m 700 "$folder" && chown "$SLURM_JOB_UID" "$folder"
+umask 077
+mkdir -p "$folder" && chown "$SLURM_JOB_UID" "$folder"
 exit 0

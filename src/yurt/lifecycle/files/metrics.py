@@ -10,7 +10,10 @@ import msgspec
 
 from yurt.backends.base import Files
 from yurt.backends.kinds import kind_of
+from yurt.model import layout
 from yurt.store import Entry, Store
+
+ALL = 'cd "$1" || exit 44; cat @METRICS@ 2> /dev/null || :'
 
 TAIL = 1 << 18
 """Bytes at the end of the file in which the last value of every metric is looked for."""
@@ -32,7 +35,7 @@ def last(store: Store, entry: Entry) -> list[Metric]:
     if not kind_of(entry.run.context_type).here:
         return []
     try:
-        with open(f"{entry.run.folder}/metrics.jsonl", "rb") as file:
+        with open(f"{entry.run.folder}/{layout.METRICS}", "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL))
             return of(file.read())
@@ -45,7 +48,7 @@ def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
-        text = files.read(entry.run.folder, "metrics.jsonl") or text
+        text = files.read(entry.run.folder, layout.METRICS) or text
     found = []
     for line in text.split(b"\n"):
         with contextlib.suppress(msgspec.MsgspecError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 
 from yurt.backends.base import Files
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
+from yurt.model import layout
 from yurt.model.files import NOTHING, UNMEASURED, Brought, Contents, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
@@ -63,7 +63,9 @@ def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
     """Runs that can come in one transfer: of one project, to one folder."""
     groups: dict[tuple[Path, str], list[Found]] = {}
     for entry, there in found:
-        groups.setdefault((wanted.target(entry.run).parent, _project(entry.run)), []).append((entry, there))
+        groups.setdefault((wanted.target(entry.run).parent, layout.project_of(entry.run.folder)), []).append(
+            (entry, there)
+        )
     return list(groups.values())
 
 
@@ -151,18 +153,13 @@ class Transfer:
 
     def _no_match(self, runs: Sequence[Run]) -> YurtError:
         globs = ", ".join(f"'{shown(glob)}'" for glob in self._wanted.only)
-        where = "run folder" if self._wanted.everything else "outputs"
+        where = "run folder" if self._wanted.everything else layout.OUTPUTS
         of = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs ({runs[0].id} …)"
         return NotFoundError(
             f"no file in the {where} of {of} is called {globs}",
             code="not-found",
             hint=f"all of them: yurt fetch {runs[0].id}",
         )
-
-
-def _project(run: Run) -> str:
-    """The folder of a run's project on its site."""
-    return re.split(r"/(?:runs|sweeps)/[^/]+(?:/tasks/\d+)?$", run.folder)[0]
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.errors import RefusedError
-from yurt.model import calls
+from yurt.model import calls, layout
 from yurt.model.run import Run
 from yurt.sites import connect
 from yurt.store import Store
@@ -16,7 +16,7 @@ def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> No
     """Give the sweep `new` the calls of an old one, or those of some tasks. They are here, or on the site."""
     content = kept.of(store, old.id)
     if content is None:
-        content = connect.named_backend(old.context).files.read(old.folder, "calls")
+        content = connect.named_backend(old.context).files.read(old.folder, layout.CALLS)
         if content is None:
             raise RefusedError(
                 f"the calls of {old.id} are neither on {old.context} any more nor here",

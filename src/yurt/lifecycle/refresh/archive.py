@@ -12,6 +12,7 @@ import msgspec
 
 from yurt.backends.base import Files
 from yurt.errors import YurtError
+from yurt.model import layout
 from yurt.model.files import Ended, Limits, Piece
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Status
@@ -165,7 +166,7 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         if "there" not in pieces:
             continue
         if run.tasks:
-            _adopt_sweep(store, run.id, read_sweep_verdict(_content(pieces, "status.json")))
+            _adopt_sweep(store, run.id, read_sweep_verdict(_content(pieces, layout.STATUS)))
         elif run.task is not None:
             tasks.setdefault(run.sweep, {})[run.task] = pieces
         else:
@@ -174,8 +175,8 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
     def how(pieces: dict[str, Piece], status: Status) -> Status:
         if not status.final:
             return status
-        verdict = read_verdict(_content(pieces, "status.json"))
-        return adopt(status, verdict, read_ending(_content(pieces, "exit.json")), now)
+        verdict = read_verdict(_content(pieces, layout.STATUS))
+        return adopt(status, verdict, read_ending(_content(pieces, layout.EXIT)), now)
 
     store.change(said, lambda run, status: how(said[run], status))
     for sweep, each in tasks.items():
@@ -205,7 +206,7 @@ def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:
         out_size=out.size,
         err_size=err.size,
         metrics_size=metrics.size,
-        ending=_content(pieces, "exit.json"),
+        ending=_content(pieces, layout.EXIT),
     )
 
 

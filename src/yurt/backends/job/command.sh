@@ -1,0 +1,41 @@
+# Inside: your command, in its folder and its environment.
+run_command() { # run_command [NONCE]: your command, in the environment you asked for
+  bring_secrets "${1-}"
+  make_work_folder
+  mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@"
+  [ -z "${YURT_INSTEAD-}" ] || launcher=
+  # Once your variables are set none of this script's is used or changed: they may have the same names.
+  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}
+  if [ -n "$container" ]; then
+    set -- "$@" sh -c "$container_engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
+    [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
+    set -- "$@" --pwd "$2" "$container"
+  fi
+  YURT_KEEP=$#
+  set -- "$secrets" "$@"
+  [ -z "$sweep" ] || make_task_folder
+  . "${sweep:-$run}/@DATA@" # sets your variables, and adds your command to "$@"
+  eval "give_secrets $1" && shift
+  environment
+  export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
+  cd "$2" || fail "there is no folder $2"
+  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: another command in the place of yours
+    set -- $(($# - YURT_KEEP)) "$@"
+    while [ "$YURT_KEEP" -gt 0 ]; do
+      set -- "$@" "$2"
+      YURT_KEEP=$((YURT_KEEP - 1)) yurt_first=$1
+      shift 2
+      set -- "$yurt_first" "$@"
+    done
+    shift $(($1 + 1))
+    set -- "$@" sh -c "$YURT_INSTEAD"
+    unset YURT_INSTEAD
+  fi
+  unset YURT_KEEP
+  shift 2
+  command -v python > /dev/null 2>&1 || case $1,${2-} in
+    python,*) shift && set -- python3 "$@" ;;
+    srun,python) shift 2 && set -- srun python3 "$@" ;;
+  esac
+  exec "$@"
+}

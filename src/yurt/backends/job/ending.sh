@@ -1,0 +1,43 @@
+# How a start ended: written for yurt to read, and for the next start.
+out_of_memory() { # whether the kernel killed a process of this job for lack of memory
+  [ "$kind" = slurm ] || return 1
+  while IFS=: read -r _number kinds path; do
+    case ,$kinds, in
+      *,memory,*) counts=/sys/fs/cgroup/memory$path/memory.oom_control ;;
+      ,,) counts=/sys/fs/cgroup$path/memory.events ;;
+      *) continue ;;
+    esac
+    while read -r name count; do
+      [ "$name" = oom_kill ] && [ "$count" -gt 0 ] && return 0
+    done 2> /dev/null < "$counts"
+  done < /proc/self/cgroup
+  return 1
+}
+finish() { # finish STATUS CAUSE: of this start; and of the run, unless it is started again
+  trap : TERM INT USR1 USR2 ALRM URG
+  now=$(date +%s) said=''
+  if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
+    # While a job is preempted its queue has it as running; one that was cancelled there, or requeued, it has not.
+    said=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
+    case $said in *' TimeLimit') set -- "$1" timeout ;; esac # a limit that somebody made shorter
+  fi
+  if decide_restart "$1" "$2"; then
+    case $reason,$said in stopped,RUNNING*) reason=preempted ;; esac
+    write_once "@END@$k" "$1 $reason $began $now $(saved)" > /dev/null
+    [ "$reason" = stopped ] || restart
+    exit "$1"
+  fi
+  signal=0 seconds=$((now - began)) first=$began each=1
+  [ "$1" -le 128 ] || signal=$(($1 - 128))
+  while [ "$each" -lt "$k" ]; do
+    read -r _status _reason from to _rest << end
+$(read_written "@END@$each" || echo "0 lost 0 0")
+end
+    [ "$each" -gt 1 ] || [ "$from" -eq 0 ] || first=$from
+    seconds=$((seconds + to - from)) each=$((each + 1))
+  done
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
+  write_once "@END@$k" "$1 done $began $now" > /dev/null
+  drop_shares
+  exit "$1"
+}

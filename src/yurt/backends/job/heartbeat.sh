@@ -1,0 +1,34 @@
+# The heartbeat of a start, where another may follow: no two starts run at a time.
+heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that start K lives; ends it if it cannot
+  trap '' USR1 USR2 HUP # signals to all processes of the job are not for this one
+  # JOB, the process of this start, gets URG first. Only builtins, and no disk: that may hang at any time.
+  give_up="{ read -r line < /proc/$3/stat; } 2> /dev/null && set -- \${line##*) } && [ \"\${20-}\" = '$4' ] && kill -URG $3; kill -KILL -$2"
+  watcher='' now=a next=b
+  watchdog
+  while :; do
+    sleep $((lease / 6))
+    mv -f "@BEAT@$1.$now" "@BEAT@$1.$next" 2> /dev/null || [ -e "@BEAT@$1.$next" ] || break
+    earlier=$watcher
+    watchdog
+    kill -KILL "$earlier"
+    swap=$now now=$next next=$swap
+  done
+  eval "$give_up"
+}
+watchdog() { # gives up after half a lease, unless the next heartbeat ends it
+  # In two steps: if all processes were frozen, as Slurm does when it suspends a job, the first is over when they go on,
+  # and the heartbeat has the time of the second to come.
+  last=$(((lease + 11) / 12))
+  sh -c 'sleep "$1"; sleep "$2"; eval "$3"' yurt-timer $((lease / 2 - last)) "$last" "$give_up" > /dev/null 2>&1 &
+  watcher=$!
+}
+fence() { # fence K: start K is over, wherever it runs; waits until it must have noticed
+  write_once "@FENCED@$1" "$me" > /dev/null || exit 75
+  while :; do
+    for _try in 1 2 3 4 5 6; do
+      if mv -f "@BEAT@$1.a" "@BEAT@$1.gone" || mv -f "@BEAT@$1.b" "@BEAT@$1.gone"; then break; fi 2> /dev/null
+    done
+    sleep $((lease / 2 + lease / 6 + 1))
+    [ -e "@BEAT@$1.a" ] || [ -e "@BEAT@$1.b" ] || return 0
+  done
+}

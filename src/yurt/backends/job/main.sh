@@ -1,0 +1,114 @@
+# What this script is called for: a start of the run, or a part of one.
+all_completed() { # all_completed FOLDER...: whether runs completed, as far as they are still there to be seen
+  for each in "$@"; do
+    for _try in 1 2 3 4 5 6; do # what was written on another node may take its time to be seen here
+      [ -d "$each" ] || continue 2
+      case $(cd "$each" && read_written @EXIT@) in '{"code":0,'*) continue 2 ;; ?*) return 1 ;; esac
+      sleep 2
+    done
+    return 1
+  done
+}
+run_start() { # run_start NONCE [K]: the gate, then your command, then how it ended. With a K, start K or none
+  mask=$(umask)
+  umask 077
+  nonce=$1 only=${2-} patience=
+  stopped=
+  trap 'stopped=early' TERM
+  trap '' USR1 USR2
+  [ -z "$sweep" ] || make_task_folder
+  cd "$run" || exit 75
+  [ -z "$sweep" ] || exec >> @OUT_LOG@ 2>> @ERR_LOG@
+  hide_shares
+  job=$$
+  [ "$kind" != slurm ] || job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
+  born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
+  read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
+  came=$(date +%s) began=$came
+  due=$((came + ${limit:-0})) asked=
+
+  me=$nonce.$job.$$
+  # The gate: of all submissions one wins. It, and those that it or yurt submits later, make one start after the other.
+  owner=$(write_once @WINNER@ "$nonce.$job") || exit 75
+  [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # whoever sent it for a start that is due
+  me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
+  [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
+  [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
+  k=${only:-1}
+  while :; do
+    if read_written @EXIT@ > /dev/null; then exit 0; fi
+    [ "$k" -eq 1 ] || [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ] || exit 0
+    owner=$(write_once "@START@$k" "$me") || exit 75
+    [ "$owner" != "$me" ] || break
+    case $owner in "$nonce.$job."*) k=$((k + 1)) ;; *) exit 0 ;; esac # only this job, requeued, comes after itself
+  done
+  if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
+  if read_written @EXIT@ > /dev/null; then exit 0; fi
+
+  child='' timers='' heartbeat='' silent=''
+  [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
+  trap on_term TERM
+  trap 'signal_command INT; note_stop stopped' INT
+  trap on_usr1 USR1
+  trap 'signal_command USR2' USR2
+  trap on_alarm ALRM
+  trap 'silent=lost' URG # from the heartbeat, which ends your command then
+  if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
+    : > "@BEAT@$k.a"
+    if read_written "@FENCED@$k" > /dev/null; then exit 0; fi
+  fi
+  if [ -n "$stopped" ] || is_cancelled; then # before anything of yours was started
+    stopped=
+    note_stop stopped
+    finish 143 "$stopped"
+  fi
+  # Only a run that follows others has such a function.
+  if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi
+  began=$(date +%s)
+  [ "$kind" = slurm ] || came=$began
+  export YURT_RESTARTS=$((k - 1))
+  ([ -z "$stopped" ] || exit 143; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
+  child=$!
+  [ -z "$stopped" ] || { sleep 1; on_term; }
+  [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "@CHILD@$k"
+  [ "$kind" = slurm ] || due=$((came + ${limit:-0}))
+  if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
+  if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
+    (in_own_session sh "${sweep:-$run}/@JOB@" heartbeat "$k" "$child" $$ "$born") < /dev/null > /dev/null 2>&1 &
+    heartbeat=$!
+  fi
+
+  while :; do # a signal ends the waiting, not the command
+    wait "$child"
+    status=$?
+    kill -0 "$child" 2> /dev/null || break
+  done
+  wait "$child" 2> /dev/null
+  once_more=$?
+  [ "$once_more" -eq 127 ] || status=$once_more
+  if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # others of it may still be saving
+    until=$(($(date +%s) + (before > 30 ? before : 30)))
+    while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
+  fi
+  cancel_timers
+  # KILL: any other signal is lost if it comes while a shell is being forked, and then this would wait for ever.
+  if [ -n "$heartbeat" ]; then kill_session "$heartbeat" && wait "$heartbeat"; fi 2> /dev/null
+  signal_command KILL # what your command left behind
+
+  if read_written "@FENCED@$k" > /dev/null; then exit 0; fi
+  cause=
+  if [ "$status" -ne 0 ]; then
+    cause=${stopped:-$silent}
+    case $cause,$status in # the signal may have reached your command, and not this script
+      ,13[07] | ,143) ! is_cancelled || cause=cancelled ;;
+    esac
+    ! out_of_memory || cause=out_of_memory
+  fi
+  finish "$status" "$cause"
+}
+case ${1-} in
+  '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside ;;
+  inside) run_command "${2-}" ;;
+  heartbeat) shift && heartbeat "$@" ;;
+  *) run_start "$@" ;;
+esac

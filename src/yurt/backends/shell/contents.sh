@@ -1,0 +1,12 @@
+# What there is to fetch of runs. Before it stands measure.sh. Standard input: the folder of a run on each line.
+# The answer: rsync or tar, as the site has it; a line for each run: ended, going or gone; then a line of measure_all for
+# each folder with something in it.
+if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
+exec 3>&1
+while IFS= read -r folder; do
+  if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
+  if [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ]; then echo ended >&3; else echo going >&3; fi
+  for part in @OUTPUTS@ @CHECKPOINTS@; do
+    [ ! -d "$folder/$part" ] || printf '%s\n' "$folder/$part"
+  done
+done | measure_all
