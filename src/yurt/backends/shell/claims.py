@@ -8,8 +8,8 @@ from yurt.backends.job import script
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 
-PUT = 'umask 077; mkdir -p -- "$1" && cd "$1" && me=$4 && put "$2" "$3"'
-HOLDER = 'cd "$1" 2> /dev/null && stands "$2" || :'
+PUT = 'umask 077; mkdir -p -- "$1" && cd "$1" && me=$4 && write_once "$2" "$3"'
+HOLDER = 'cd "$1" 2> /dev/null && read_written "$2" || :'
 
 
 class ShellClaims:
