@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from yurt.backends import scripts
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.hosts import base, tar
 from yurt.model.run import After, Plan, RestartPolicy, Run, Setup
 

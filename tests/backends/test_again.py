@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from yurt.backends import scripts
 from yurt.backends.local import waiter
 from yurt.backends.local.backend import LocalBackend
-from yurt.backends.shell import scripts
 from yurt.clocks import clocks
 from yurt.hosts import LocalHost
 from yurt.lifecycle.plan.plan import plan as planning

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from yurt.backends import scripts
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.backends.slurm import queries
 from yurt.model import tasks
 from yurt.model.run import RunRef

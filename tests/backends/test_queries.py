@@ -528,4 +528,4 @@ def test_a_task_that_could_not_be_launched_is_told() -> None:
     found = queries.read_poll(f"= queue\n{queue}\n", [ref])
     assert list(found) == ["s1nfj000-00005.1"]
     seen = found["s1nfj000-00005.1"]
-    assert (seen.live, seen.job) == ("held", "7_1") and states.UNLAUNCHED in seen.native
+    assert (seen.live, seen.job) == ("held", "7_1") and states.UNLAUNCHED in seen.native and seen.unlaunched

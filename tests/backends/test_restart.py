@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.model import layout
 from yurt.model.restart_policy import KILLED, Past, decide
 from yurt.model.run import RestartPolicy

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.model import secrets
 
 SHELLS = ["dash", "bash", "bash --posix"]

@@ -10,7 +10,8 @@ import pytest
 
 from tests.store.test_runs import run as run_number
 from yurt.backends.slurm.states import UNLAUNCHED
-from yurt.lifecycle.refresh import bad_nodes, refresh
+from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.refresh import refresh
 from yurt.model import ids
 from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Plan, Resources, RestartPolicy, Status
@@ -103,7 +104,7 @@ class Releasing(Pods):
 
 def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:
     made, backend = sweep(store), Releasing()
-    seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", job="7_1")}
+    seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", unlaunched=True, job="7_1")}
     for _look in range(bad_nodes.LAUNCHES + 2):
         refresh._next_task_statuses(store, seen, time.time())
         bad_nodes.let_go(store, backend, seen)

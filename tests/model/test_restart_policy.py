@@ -27,17 +27,23 @@ SEEN = {
     ),
     "its process is gone": ("lost", Observation(generation=1, sure=True)),
     "its process is gone after a signal": ("stopped", Observation(generation=1, sure=True, stopped="stopped")),
-    "preempted": ("stopped", Observation(generation=1, record="cancelled", native="PREEMPTED", stopped="stopped")),
+    "preempted": (
+        "stopped",
+        Observation(generation=1, record="cancelled", native="PREEMPTED", preempted=True, stopped="stopped"),
+    ),
     "preempted, and it stopped": (
         "stopped",
-        Observation(generation=1, record="cancelled", native="PREEMPTED", over="143 stopped 1 2"),
+        Observation(generation=1, record="cancelled", native="PREEMPTED", preempted=True, over="143 stopped 1 2"),
     ),
     "its limit by the records": ("stopped", Observation(generation=1, record="timeout")),
     "vanished": ("lost", Observation(generation=2)),
     "cancelled": ("cancelled", Observation(generation=1, record="node_failed", stopped="cancelled")),
     "cancelled at the site": ("cancelled", Observation(generation=1, record="cancelled", native="CANCELLED by 7")),
     "out of memory": ("out_of_memory", Observation(generation=1, record="out_of_memory")),
-    "not launched": ("unlaunched", Observation(record="cancelled", native="CANCELLED by 0", node="n1")),
+    "not launched": (
+        "unlaunched",
+        Observation(record="cancelled", native="CANCELLED by 0", node="n1", unlaunched=True),
+    ),
     "its node failed before it started": ("unlaunched", Observation(record="node_failed")),
 }
 

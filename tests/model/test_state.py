@@ -312,7 +312,11 @@ RAN = Observation(winner=WON, generation=2, start="abc.9.0.n1.1.1.b")
         (REQUEUES, {"over": "85 preempted 1 2", "record": "failed"}, "waiting"),
         (REQUEUES, {"over": "143 limit 1 2", "record": "cancelled", "native": "CANCELLED"}, "cancelled"),
         (REQUEUES, {"over": "143 stopped 1 2", "stopped": "stopped"}, "cancelled"),
-        (REQUEUES, {"over": "143 stopped 1 2", "record": "cancelled", "native": "PREEMPTED"}, "waiting"),
+        (
+            REQUEUES,
+            {"over": "143 stopped 1 2", "record": "cancelled", "native": "PREEMPTED", "preempted": True},
+            "waiting",
+        ),
         (REQUEUES, {"over": "143 stopped 1 2", "record": "failed", "native": "FAILED"}, "waiting"),
         (REQUEUES, {"record": "timeout"}, "waiting"),
         (REQUEUES, {"record": "node_failed"}, "waiting"),

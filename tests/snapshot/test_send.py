@@ -15,7 +15,7 @@ from tests.hosts.conftest import site
 from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived, count, listing
 from tests.user import end_masters
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.hosts import Answer, Host, LocalHost, sockets
 from yurt.lab import Lab

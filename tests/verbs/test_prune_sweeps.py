@@ -16,8 +16,8 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.verbs.test_fetch import Here
 from tests.verbs.test_prune import split
+from yurt.backends import scripts
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.backends.shell.removal import tools
 from yurt.hosts.local import LocalHost
 from yurt.lab import Lab

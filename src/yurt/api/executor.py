@@ -17,8 +17,8 @@ from yurt.api.batch import LONGEST, Posted
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
+from yurt.backends import scripts
 from yurt.backends.kinds import kind_of
-from yurt.backends.shell import scripts
 from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.request import Request

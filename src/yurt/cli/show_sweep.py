@@ -89,7 +89,7 @@ def _shown(column: Column, same: Collection[str]) -> bool:
 
 
 def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
-    from yurt.cli.show import head, print_facts, print_parts, settings, took
+    from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 
     status = found.status
     print_facts(

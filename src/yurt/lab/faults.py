@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from yurt.config import paths
 from yurt.errors import NotFoundError, RefusedError, UserError
@@ -23,7 +23,7 @@ from yurt.lab.shell import run
 from yurt.lab.topology import MOUNTS, HostSpec, outside_addresses
 
 if TYPE_CHECKING:
-    from yurt.lab.lab import Lab
+    from yurt.lab.instance import Instance
 
 FILLER = ".yurt-lab-full"
 
@@ -37,10 +37,23 @@ class FaultKind:
     apply: Callable[[Faults, str], None]
 
 
+class Breakable(Protocol):
+    """What faults need of a lab."""
+
+    @property
+    def instance(self) -> Instance: ...
+
+    def cluster(self, name: str) -> Cluster: ...
+
+    def start_host(self, cluster_name: str, host_name: str) -> None: ...
+
+    def set_link(self, up: bool) -> None: ...
+
+
 class Faults:
     """The faults of one lab. A target is CLUSTER or CLUSTER:HOST, for disks CLUSTER:DISK."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Breakable) -> None:
         self.lab = lab
 
     def cut(self, target: str) -> None:

@@ -20,9 +20,6 @@ CANCELLED = "cancelled"
 
 NEVER = RestartPolicy()
 
-PREEMPTED = "PREEMPTED"
-"""Slurm's word for a job that had to make room for another."""
-
 ATTEMPTS = 6
 """A site that forgets a job this often is not asked again."""
 
@@ -83,6 +80,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Of a task: the last numbers it logged."""
     mark: str = ""
     """The queue's own words for it; as long as they are the same nothing is new."""
+    preempted: bool = False
+    """Whether its job had to make room for another."""
+    unlaunched: bool = False
+    """Whether its node could not launch the job: nothing of it was started."""
     sure: bool = False
     """Whether the place itself knows that absence is the end, as this machine does of its processes."""
 
@@ -129,11 +130,6 @@ def _job(before: Status, seen: Observation) -> str:
     return seen.last_job or seen.job or before.job
 
 
-def unlaunched(seen: Observation) -> bool:
-    """Whether a node could not launch a job: it had that node, and was cancelled, by root, with nothing started."""
-    return not seen.generation and bool(seen.node) and seen.native in ("CANCELLED", "CANCELLED by 0")
-
-
 def _goes_on(before: Status, seen: Observation, policy: RestartPolicy, gone: float) -> str:
     """Why a run that is nowhere to be seen is started again; empty if it is not."""
     cause, why = _cause(before, seen, gone)
@@ -150,9 +146,9 @@ DECIDED, UNKNOWN = "decided", "unknown"
 def _cause(before: Status, seen: Observation, gone: float) -> tuple[str, str]:
     """Why the last start of such a run is over, as the restart policy has it, and in words."""
     how = [*seen.over.split(), "", ""][1]
-    by_hand = seen.record == "cancelled" and seen.native != PREEMPTED and not unlaunched(seen)
+    by_hand = seen.record == "cancelled" and not seen.preempted and not seen.unlaunched
     silent = seen.record is None and seen.records_known
-    failed_early = unlaunched(seen) or seen.record in ("node_failed", "failed")  # nothing of the user's was started
+    failed_early = seen.unlaunched or seen.record in ("node_failed", "failed")  # nothing of the user's was started
     told = seen.reason or "its site stopped it"
     rows = (
         (before.cancel_requested or seen.stopped == CANCELLED or by_hand, CANCELLED, ""),
@@ -164,7 +160,7 @@ def _cause(before: Status, seen: Observation, gone: float) -> tuple[str, str]:
         (not how and seen.record == "failed", "lost", "its job was killed"),
         (not how and silent and seen.stopped == "timeout", "timeout", "its job was killed"),
         (seen.record == "node_failed" or (seen.sure and not seen.stopped), "lost", told),
-        (seen.record in ("timeout", "failed") or seen.native == PREEMPTED or seen.sure, "stopped", told),
+        (seen.record in ("timeout", "failed") or seen.preempted or seen.sure, "stopped", told),
         (not how and not seen.stopped and silent and gone >= clocks().forgiving, "lost", "it vanished"),
     )
     return next(((cause, words) for fits, cause, words in rows if fits), (UNKNOWN, ""))

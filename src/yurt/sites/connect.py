@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from yurt.backends.base import Backend
-from yurt.backends.registry import backend_of
+from yurt.backends.registry import backend_of, host_of
 from yurt.config import contexts, paths
+from yurt.hosts import SshHost
 from yurt.model.context import Context
 from yurt.sites.facts import facts_of
 
@@ -24,3 +25,9 @@ def slots() -> set[str]:
 
     folder = paths.data_home() / "slots"
     return {ticket["run"] for ticket in waiter.tickets(str(folder)).values()} if folder.is_dir() else set()
+
+
+def ssh_host(context: Context) -> SshHost | None:
+    """The login host of a context; None for a context that needs no login."""
+    host = host_of(context)
+    return host if isinstance(host, SshHost) else None

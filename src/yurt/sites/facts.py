@@ -9,7 +9,6 @@ from yurt.backends.kinds import kind_of
 from yurt.backends.registry import host_of
 from yurt.config import facts as kept
 from yurt.errors import RefusedError, UnreachableError, UserError
-from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.context import Context
 from yurt.model.facts import Facts
@@ -33,7 +32,7 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
     _check_type(context)
     watch(Event(f"asking {context.name}"))
-    found = probe_host(host_of(context), slurm=kind_of(context.type).scheduler)
+    found = probe(context)
     earlier = kept.load(context)
     if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
         found = _with(found, node=earlier.node)
@@ -43,20 +42,22 @@ def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
     return found
 
 
-def probe_host(host: Host, *, slurm: bool = True) -> Facts:
-    """Probe a host; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
-    from yurt.backends.slurm import probe
+def probe(context: Context) -> Facts:
+    """Ask a site; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
+    from yurt.backends.slurm import probe as script
 
-    mark = probe.new_mark()
-    answer = host.run(probe.script(), mark, timeout=120)
-    if answer.code == probe.SILENT and slurm:
+    host, slurm = host_of(context), kind_of(context.type).scheduler
+
+    mark = script.new_mark()
+    answer = host.run(script.script(), mark, timeout=120)
+    if answer.code == script.SILENT and slurm:
         words = answer.errors.splitlines()[-1:] or ["it said nothing"]
         raise UnreachableError(
             f"{host.name}: Slurm does not answer there: {words[0]}",
             code="slurm-silent",
             hint="the controller may be down for a moment; repeat the command",
         )
-    return probe.read(mark, answer.text, now=time.time())
+    return script.read(mark, answer.text, now=time.time())
 
 
 def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120, watch: Watch = unwatched) -> Facts:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.errors import NotFoundError
-from yurt.lifecycle.refresh import bad_nodes
+from yurt.lifecycle import bad_nodes
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.backends.registry import host_of
 from yurt.config import contexts
 from yurt.config import facts as kept
 from yurt.errors import RefusedError, UnreachableError, UserError
-from yurt.hosts import Host, SshHost
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites.facts import probe_host
+from yurt.sites.connect import ssh_host
+from yurt.sites.facts import probe
 
 Ask = Callable[[str, Sequence[str]], str]
 """Puts a question with its possible answers to the person; there only if there is a person."""
@@ -59,32 +58,32 @@ def add(
 
 
 def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
-    host = host_of(wanted)
+    host = ssh_host(wanted)
     watch(Event(f"connecting to {wanted.slurm_url}"))
     try:
-        return _complete_look(host)
+        return _complete_look(wanted)
     except (UnreachableError, RefusedError) as error:
         if error.code not in NEED_PERSON:
             error.hint = (
                 f"see that this works first: ssh {wanted.slurm_url}" if "yurt login" in error.hint else error.hint
             )
             raise
-        if ask is None or not isinstance(host, SshHost):
+        if ask is None or host is None:
             error.hint = (
                 f"repeat in a terminal, or add it with --no-probe, then yurt login {wanted.name} and "
                 f"yurt context probe {wanted.name}"
             )
             raise
     host.log_in()
-    return _complete_look(host)
+    return _complete_look(wanted)
 
 
-def _complete_look(host: Host) -> Facts:
+def _complete_look(wanted: Context) -> Facts:
     """Facts with the accounts in them: a context without its account would be refused by the site later."""
-    found = probe_host(host)
+    found = probe(wanted)
     if found.accounting_silent:
         raise UnreachableError(
-            f"{host.name}: the site's accounting does not answer, so your accounts there are not known",
+            f"{wanted.name}: the site's accounting does not answer, so your accounts there are not known",
             code="slurm-silent",
             hint="repeat it later, or name the account and add --no-probe",
         )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from yurt.backends.registry import host_of
 from yurt.errors import UserError
-from yurt.hosts import SshHost
 from yurt.model.context import Context
+from yurt.sites.connect import ssh_host
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
@@ -21,8 +20,8 @@ class LoggedIn(msgspec.Struct, frozen=True):
 
 def login(context: Context, *, may_prompt: bool) -> LoggedIn:
     """Have an open connection to a context; with a person at a terminal, ssh may ask for what it needs."""
-    host = host_of(context)
-    if not isinstance(host, SshHost):
+    host = ssh_host(context)
+    if host is None:
         raise UserError(f"context '{context.name}' needs no login: it is this machine", code="usage")
     if may_prompt:
         return LoggedIn(context.name, host.destination, True, host.log_in())
@@ -33,8 +32,8 @@ def login(context: Context, *, may_prompt: bool) -> LoggedIn:
 
 def logout(context: Context) -> LoggedIn:
     """End the connection to a context; nothing happens where there is none."""
-    host = host_of(context)
-    open_now = isinstance(host, SshHost) and host.connected()
-    if isinstance(host, SshHost) and open_now:
+    host = ssh_host(context)
+    open_now = host is not None and host.connected()
+    if host is not None and open_now:
         host.master.close()
     return LoggedIn(context.name, context.slurm_url or "", False, open_now)

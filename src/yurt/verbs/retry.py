@@ -13,11 +13,11 @@ import msgspec
 from yurt import __version__
 from yurt.config import contexts, paths
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
-from yurt.lifecycle.plan import checks
+from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.plan import checks, scheduling
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.plan import person
 from yurt.lifecycle.plan.request import Planned
-from yurt.lifecycle.refresh import bad_nodes
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.progress import Watch, unwatched
@@ -221,8 +221,6 @@ def _code_here(old: Plan) -> str:
 
 def _changed(old: Plan, anew: Anew) -> Plan:
     """A plan with other limits. What the old one said of them in sbatch's own words gives way."""
-    from yurt.backends.slurm.options import long_name
-
     resources, settings, policy = old.run.resources, list(old.run.settings), old.run.restart_policy
     limit, gone = old.limit, set[str]()
     if anew.time is not None:
@@ -235,7 +233,7 @@ def _changed(old: Plan, anew: Anew) -> Plan:
         resources = msgspec.structs.replace(resources, memory_mb=_read("mem", anew.mem, parse_memory))
         settings = _chosen(settings, "resources", {**_value(settings, "resources"), "mem": anew.mem})
         gone.update(RIVALS["mem"])
-    options = {name: value for name, value in old.native_options.items() if long_name(name) not in gone}
+    options = scheduling.without(old.native_options, gone)
     run = msgspec.structs.replace(old.run, resources=resources, settings=settings, restart_policy=policy)
     return msgspec.structs.replace(old, run=run, native_options=options, limit=limit)
 

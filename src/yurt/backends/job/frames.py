@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
+from yurt.backends import scripts
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.model.files import Piece
 
 

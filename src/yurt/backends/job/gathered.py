@@ -6,7 +6,7 @@ import io
 import re
 import tarfile
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.model import layout
 from yurt.model.files import Gathered
 

@@ -12,8 +12,8 @@ from functools import cache
 
 import msgspec
 
+from yurt.backends import scripts
 from yurt.backends.job import module
-from yurt.backends.shell import scripts
 from yurt.model import layout
 from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from yurt.backends import scripts
 from yurt.backends.base import Observed
 from yurt.backends.job import script
 from yurt.backends.local import waiter
-from yurt.backends.shell import scripts
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.hosts import Host
 from yurt.hosts.base import refusal

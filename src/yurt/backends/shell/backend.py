@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.backends import scripts
 from yurt.backends.base import CodeParcel, Observed, Placed, Preview
 from yurt.backends.job import module, script
-from yurt.backends.shell import scripts
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.hosts import Host
 from yurt.model.files import LogPosition, LogSink, Stream
 

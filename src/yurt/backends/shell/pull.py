@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.errors import YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal

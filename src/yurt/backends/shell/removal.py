@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from yurt.backends import scripts
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal

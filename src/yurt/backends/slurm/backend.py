@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from yurt.backends import scripts
 from yurt.backends.base import Observed
 from yurt.backends.job import script
-from yurt.backends.shell import scripts
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError

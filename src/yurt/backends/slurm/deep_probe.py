@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.backends.slurm.probe import sections
 from yurt.model.facts import NodeFacts
 

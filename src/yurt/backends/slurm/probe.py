@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Iterable
 
-from yurt.backends.shell import scripts
+from yurt.backends import scripts
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}

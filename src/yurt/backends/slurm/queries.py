@@ -152,6 +152,7 @@ def _observation(
             job=row[0],
             native=_native(row[1], row[2]),
             reason=states.in_words(row[1], row[2]),
+            unlaunched=row[2] == states.UNLAUNCHED,
             node=row[4],
             started=read_time(row[3]) if state not in ("queued", "held") else None,
         )
@@ -170,13 +171,18 @@ def _from_records(found: Observation, queue: list[list[str]], records: list[list
     if not final:
         return msgspec.structs.replace(found, native=states.word(own[-1][1]) if own else "")
     job, text, node, started, over = final[-1]
+    node = "" if node == "None assigned" else node
+    # A job that had a node and was cancelled by root with nothing started could not be launched there.
+    unlaunched = not found.generation and bool(node) and text in states.UNLAUNCHED_RECORDS
     return msgspec.structs.replace(
         found,
         record=states.ended(text),
         native=text if text == states.BY_ROOT else states.word(text),
         reason=states.in_words(text, ""),
         job=job,
-        node="" if node == "None assigned" else node,
+        node=node,
+        preempted=states.word(text) == states.PREEMPTED,
+        unlaunched=unlaunched,
         started=started if found.generation else None,
         ended=over,
     )

@@ -12,9 +12,9 @@ import msgspec
 from yurt.backends.base import Placed, Runs
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.cancellations import sweep_told
 from yurt.lifecycle.outbox.deliver import place
-from yurt.lifecycle.refresh import bad_nodes
 from yurt.model import sent
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, Status

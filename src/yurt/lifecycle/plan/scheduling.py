@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
 from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
+from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, command
 from yurt.lifecycle.plan.request import Request
-from yurt.lifecycle.refresh import bad_nodes
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.resources import parse_time
@@ -111,3 +111,10 @@ def _own_minutes(needs: Needs) -> int | None:
         return parse_time(own.get("time") or "")
     except ValueError:
         return None
+
+
+def without(options: Mapping[str, str | None], gone: Collection[str]) -> dict[str, str | None]:
+    """Options in the scheduler's own words, but for some, by their long names."""
+    from yurt.backends.slurm.options import long_name
+
+    return {name: value for name, value in options.items() if long_name(name) not in gone}

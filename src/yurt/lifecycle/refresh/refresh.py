@@ -10,9 +10,10 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.backends.base import Backend
 from yurt.errors import YurtError
+from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance
 from yurt.lifecycle.outbox.outbox import send_waiting
-from yurt.lifecycle.refresh import archive, bad_nodes, notify, other_machines
+from yurt.lifecycle.refresh import archive, notify, other_machines
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status

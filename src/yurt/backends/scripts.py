@@ -7,7 +7,7 @@ from pathlib import Path
 
 from yurt.model import layout
 
-ROOMS = Path(__file__).parents[1]
+ROOMS = Path(__file__).parent
 
 
 @cache

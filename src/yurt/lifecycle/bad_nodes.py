@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping
 
 from yurt.backends.base import Runs
-from yurt.backends.slurm.states import UNLAUNCHED
 from yurt.model.facts import Facts
 from yurt.model.run import Resources, Status
-from yurt.model.state import Observation, unlaunched
+from yurt.model.state import Observation
 from yurt.store import BadNode, Store
 
 DAYS = 3
@@ -22,7 +21,7 @@ def note(store: Store, context: str, seen: Mapping[str, Observation], changed: M
     """Remember the nodes that failed under runs, and tasks, which have just changed for that reason."""
     for run, status in changed.items():
         node = seen[run].node or status.node
-        failed = seen[run].record == "node_failed" or (status.state == "waiting" and unlaunched(seen[run]))
+        failed = seen[run].record == "node_failed" or (status.state == "waiting" and seen[run].unlaunched)
         if failed and node and not set(node) & set("[,"):  # of several it may be any
             store.note_bad_node(context, BadNode(node, time.time(), run, seen[run].reason))
 
@@ -30,7 +29,7 @@ def note(store: Store, context: str, seen: Mapping[str, Observation], changed: M
 def let_go(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> None:
     """Runs that may be retried, and that Slurm holds because they could not be launched, get another node."""
     for run, observation in seen.items():
-        if observation.live != "held" or UNLAUNCHED not in observation.native:
+        if observation.live != "held" or not observation.unlaunched:
             continue
         entry = store.get(run)
         if (
