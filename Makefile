@@ -37,6 +37,7 @@ campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by wha
 
 docs: $(STAMP) ## write docs/reference and the pictures anew from the code
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/architecture.py
 	@$(BIN)/python tools/picture.py
 
 clean: ## remove the virtual environment and caches

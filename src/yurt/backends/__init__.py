@@ -1,1 +1,1 @@
-"""Schedulers: what each can be asked, and how to read its answers."""
+"""What each kind of context can do, by capability."""

@@ -1,1 +1,1 @@
-"""The command line: parses, calls a verb, renders what it returns."""
+"""The command line: parses, calls one verb, renders its Result."""

@@ -1,1 +1,1 @@
-"""Files of the user's: contexts, project settings, and where they live."""
+"""The user's files: contexts, project settings."""

@@ -1,1 +1,1 @@
-"""The life of a run: planned, sent, looked at, brought home."""
+"""The life of a run: plan it, submit it, refresh its status, read and fetch its files."""

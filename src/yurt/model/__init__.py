@@ -1,1 +1,1 @@
-"""The words of yurt as values: contexts, events. Pure: no processes, files or sockets here."""
+"""The words of yurt as values: contexts, runs, plans, states, paths. Pure."""

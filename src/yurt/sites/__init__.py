@@ -1,1 +1,1 @@
-"""What yurt knows of a context: its facts, its folders, the backend it has."""
+"""What yurt knows of a context: its facts, its folders, its backend."""

@@ -1,4 +1,4 @@
-"""The exact code of a run: every file a project has on disk now, as one content-addressed git tree."""
+"""The exact code of a run: a content-addressed git tree."""
 
 from yurt.snapshot.tree import Snapshot, take
 

@@ -1,4 +1,4 @@
-"""The index of runs on this machine: what was asked for, how it stands, what still waits to go out."""
+"""The index of runs on this machine, with the outbox."""
 
 from yurt.store.archive import Mirrored
 from yurt.store.bad_nodes import BadNode

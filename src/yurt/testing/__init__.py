@@ -1,1 +1,1 @@
-"""What tests of yurt, and of its plugins, stand on: a lab as a pytest fixture."""
+"""What tests of yurt and of its plugins stand on: fixtures, contract suites, a backend of pods."""

@@ -1,1 +1,1 @@
-"""What a user can ask for. Verbs return data; they never print and never exit."""
+"""One module per thing a user can ask for. Verbs return a Result; they never print and never exit."""
