@@ -38,8 +38,9 @@ from yurt.verbs.logs import LogLine
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import Row
+from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
-from yurt.verbs.show import PlanView, Shown
+from yurt.verbs.show import Shown
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 

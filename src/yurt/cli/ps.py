@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,6 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import verb
 from yurt.cli.tally_bar import STYLES, TallyBar
-from yurt.model.progress import unwatched
 
 if TYPE_CHECKING:
     from yurt.verbs.ps import Row
@@ -42,7 +40,6 @@ EXAMPLES = [
 @click.option("--all", "everything", is_flag=True, help="All there are, not only the newest.")
 def ps(**options: Any) -> None:
     """List runs, the newest first, after asking the sites of those that have not ended."""
-    from yurt.cli.progress import watching
     from yurt.verbs import ps as verbs
 
     wanted = {
@@ -53,8 +50,13 @@ def ps(**options: Any) -> None:
     if options["watch"]:
         _watch(verbs.watch(**wanted), wide=options["wide"])
         return
-    with nullcontext(unwatched) if options["cached"] else watching() as watch:
-        found = verbs.ps(**wanted, cached=options["cached"], watch=watch)
+    if options["cached"]:
+        found = verbs.ps(**wanted, cached=True)
+    else:
+        from yurt.cli.progress import watching
+
+        with watching() as watch:
+            found = verbs.ps(**wanted, watch=watch)
     render.result(found, lambda: _print(found.data, wide=options["wide"]), asked=True)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
     from yurt.lifecycle.plan.sweep import Flags, SweepPlan
     from yurt.store import Entry
-    from yurt.verbs.show import PlanView
+    from yurt.verbs.run import PlanView
 
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from yurt.clocks import clocks
-from yurt.model import restart_policy
 from yurt.model.run import RestartPolicy, State, Status
 
 CANCELLED = "cancelled"
@@ -132,6 +131,8 @@ def _job(before: Status, seen: Observation) -> str:
 
 def _goes_on(before: Status, seen: Observation, policy: RestartPolicy, gone: float) -> str:
     """Why a run that is nowhere to be seen is started again; empty if it is not."""
+    from yurt.model import restart_policy
+
     cause, why = _cause(before, seen, gone)
     if cause == DECIDED:
         return why if policy else ""

@@ -11,11 +11,13 @@ import msgspec
 
 from yurt import queue_prefetch
 from yurt.config import paths
-from yurt.lifecycle.filters import passes, read_filters
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import FINAL, State
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
+
+Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
+"""Allowed values by column of the index, and other keys with their values."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +62,10 @@ def ps(
 
     A context that cannot be asked is a warning.
     """
-    read_filters(filters)  # before any context is asked: a wrong one is said at once
+    wanted = _read(filters)  # before any context is asked: a wrong one is said at once
     index = Store(f"{paths.data_home()}/yurt.db")
     warnings = [] if cached else _refresh(index, context, watch)
-    return Result(kind="runs", data=rows(index, limit=limit, filters=filters, context=context), warnings=warnings)
+    return Result(kind="runs", data=_rows(index, wanted, limit=limit, context=context), warnings=warnings)
 
 
 def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[Row]]]:
@@ -99,14 +101,31 @@ def _refresh(index: Store, context: str, watch: Watch) -> list[str]:
 def rows(
     store: Store, *, limit: int | None, filters: Sequence[str] = (), context: str = "", unfinished: bool = False
 ) -> list[Row]:
-    """Runs that pass all filters (see `read_filters`)."""
-    where, rest = read_filters(filters)
+    """Runs that pass all filters (see lifecycle/filters.py)."""
+    return _rows(store, _read(filters), limit=limit, context=context, unfinished=unfinished)
+
+
+def _read(filters: Sequence[str]) -> Filters:
+    if not filters:  # nor is anything imported for them
+        return {}, []
+    from yurt.lifecycle.filters import read_filters
+
+    return read_filters(filters)
+
+
+def _rows(
+    store: Store, filters: Filters, *, limit: int | None, context: str = "", unfinished: bool = False
+) -> list[Row]:
+    where, rest = filters
     if context:
         where["context"] = [context]
     found = store.newest(None if rest else limit, where=where, unfinished=unfinished)
-    passing = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
+    if rest:
+        from yurt.lifecycle.filters import passes
+
+        found = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
     looks: dict[str, float | None] = {}
-    return [_row(store, entry, looks) for entry in itertools.islice(passing, limit)]
+    return [_row(store, entry, looks) for entry in itertools.islice(found, limit)]
 
 
 def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:

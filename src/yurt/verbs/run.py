@@ -10,15 +10,28 @@ import msgspec
 from yurt.config import contexts
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
+from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Plan, Run
 from yurt.sites import folders
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
+    from yurt.backends.base import Runs
     from yurt.model.run import After
-    from yurt.verbs.show import PlanView
+
+
+class PlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be done for a run: its record, the job's options, the files that would be sent."""
+
+    run: Run
+    submitted_as: str
+    script: str
+    data: str
+    sends: dict[str, int]
+    """The size of each file, in bytes; code only if the context has it not."""
 
 
 def run(
@@ -57,10 +70,9 @@ def preview(
 ) -> Result[PlanView]:
     """What `run` would send. Nothing is sent or kept."""
     from yurt.sites import connect
-    from yurt.verbs.show import plan_view
 
     place, planned, _known = _planned(request, context, after, after_any, watch)
-    view = plan_view(planned.plan, connect.backend(place).runs)
+    view = _view(planned.plan, connect.backend(place).runs)
     return Result(kind="plan", data=view, warnings=planned.warnings)
 
 
@@ -85,3 +97,14 @@ def _follows(index: Store, names: Sequence[str], context: str, *, ended: bool) -
     from yurt.lifecycle.select import which
 
     return following(which(index, names), context, ended=ended) if names else []
+
+
+def _view(plan: Plan, runs: Runs) -> PlanView:
+    preview = runs.preview(plan)
+    return PlanView(
+        run=plan.run,
+        submitted_as=preview.command,
+        script=preview.files[layout.JOB].decode(),
+        data=preview.files[layout.DATA].decode(errors="backslashreplace"),
+        sends={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
+    )

@@ -7,30 +7,17 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.backends.base import Runs
 from yurt.errors import YurtError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
-from yurt.model import layout
-from yurt.model.run import Plan, Run
+from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Mirrored, Store
 
 PATIENCE = 6.0
 """Seconds to wait for a site that is only asked what is left of a run."""
-
-
-class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be done for a run: its record, the job's options, the files that would be sent."""
-
-    run: Run
-    submitted_as: str
-    script: str
-    data: str
-    sends: dict[str, int]
-    """The size of each file, in bytes; code only if the context has it not."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +87,3 @@ def here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kep
 
 def _path(path: bytes) -> str:
     return path.decode(errors="backslashreplace")
-
-
-def plan_view(plan: Plan, runs: Runs) -> PlanView:
-    preview = runs.preview(plan)
-    return PlanView(
-        run=plan.run,
-        submitted_as=preview.command,
-        script=preview.files[layout.JOB].decode(),
-        data=preview.files[layout.DATA].decode(errors="backslashreplace"),
-        sends={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
-    )
