@@ -213,8 +213,6 @@ ENVIRONMENT = (
     ),
 )
 
-SWEEP = (Row(option="max_parallel", cli="--max-parallel N", form="number", help="So many tasks of a sweep at a time."),)
-
 FILES = (
     Row(option="include", cli="--include GLOB", form="list", help="Ignored files that shall travel all the same."),
     Row(option="exclude", cli="--exclude GLOB", form="list", help="Files that shall not travel."),
@@ -248,6 +246,8 @@ RESTARTS = (
         option="retry_errors", cli="--retry-errors", form="flag", help="With --retries: also after an error of its own."
     ),
 )
+
+SWEEP = (Row(option="max_parallel", cli="--max-parallel N", form="number", help="So many tasks of a sweep at a time."),)
 
 CONTEXT = (
     Row(
@@ -338,5 +338,4 @@ CONTEXT = (
     Row(key="lab", site=True, example="default", about="The lab that made this context, and may renew or remove it."),
 )
 
-TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *SWEEP, *FILES, *CODE, *RESTARTS, *CONTEXT)
-"""Every setting: those with an option in the order of `yurt run --help`."""
+TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *RESTARTS, *SWEEP, *CONTEXT)

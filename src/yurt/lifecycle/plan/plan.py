@@ -28,6 +28,7 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_time
 from yurt.model.run import After, Chosen, Code, Plan, Resources, RestartPolicy, Run, Setup
+from yurt.model.settings import TABLE
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import expand, project_folder
 from yurt.sites.project import Project
@@ -211,8 +212,7 @@ def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
 
 def _meaningless(request: Request) -> list[str]:
     """Flags that say nothing on this machine, as one warning."""
-    keys = ("partition", "account", "qos", "nodelist", "exclude_nodes", "ntasks", "sbatch_options")
-    given = [key for key in keys if request.flags.get(key)]
+    given = [row.key for row in TABLE if row.scheduler and row.key and request.flags.get(row.key)]
     given += ["hold"] if request.hold else []
     return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
 
