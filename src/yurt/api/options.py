@@ -50,16 +50,18 @@ class Options(TypedDict, total=False):
 
 
 NUMBERS = ("count", "range", "size", "time", "gpus")
+"""Forms whose values may be numbers in Python, and are texts on the command line."""
 
 
 def fields(options: Options, what: str) -> dict[str, Any]:
     """The fields of a Request these options stand for. TypeError: there is no such option of `what`."""
     given: dict[str, Any] = dict(options)
+    known = [row.option for row in TABLE if row.option]
     for name in given:
-        if name not in Options.__annotations__:
+        if name not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, Options.__annotations__, n=1)
+            near = get_close_matches(name, known, n=1)
             raise TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
     typed = {row.option: _as_typed(row, given[row.option]) for row in TABLE if row.option in given}
     return {

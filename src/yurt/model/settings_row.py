@@ -2,57 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
-Form = Literal[
-    "text",
-    "choice",  # one of some words
-    "flag",
-    "number",  # a whole number that no scheduler sees
-    "count",  # a whole number above zero
-    "range",  # 2 or 2-4, as sbatch reads it
-    "size",  # of memory
-    "time",
-    "seconds",  # a time shorter than a minute counts
-    "gpus",  # 2, a100 or a100:2
-    "list",
-    "mapping",  # every name has a value
-    "options",  # a mapping where null stands for no value
-    "group",  # of settings that have rows of their own
-]
+    Form = Literal[
+        "text",
+        "choice",  # one of some words
+        "flag",
+        "number",  # a whole number that no scheduler sees
+        "count",  # a whole number above zero
+        "range",  # 2 or 2-4, as sbatch reads it
+        "size",  # of memory
+        "time",
+        "seconds",  # a time in which seconds count
+        "gpus",  # 2, a100 or a100:2
+        "list",
+        "mapping",  # every name has a value
+        "options",  # a mapping where null stands for no value
+        "group",  # of settings that have rows of their own
+    ]
 
 
-class Row(NamedTuple):
-    """One setting. A row has an option, a key of a context, or both."""
+class Row:
+    """One setting, never changed. A row has an option, a key of a context, or both."""
 
-    option: str = ""
-    """The keyword of `yurt.run`."""
-    cli: str = ""
-    """The flags of `yurt run`, the main one first, and the word that stands for the value."""
-    key: str = ""
-    """The key of a context; a part of `resources` is written resources.cpu."""
-    form: Form = "text"
-    unit: str = ""
-    """What a bare number counts."""
-    resource: str = ""
-    """The field of Resources."""
-    sbatch: str = ""
-    """The option of sbatch. Without a `resource`, the value joins the key sbatch_options unchanged."""
-    scheduler: bool = False
-    """Whether it means nothing without a scheduler."""
-    site: bool = False
-    """Whether it describes the site, so that a project cannot set it."""
-    least: int = 1
-    """The smallest value of a number."""
-    choices: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    """Other names of the key: those mrunner's documentation and code used."""
-    example: str = ""
-    """A right value of the key, as YAML."""
-    help: str = ""
-    """A line for `yurt run --help`."""
-    about: str = ""
-    """A line for the reference of context keys."""
+    def __init__(  # no NamedTuple: making one costs a hundredth of start-up
+        self,
+        *,
+        option: str = "",
+        cli: str = "",
+        key: str = "",
+        form: Form = "text",
+        unit: str = "",
+        resource: str = "",
+        sbatch: str = "",
+        scheduler: bool = False,
+        site: bool = False,
+        least: int = 1,
+        choices: tuple[str, ...] = (),
+        aliases: tuple[str, ...] = (),
+        example: str = "",
+        help: str = "",
+        about: str = "",
+    ) -> None:
+        self.option = option
+        """The keyword of `yurt.run`."""
+        self.cli = cli
+        """The flags of `yurt run`, the main one first, and the word that stands for the value."""
+        self.key = key
+        """The key of a context; a part of `resources` is written resources.cpu."""
+        self.form = form
+        self.unit = unit
+        """What a bare number counts."""
+        self.resource = resource
+        """The field of Resources."""
+        self.sbatch = sbatch
+        """The option of sbatch. Without a `resource`, the value joins the key sbatch_options unchanged."""
+        self.scheduler = scheduler
+        """Whether it means nothing without a scheduler."""
+        self.site = site
+        """Whether it describes the site, so that a project cannot set it."""
+        self.least = least
+        """The smallest value of a number."""
+        self.choices = choices
+        self.aliases = aliases
+        """Other names of the key: those mrunner's documentation and code used."""
+        self.example = example
+        """A right value of the key, as YAML."""
+        self.help = help
+        """A line for `yurt run --help`."""
+        self.about = about
+        """A line for the reference of context keys."""
 
     @property
     def flag(self) -> str:
