@@ -51,7 +51,7 @@ IN_PYTHON = {
 }
 
 
-def of(rows: list[Row]) -> Any:
+def of(rows: list[Row]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("row", rows, ids=lambda row: row.option or row.key)
 
 
