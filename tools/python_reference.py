@@ -10,7 +10,7 @@ from typing import Any
 import yurt
 from yurt.api.executor import YurtExecutor
 from yurt.api.future import Call
-from yurt.api.options import Options
+from yurt.model.settings import TABLE
 from yurt.node.checkpoints import Checkpointing
 
 HEAD = "<!-- Written by tools/reference.py from the code: make docs -->\n"
@@ -93,9 +93,14 @@ def _arguments(function: Callable[..., Any]) -> str:
 
 
 def _options() -> str:
-    keys = ", ".join(f"`{key}`" for key in Options.__annotations__)
+    keys = ", ".join(f"`{row.option}`" for row in TABLE if row.option)
     return (
         "## Options\n\nBoth `yurt.executor` and `yurt.run` take these, which mean what "
-        f"[`yurt run`](cli.md#yurt-run) means by them: {keys}. `sbatch` and `variables` are mappings; `tags`, "
-        "`modules`, `secrets`, `include` and `exclude` are lists.\n"
+        f"[`yurt run`](cli.md#yurt-run) means by them: {keys}. {_of_form('mapping', 'options')} are mappings; "
+        f"{_of_form('list')} are lists.\n"
     )
+
+
+def _of_form(*forms: str) -> str:
+    *others, last = [f"`{row.option}`" for row in TABLE if row.option and row.form in forms]
+    return f"{', '.join(others)} and {last}"

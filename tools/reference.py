@@ -21,9 +21,9 @@ from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
 from yurt.lifecycle.tasks import SweepShown
-from yurt.model.context import Context
-from yurt.model.context_keys import ALIASES, EXAMPLES
+from yurt.model.context import Context, ContextResources
 from yurt.model.facts import Facts
+from yurt.model.settings import TABLE
 from yurt.store import Entry
 from yurt.verbs import context
 from yurt.verbs.agent import Round
@@ -124,16 +124,19 @@ def json_page() -> str:
     for kind, (words, shape) in KINDS.items():
         parts.append(f"## {kind}\n\nPrinted by `{words}`.\n")
         if shape is not None:
-            schema = json.dumps(msgspec.json.schema(shape), indent=1, ensure_ascii=False)
+            schema = json.dumps(_described(msgspec.json.schema(shape)), indent=1, ensure_ascii=False)
             parts.append(f"```json\n{schema}\n```\n")
     return "\n".join(parts)
 
 
 def contexts_page() -> str:
-    schema = msgspec.json.schema(Context)["$defs"]
-    about = {key: each["description"] for key, each in schema["Context"]["properties"].items()}
-    about |= {f"resources.{key}": each["description"] for key, each in schema["ContextResources"]["properties"].items()}
-    rows = "".join(f"| `{key}` | {line} | {_aliases(key)} | `{EXAMPLES[key]}` |\n" for key, line in about.items())
+    table = {row.key: row for row in TABLE if row.key}
+    keys = [*Context.__struct_fields__, *(f"resources.{key}" for key in ContextResources.__struct_fields__)]
+    rows = "".join(
+        f"| `{key}` | {table[key].about} | {', '.join(f'`{other}`' for other in table[key].aliases)} "
+        f"| `{table[key].example}` |\n"
+        for key in keys
+    )
     return (
         f"{HEAD}# contexts.yaml\n\nIn `$YURT_CONFIG_HOME`, else the platform's configuration folder "
         "(`~/.config/yurt` on Linux).\n\n```yaml\ncontexts:\n  alpha:\n    type: slurm\n    slurm_url: alice@alpha\n"
@@ -148,8 +151,13 @@ def contexts_page() -> str:
     )
 
 
-def _aliases(key: str) -> str:
-    return ", ".join(f"`{other}`" for other, real in ALIASES.items() if real == key)
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema in which each key of a context says what it means."""
+    about = {row.key: row.about for row in TABLE if row.key}
+    for kind, prefix in (("Context", ""), ("ContextResources", "resources.")):
+        properties = schema.get("$defs", {}).get(kind, {}).get("properties", {})
+        properties |= {key: {"description": about[prefix + key], **each} for key, each in properties.items()}
+    return schema
 
 
 PAGES = {

@@ -1,54 +1,29 @@
-"""The keys below `hydra.launcher`."""
+"""The keys below `hydra.launcher`: the launcher's own, and the options of `yurt.executor`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
+from yurt.model.settings import TABLE
 
-@dataclass
-class YurtLauncherConf:
-    """Those of `yurt.executor`; a key that is null is left out."""
+_OWN: dict[str, tuple[Any, Any]] = {
+    "_target_": (str, "hydra_plugins.yurt_launcher.launcher.YurtLauncher"),
+    "context": (Any, None),
+    "python": (Any, None),
+    "fetch": (bool, True),  # whether what the jobs wrote comes home to hydra.sweep.dir, if that is no absolute path
+    "name": (Any, "${hydra.job.name}"),
+}
 
-    _target_: str = "hydra_plugins.yurt_launcher.launcher.YurtLauncher"
-    context: Any = None
-    python: Any = None
-    fetch: bool = True
-    """Whether what the jobs wrote comes home to hydra.sweep.dir, if that is no absolute path."""
-
-    name: Any = "${hydra.job.name}"
-    tags: Any = None
-    note: Any = None
-    cpus: Any = None
-    gpus: Any = None
-    mem: Any = None
-    time: Any = None
-    nodes: Any = None
-    ntasks: Any = None
-    partition: Any = None
-    account: Any = None
-    qos: Any = None
-    constraint: Any = None
-    nodelist: Any = None
-    exclude_nodes: Any = None
-    sbatch: Any = None
-    modules: Any = None
-    venv: Any = None
-    conda: Any = None
-    container: Any = None
-    variables: Any = None
-    secrets: Any = None
-    include: Any = None
-    exclude: Any = None
-    snapshot: Any = None
-    requeue: Any = None
-    max_requeues: Any = None
-    signal_before: Any = None
-    retries: Any = None
-    retry_errors: Any = None
-    max_parallel: Any = None
-
+YurtLauncherConf = make_dataclass(
+    "YurtLauncherConf",
+    [
+        *((key, kind, default) for key, (kind, default) in _OWN.items()),
+        *((row.option, Any, None) for row in TABLE if row.option and row.option not in _OWN),
+    ],
+    namespace={"__module__": __name__, "__doc__": "Those of `yurt.executor`; a key that is null is left out."},
+)
 
 ConfigStore.instance().store(group="hydra/launcher", name="yurt", node=YurtLauncherConf, provider="yurt")

@@ -7,6 +7,8 @@ from typing import Any, TypedDict
 
 from yurt.errors import UserError
 from yurt.lifecycle.plan import options as run_options
+from yurt.model.settings import TABLE
+from yurt.model.settings_row import Row
 
 
 class Options(TypedDict, total=False):
@@ -47,28 +49,23 @@ class Options(TypedDict, total=False):
     max_parallel: int
 
 
-LISTS = ("tags", "modules", "secrets", "include", "exclude")
+NUMBERS = ("count", "range", "size", "time", "gpus")
+"""Forms whose values may be numbers in Python, and are texts on the command line."""
 
 
 def fields(options: Options, what: str) -> dict[str, Any]:
     """The fields of a Request these options stand for. TypeError: there is no such option of `what`."""
     given: dict[str, Any] = dict(options)
+    known = [row.option for row in TABLE if row.option]
     for name in given:
-        if name not in Options.__annotations__:
+        if name not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, Options.__annotations__, n=1)
+            near = get_close_matches(name, known, n=1)
             raise TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
-    for name in LISTS:
-        if isinstance(given.get(name), str):
-            raise UserError(f"{name} is a list, not a text", code="usage", hint=f"{name}=[{given[name]!r}]")
-    for name in ("cpus", "gpus", "mem", "time", "ntasks", "nodes"):
-        if isinstance(given.get(name), int):
-            given[name] = str(given[name])
+    typed = {row.option: _as_typed(row, given[row.option]) for row in TABLE if row.option in given}
     return {
-        "flags": run_options.flags(
-            {**given, "sbatch": _texts(given.get("sbatch")), "variables": _texts(given.get("variables"))}
-        ),
+        "flags": run_options.flags(typed),
         "restart_policy": run_options.restart_policy(given),
         "name": given.get("name", ""),
         "tags": given.get("tags", ()),
@@ -81,5 +78,10 @@ def fields(options: Options, what: str) -> dict[str, Any]:
     }
 
 
-def _texts(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {key: None if each is None else str(each) for key, each in (values or {}).items()}
+def _as_typed(row: Row, value: Any) -> Any:
+    """A value as the command line has it: numbers are texts. UserError for a text where a list belongs."""
+    if row.form == "list" and isinstance(value, str):
+        raise UserError(f"{row.option} is a list, not a text", code="usage", hint=f"{row.option}=[{value!r}]")
+    if row.form in ("mapping", "options"):
+        return {key: None if each is None else str(each) for key, each in (value or {}).items()}
+    return str(value) if isinstance(value, int) and row.form in NUMBERS else value

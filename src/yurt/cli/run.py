@@ -11,7 +11,9 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.progress import watching
+from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
+from yurt.model import settings
 
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
@@ -33,34 +35,7 @@ EXAMPLES = [
 
 @verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, metavar="[SCRIPT-or-COMMAND ...] [-- PARAMS ...]", type=click.UNPROCESSED)
-@click.option("--name", metavar="TEXT", default="", help="What to call it; any text.")
-@click.option("--tag", "--tags", "tags", multiple=True, metavar="TAG", help="A tag to find it by; may be repeated.")
-@click.option("--note", metavar="TEXT", default="", help="A line about it, for yourself.")
-@click.option("--cpus", "--cpu", metavar="N", help="Cores.")
-@click.option("--gpus", "--gpu", metavar="N", help="GPUs, with a type where it matters: 2, a100:2.")
-@click.option("--mem", metavar="SIZE", help="Memory: 4096 (MB), 8G.")
-@click.option("--time", metavar="TIME", help="Time limit: 90m, 2h, 1-12:00:00.")
-@click.option("--nodes", metavar="N", help="Nodes; with several, the command is started by srun.")
-@click.option("--ntasks", metavar="N", help="Tasks; with several, the command is started by srun.")
-@click.option("--partition", "-p", metavar="NAME", help="Partition.")
-@click.option("--account", "-A", metavar="NAME", help="Account to charge.")
-@click.option("--qos", metavar="NAME", help="Quality of service.")
-@click.option("--constraint", metavar="TEXT", help="Features a node must have.")
-@click.option("--nodelist", "-w", metavar="NODES", help="Nodes it must have.")
-@click.option("--exclude-node", "exclude_nodes", metavar="NODES", help="Nodes it must not have.")
-@click.option("--sbatch-option", "sbatch", multiple=True, metavar="KEY=VALUE", help="Any option of sbatch.")
-@click.option("--module", "modules", multiple=True, metavar="NAME", help="Environment module to load.")
-@click.option("--venv", metavar="DIR", help="Virtual environment to activate.")
-@click.option("--conda", metavar="NAME", help="Conda environment to activate.")
-@click.option("--container", metavar="IMAGE", help="Container image to run in.")
-@click.option("--var", "variables", multiple=True, metavar="KEY=VALUE", help="Environment variable of the run.")
-@click.option(
-    "--secret",
-    "secrets",
-    multiple=True,
-    metavar="NAME",
-    help="Variable that only the run gets, from the environment or the keyring; may be repeated.",
-)
+@setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Parameter: --KEY VALUE for the script.")
 @click.option(
     "--grid", multiple=True, metavar="KEY=V1,V2", help="A sweep: every value with every other; also a..b, @file."
@@ -75,20 +50,14 @@ EXAMPLES = [
 @click.option("--shuffle", is_flag=True, help="Sweep in an order that is drawn.")
 @click.option("--seed", metavar="N", type=int, help="Draws the order of --shuffle.")
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the first N sets of parameters.")
-@click.option("--max-parallel", metavar="N", type=click.IntRange(1), help="So many tasks of a sweep at a time.")
-@click.option("--include", multiple=True, metavar="GLOB", help="Ignored files that shall travel all the same.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Files that shall not travel.")
+@setting_options(settings.SWEEP, settings.FILES)
 @click.option("--largest-file", metavar="MB", type=click.IntRange(1), help="Let files up to this size travel as code.")
-@click.option("--no-snapshot", is_flag=True, help="Take no code along; on this machine, run in the folder itself.")
+@setting_options(settings.CODE)
 @click.option("--copy", is_flag=True, help="Give the run a copy of the code instead of links to it.")
 @click.option("--hold", is_flag=True, help="Queue it and let it wait for: scontrol release.")
 @click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has completed.")
 @click.option("--after-any", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has ended.")
-@click.option("--requeue", is_flag=True, help="Start it again after its time limit, and when its node is taken away.")
-@click.option("--max-requeues", metavar="N", type=click.IntRange(1), help="So often at most after its limit (10).")
-@click.option("--signal-before", metavar="TIME", help="When it is told to save, before its limit: 90s, 5m.")
-@click.option("--retries", metavar="N", type=click.IntRange(0), default=0, help="Again after a failure of the site's.")
-@click.option("--retry-errors", is_flag=True, help="With --retries: also after an error of its own.")
+@setting_options(settings.RESTARTS)
 @click.option("--notify", is_flag=True, help="Tell you on the desktop when it has ended.")
 @click.option("--notify-with", metavar="COMMAND", help="Run this here when it has ended; $YURT_RUN_ID, $YURT_STATE.")
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what it writes, until it has ended.")
@@ -132,15 +101,7 @@ def _request(options: dict[str, Any]) -> Request:
     words, arguments = _split(options["words"])
     if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
         app.current().warnings.append(f"{astray[0]} went to the script: yurt's own options stand before it")
-    flags = run_options.flags(
-        {
-            **options,
-            "sbatch": {
-                key: value if equals else None for key, equals, value in _pairs("sbatch-option", options["sbatch"])
-            },
-            "variables": {key: value for key, _, value in _pairs("var", options["variables"], needs_value=True)},
-        }
-    )
+    flags = run_options.flags({**options, **_mappings(options)})
     largest = options["largest_file"]
     sets = _sets(options)
     if sets is not None and sets.variables:
@@ -167,6 +128,18 @@ def _request(options: dict[str, Any]) -> Request:
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
+    """The options that are given as KEY=VALUE, as mappings."""
+    rows = [row for row in settings.TABLE if row.option and row.form in ("mapping", "options")]
+    return {
+        row.option: {
+            key: value if equals else None
+            for key, equals, value in _pairs(row.flag[2:], options[row.option], needs_value=row.form == "mapping")
+        }
+        for row in rows
+    }
 
 
 def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:

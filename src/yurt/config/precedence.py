@@ -11,13 +11,14 @@ import msgspec
 from yurt.config import contexts, project
 from yurt.errors import UserError
 from yurt.model.context import LOCAL, Context
+from yurt.model.settings import TABLE
 
 KEYS: tuple[str, ...] = Context.__struct_fields__
 
 FIXED = ("name", "type", "lab")
 """What makes a context that context: no flag, variable or project changes it."""
 
-MAPPINGS = ("resources", "variables", "sbatch_options")
+MAPPINGS = {row.key for row in TABLE if row.form in ("mapping", "options", "group")}
 """Settings whose parts are decided one by one: `gpu` may come from a flag and `mem` from the context."""
 
 
@@ -56,9 +57,9 @@ def resolve(context: Context, flags: Mapping[str, Any] | None = None) -> dict[st
 
     def places(key: str) -> Iterator[tuple[str, Any]]:
         if key not in FIXED:
-            yield "flag", _tidied(key, (flags or {}).get(key), f"--{key.replace('_', '-')}", "usage")
+            yield "flag", _tidied(key, (flags or {}).get(key), "")
             variable = f"YURT_{key.upper()}"
-            yield f"${variable}", _tidied(key, os.environ.get(variable), f"${variable}", "config-invalid")
+            yield f"${variable}", _tidied(key, os.environ.get(variable), variable)
         if found is not None and key in found.settings:
             yield f"{found.file.name}:{found.lines.get(key, 1)}", found.settings[key]
         if key in lines:
@@ -79,16 +80,17 @@ def _value(context: Context, key: str) -> Any:
     return msgspec.to_builtins(getattr(context, key))
 
 
-def _tidied(key: str, value: Any, label: str, code: str) -> Any:
-    """A value given outside any file, in yurt's own form; None where none was given."""
+def _tidied(key: str, value: Any, variable: str) -> Any:
+    """The value of an environment variable, or else of a flag, in yurt's own form; None where none was given."""
     if value is None or value in ("", (), [], {}):
         return None
     from yurt.model.context_check import check_body
-    from yurt.model.context_keys import EXAMPLES
 
     values, faults = check_body({key: value}, KEYS, "a context")
     if faults:
-        example = label + (f"={EXAMPLES[key]}" if label.startswith("$") else f" {EXAMPLES[key]}")
+        row = next(row for row in TABLE if row.key == key)
+        flag = row.flag or f"--{key.replace('_', '-')}"
+        label, example = (f"${variable}", f"{variable}={row.example}") if variable else (flag, f"{flag} {row.example}")
         said = "; ".join(".".join((label, *fault.path[1:])) + f" {fault.problem}" for fault in faults)
-        raise UserError(f"{said}. For example: {example.removeprefix('$')}", code=code)
+        raise UserError(f"{said}. For example: {example}", code="config-invalid" if variable else "usage")
     return next(iter(values.values()), None)

@@ -9,34 +9,15 @@ import msgspec
 
 from yurt.config.contexts import own_lines
 from yurt.config.text import text_of
+from yurt.model.context import Context
+from yurt.model.settings import TABLE
 
 if TYPE_CHECKING:
     from yurt.model.context_check import Fault
 
-KEYS = (
-    "name",
-    "partition",
-    "account",
-    "qos",
-    "time",
-    "ntasks",
-    "resources",
-    "modules_to_load",
-    "after_module_load_cmd",
-    "venv",
-    "conda",
-    "env",
-    "variables",
-    "container",
-    "exclude",
-    "paths_to_copy",
-    "sbatch_options",
-    "nodelist",
-    "exclude_nodes",
-    "tags",
-    "requirements_file",
-    "cmd_type",
-)
+_OF_SITE = {row.key for row in TABLE if row.site}
+
+KEYS = tuple(key for key in Context.__struct_fields__ if key not in _OF_SITE)
 """What a project may set: its name, and settings that are keys of a context too."""
 
 

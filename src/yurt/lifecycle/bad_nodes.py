@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from yurt.backends.base import Runs
 from yurt.model.facts import Facts
-from yurt.model.run import Resources, Status
+from yurt.model.run import Chosen, Resources, Status
 from yurt.model.state import Observation
 from yurt.store import BadNode, Store
 
@@ -71,3 +71,8 @@ def _replace(resources: Resources, nodes: list[str]) -> Resources:
     import msgspec
 
     return msgspec.structs.replace(resources, exclude_nodes=",".join(nodes))
+
+
+def as_settings(nodes: Sequence[str]) -> list[Chosen]:
+    """The nodes that a plan avoids, for its record."""
+    return [Chosen("exclude_nodes", node, "runs failed there lately") for node in nodes]

@@ -8,17 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from yurt.model.run import Run, Status
+from yurt.model.settings import TABLE
 
 Part = Literal["command", "parameters", "code", "environment", "resources", "outcome"]
 
-SETTING_OF = {
-    "cpus": "resources",
-    "gpus": "resources",
-    "gpu_type": "resources",
-    "memory_mb": "resources",
-    "minutes": "time",
-    **{key: key for key in ("ntasks", "partition", "account", "qos", "nodelist", "exclude_nodes")},
-}
+SETTING_OF = {row.resource: row.key.partition(".")[0] for row in TABLE if row.resource} | {"gpu_type": "resources"}
 """The setting each of the resources asked for came from."""
 
 EXPANDED = ("variables", "sbatch_options")

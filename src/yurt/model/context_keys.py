@@ -4,64 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from yurt.model.context import Context, ContextResources
 from yurt.model.resources import parse_gpus, parse_memory, parse_time
+from yurt.model.settings import TABLE
 
-EXAMPLES: dict[str, str] = {
-    "name": "big",
-    "type": "slurm",
-    "slurm_url": "alice@login.big.example",
-    "ssh_options": '["-J", "gateway"]',
-    "ssh_command": '["gcloud", "compute", "ssh"]',
-    "storage_dir": "$HOME/runs",
-    "scratch_dir": "yurt",
-    "partition": "main",
-    "account": "lab42",
-    "qos": "normal",
-    "user_id": "alice",
-    "resources": "{cpu: 4, gpu: 1, mem: 8G}",
-    "time": "2h",
-    "ntasks": "4",
-    "nodelist": "n[1-4]",
-    "exclude_nodes": "n7",
-    "sbatch_options": "{constraint: a100, exclusive: null}",
-    "cmd_type": "sbatch",
-    "track": "true",
-    "tags": "[baseline, paper]",
-    "modules_to_load": "[python/3.11, cuda/12.1]",
-    "after_module_load_cmd": "source ~/setup.sh",
-    "venv": "~/venvs/torch",
-    "conda": "torch",
-    "container": "/images/torch.sif",
-    "env": "environment.yml",
-    "requirements_file": "requirements.txt",
-    "variables": '{OMP_NUM_THREADS: "4"}',
-    "exclude": "[data, .git]",
-    "paths_to_copy": "[../shared]",
-    "registry_url": "registry.example/alice",
-    "lab": "default",
-    "resources.cpu": "4",
-    "resources.gpu": "a100:2",
-    "resources.mem": "8G",
-}
+EXAMPLES: dict[str, str] = {row.key: row.example for row in TABLE if row.key}
 """A right value for each key, as it would stand in YAML."""
 
-ALIASES: dict[str, str] = {
-    "context_name": "name",
-    "backend_type": "type",
-    "storage": "storage_dir",
-    "scratch_subdir": "scratch_dir",
-    "neptune": "track",
-    "singularity": "container",
-    "singularity_container": "container",
-    "cpu": "resources.cpu",
-    "gpu": "resources.gpu",
-    "mem": "resources.mem",
-}
-"""Other names of keys: those mrunner's documentation and code used. `env` as a mapping is `variables`."""
+ALIASES: dict[str, str] = {other: row.key for row in TABLE for other in row.aliases}
+"""Other names of keys. `env` as a mapping is `variables`."""
 
 KEYS: tuple[str, ...] = Context.__struct_fields__
 RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
@@ -83,7 +37,8 @@ def canonical_key(key: str, value: Any) -> str:
 
 def tidy(key: str, value: Any) -> Any:
     """A value in the one form yurt uses; ValueError says what the value of that key must be."""
-    return _FORMS[key](value)
+    row = _ROWS[key]
+    return _one_of(value, row.choices) if row.form == "choice" else _FORMS[row.form](value)
 
 
 def _text(value: Any) -> str:
@@ -167,26 +122,22 @@ def _checked(parse: Callable[[Any], Any], keep: Callable[[Any], Any]) -> Callabl
     return form
 
 
-def _one_of(*words: str) -> Callable[[Any], str]:
-    def form(value: Any) -> str:
-        if not isinstance(value, str) or value not in words:
-            raise ValueError(f"must be {', '.join(words[:-1])} or {words[-1]}")
-        return value
-
-    return form
+def _one_of(value: Any, words: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"must be {', '.join(words[:-1])} or {words[-1]}")
+    return value
 
 
 _FORMS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(KEYS, _text),
-    **dict.fromkeys(("ssh_options", "ssh_command", "tags", "modules_to_load", "exclude", "paths_to_copy"), _list),
-    "type": _one_of("local", "slurm", "kubernetes"),
-    "cmd_type": _one_of("sbatch", "srun"),
-    "track": _truth,
-    "ntasks": _whole,
+    "text": _text,
+    "flag": _truth,
+    "count": _whole,
+    "size": _checked(parse_memory, _text),
     "time": _checked(parse_time, _number_or_text),
-    "variables": _variables,
-    "sbatch_options": _options,
-    "resources.cpu": _whole,
-    "resources.gpu": _checked(parse_gpus, _number_or_text),
-    "resources.mem": _checked(parse_memory, _text),
+    "gpus": _checked(parse_gpus, _number_or_text),
+    "list": _list,
+    "mapping": _variables,
+    "options": _options,
 }
+
+_ROWS = {row.key: row for row in TABLE if row.key}

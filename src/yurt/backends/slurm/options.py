@@ -10,6 +10,7 @@ import msgspec
 
 from yurt.model import layout
 from yurt.model.run import Plan, Resources
+from yurt.model.settings import TABLE
 
 SHORT = {
     "A": "account",
@@ -33,6 +34,12 @@ SHORT = {
 
 OWN = ("chdir", "error", "job-name", "open-mode", "output", "parsable", "requeue", "no-requeue")
 """Options that yurt sets itself: by them it finds the job and its logs again."""
+
+ORDER = ("partition", "account", "qos", "time", "cpus-per-task", "mem", "gres")
+"""The options that come first on the line; the others follow in the order of the table."""
+
+SUFFIX = {"MB": "M"}
+"""How sbatch writes a unit that it does not take for granted."""
 
 FOREIGN = ("array", "test-only", "wait", "wrap")
 """Options under which a job is no longer one run."""
@@ -86,10 +93,7 @@ def long_name(name: str) -> str:
 
 def arguments(plan: Plan) -> list[str]:
     """Arguments of sbatch for a run, the script and its own argument left out."""
-    run, resources = plan.run, plan.run.resources
-    gres = None
-    if resources.gpus:
-        gres = f"gpu:{resources.gpu_type}:{resources.gpus}" if resources.gpu_type else f"gpu:{resources.gpus}"
+    run = plan.run
     wanted: dict[str, str | None] = {
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
@@ -100,22 +104,23 @@ def arguments(plan: Plan) -> list[str]:
     }
     if run.restart_policy.max_requeues:  # also sent when it is preempted with a grace, at sites that do so
         wanted["signal"] = "B:USR1@1"
-    chosen = {
-        "partition": resources.partition,
-        "account": resources.account,
-        "qos": resources.qos,
-        "time": None if resources.minutes is None else str(resources.minutes),
-        "cpus-per-task": None if resources.cpus is None else str(resources.cpus),
-        "mem": None if resources.memory_mb is None else f"{resources.memory_mb}M",
-        "gres": gres,
-        "ntasks": None if resources.ntasks is None else str(resources.ntasks),
-        "nodelist": resources.nodelist,
-        "exclude": resources.exclude_nodes,
-    }
-    wanted |= {name: value for name, value in chosen.items() if value is not None}
+    wanted |= _of_resources(run.resources)
     wanted |= {long_name(name): value for name, value in plan.native_options.items()}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
     return [*made, "--requeue" if run.restart_policy.max_requeues and not plan.follow else "--no-requeue"]
+
+
+def _of_resources(resources: Resources) -> dict[str, str]:
+    found: dict[str, str | None] = dict.fromkeys(ORDER)
+    for row in TABLE:
+        if not row.resource:
+            continue
+        value = getattr(resources, row.resource)
+        if row.form == "gpus" and value:
+            found[row.sbatch] = f"gpu:{resources.gpu_type}:{value}" if resources.gpu_type else f"gpu:{value}"
+        elif row.form != "gpus" and value is not None:
+            found[row.sbatch] = f"{value}{SUFFIX.get(row.unit, '')}"
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def faults(more: Mapping[str, str | None]) -> list[str]:

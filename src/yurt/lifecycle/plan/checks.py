@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from yurt.errors import RefusedError, UserError
 from yurt.model.context import Context
@@ -11,6 +13,7 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Watch
 from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.run import Resources
+from yurt.model.settings import TABLE
 from yurt.sites import connect
 from yurt.sites.facts import ask
 from yurt.sites.folders import project_folder
@@ -19,22 +22,22 @@ FRESH = 600.0
 """Facts older than this are asked for again before anything is refused because of them."""
 
 
+PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
+"""How a value of such a form becomes a number."""
+
+
 def resources_of(context: Context) -> Resources:
-    resources = context.resources
-    gpu_type, gpus = parse_gpus(resources.gpu) if resources.gpu is not None else (None, None)
-    return Resources(
-        cpus=resources.cpu,
-        gpus=gpus,
-        gpu_type=gpu_type,
-        memory_mb=None if resources.mem is None else parse_memory(resources.mem),
-        minutes=None if context.time is None else parse_time(context.time),
-        ntasks=context.ntasks,
-        partition=context.partition,
-        account=context.account,
-        qos=context.qos,
-        nodelist=context.nodelist,
-        exclude_nodes=context.exclude_nodes,
-    )
+    """The resources a context asks for."""
+    found: dict[str, Any] = {}
+    for row in TABLE:
+        value = attrgetter(row.key)(context) if row.resource else None
+        if value is None:
+            continue
+        if row.form == "gpus":
+            found["gpu_type"], found[row.resource] = parse_gpus(value)
+        else:
+            found[row.resource] = PARSERS[row.form](value) if row.form in PARSERS else value
+    return Resources(**found)
 
 
 def check(context: Context, resources: Resources, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:

@@ -12,24 +12,10 @@ from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
 from yurt.model.run import Resources
+from yurt.model.settings import TABLE
 from yurt.sites.project import Project
 
 HEAD = 1 << 16
-
-OPTION_OF = {
-    "partition": "partition",
-    "account": "account",
-    "qos": "qos",
-    "minutes": "time",
-    "cpus": "cpus-per-task",
-    "memory_mb": "mem",
-    "ntasks": "ntasks",
-    "nodelist": "nodelist",
-    "exclude_nodes": "exclude",
-}
-"""The option of sbatch behind each resource."""
-
-SETTING_OF = {"minutes": "time", "cpus": "resources.cpu", "memory_mb": "resources.mem", "gpus": "resources.gpu"}
 
 RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus", "gpus-per-node", "gpus-per-task")}
 """Options that say the same in other words."""
@@ -100,11 +86,10 @@ def yield_to_script(
 ) -> tuple[Resources, dict[str, str | None]]:
     """Leave out what the script's own lines say, unless `given` tells that a setting was a flag or a variable."""
     changes: dict[str, None] = {}
-    for field, option in {**OPTION_OF, "gpus": "gres"}.items():
-        if not given(SETTING_OF.get(field, field)) and any(
-            name in script.options for name in RIVALS.get(option, (option,))
-        ):
-            changes[field] = None
+    for row in TABLE:
+        rivals = RIVALS.get(row.sbatch, (row.sbatch,))
+        if row.resource and not given(row.key) and any(name in script.options for name in rivals):
+            changes[row.resource] = None
     if "gpus" in changes:
         changes["gpu_type"] = None
     kept = {

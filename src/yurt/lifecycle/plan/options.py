@@ -7,24 +7,29 @@ from typing import Any
 
 from yurt.errors import UserError
 from yurt.model.run import RestartPolicy
-
-SETTINGS = ("time", "ntasks", "partition", "account", "qos", "nodelist", "exclude_nodes", "venv", "conda", "container")
-"""Options that are keys of a context by the same name."""
+from yurt.model.settings import TABLE
+from yurt.model.settings_row import Row
 
 
 def flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a run. `sbatch` and `variables` are mappings, `modules` a list; what is not given is None."""
-    for option, key in (("cpus", "resources.cpu"), ("gpus", "resources.gpu"), ("mem", "resources.mem")):
-        _check(option, key, given.get(option))
-    resources = {"cpu": given.get("cpus"), "gpu": given.get("gpus"), "mem": given.get("mem")}
-    sbatch = {key: given[key] for key in ("nodes", "constraint") if given.get(key) is not None}
-    return {
-        **{key: given.get(key) for key in SETTINGS},
-        "resources": {key: value for key, value in resources.items() if value is not None},
-        "sbatch_options": {**sbatch, **(given.get("sbatch") or {})},
-        "modules_to_load": given.get("modules") or (),
-        "variables": given.get("variables") or {},
-    }
+    """The options of a run that are keys of a context, by these keys. Those that are not given are None or empty.
+
+    An option of the form mapping must be a mapping already. UserError where a part of `resources` has a wrong value.
+    """
+    found: dict[str, Any] = {"resources": {}, "sbatch_options": {}}
+    for row in TABLE:
+        value = given.get(row.option)
+        group, _, part = row.key.rpartition(".")
+        if group and value is not None:
+            _check(row, value)
+            found[group][part] = value
+        elif row.sbatch and not row.resource and value is not None:
+            found["sbatch_options"].setdefault(row.sbatch, value)
+        elif row.form in ("mapping", "options"):
+            found[row.key] = {**found.get(row.key, {}), **(value or {})}
+        elif row.option and row.key and not group:
+            found[row.key] = value
+    return found
 
 
 def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
@@ -50,14 +55,12 @@ def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
     )
 
 
-def _check(option: str, key: str, value: str | None) -> None:
+def _check(row: Row, value: str) -> None:
     """UserError, in the words of the option, where a setting cannot have that value."""
-    if value is None:
-        return
-    from yurt.model.context_keys import EXAMPLES, tidy
+    from yurt.model.context_keys import tidy
 
     try:
-        tidy(key, value)
+        tidy(row.key, value)
     except ValueError as error:
-        text = f"--{option} {error}, not '{value}'. For example: --{option} {EXAMPLES[key]}"
+        text = f"{row.flag} {error}, not '{value}'. For example: {row.flag} {row.example}"
         raise UserError(text, code="usage") from None

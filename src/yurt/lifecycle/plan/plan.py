@@ -18,6 +18,7 @@ from yurt.clocks import clocks
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UserError
+from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import arguments, checks, command, scheduling
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of
@@ -28,6 +29,7 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run, Setup
+from yurt.model.settings import TABLE
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import expand, project_folder
 from yurt.sites.project import Project
@@ -102,7 +104,6 @@ def _run(
 ) -> Run:
     created = time.time()
     run_id = (ids.make_sweep if request.sets else ids.make)(created, int.from_bytes(os.urandom(4)))
-    avoided = (Chosen("exclude_nodes", node, "runs failed there lately") for node in needs.avoided)
     return Run(
         id=run_id,
         context=wanted.name,
@@ -123,7 +124,7 @@ def _run(
         tasks=len(request.sets),
         after=list(request.after),
         secrets=secrets,
-        settings=[*_chosen(settings), *avoided],
+        settings=[*_chosen(settings), *bad_nodes.as_settings(needs.avoided)],
         user=wanted.user_id or person(),
         host=os.uname().nodename,
         yurt_version=__version__,
@@ -179,8 +180,7 @@ def _meaningless(wanted: Context, request: Request, kind: Kind) -> list[str]:
 
 def _for_schedulers(request: Request) -> list[str]:
     """Flags that say nothing on this machine, as one warning."""
-    keys = ("partition", "account", "qos", "nodelist", "exclude_nodes", "ntasks", "sbatch_options")
-    given = [key for key in keys if request.flags.get(key)]
+    given = [row.key for row in TABLE if row.scheduler and row.key and request.flags.get(row.key)]
     given += ["hold"] if request.hold else []
     return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
 

@@ -1,0 +1,38 @@
+"""Options of a command, made from rows of the table of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from yurt.model.settings_row import Row
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+
+def options(*groups: Sequence[Row]) -> Callable[[_Decorated], _Decorated]:
+    """Decorate a command with an option for each row, in their order."""
+
+    def decorate(function: _Decorated) -> _Decorated:
+        for row in reversed([row for group in groups for row in group]):  # click shows the last decorator last
+            function = _option(row)(function)
+        return function
+
+    return decorate
+
+
+def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
+    words = row.cli.split()
+    flags = [word for word in words if word.startswith("-")]
+    if row.form == "flag":
+        return click.option(*flags, is_flag=True, help=row.help)
+    more: dict[str, Any] = {}
+    if row.form in ("list", "mapping", "options"):
+        more["multiple"] = True
+    elif row.form == "number":
+        more["type"] = click.IntRange(row.least)
+    elif row.form == "text" and not row.key and not row.sbatch:
+        more["default"] = ""
+    return click.option(*flags, row.option, metavar=words[-1], help=row.help, **more)
