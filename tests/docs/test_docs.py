@@ -223,7 +223,8 @@ def test_reference_says_what_the_code_says() -> None:
 
 
 def test_every_kind_of_envelope_is_in_the_reference() -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "src" / "yurt" / "cli").glob("*.py"))
+    rooms = (ROOT / "src" / "yurt" / room for room in ("cli", "verbs"))
+    sources = "".join(path.read_text() for room in rooms for path in room.glob("*.py"))
     kinds = set(re.findall(r'(?:render\.(?:show|stream)\(\s*|\bkind=)"([a-z-]+)"', sources))
     page = (ROOT / "docs" / "reference" / "json.md").read_text()
     assert kinds and kinds == set(re.findall(r"^## ([a-z-]+)$", page, re.MULTILINE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.backends import scripts
-from yurt.backends.base import CodeParcel
+from yurt.backends.answers import CodeParcel
 from yurt.backends.shell.code import ShellCode
 from yurt.hosts import Host
 from yurt.snapshot import Snapshot

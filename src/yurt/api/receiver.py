@@ -6,13 +6,13 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.api import pickles
 from yurt.api.errors import CallError
 from yurt.api.future import Call
-from yurt.backends.base import Files
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh import archive
@@ -23,6 +23,9 @@ from yurt.model.run import FINAL
 from yurt.store import Entry, Store
 from yurt.verbs import cancel
 from yurt.verbs.steps import STEPS
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 TRIES, LATE = 4, 2.0
 """How often a result is looked for that should be there, as a disk may show it late; seconds between, at most."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from yurt.backends.base import Backend
 from yurt.errors import UserError
 from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
 
 
 def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path) -> Backend:

@@ -6,13 +6,16 @@ It runs the steps it is handed: rooms above this one have steps of their own, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Backend
 from yurt.errors import YurtError
 from yurt.model.progress import Watch, unwatched
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
 
 
 class Advanced(msgspec.Struct, frozen=True):
@@ -23,7 +26,7 @@ class Advanced(msgspec.Struct, frozen=True):
     stopped: YurtError | None = None
 
 
-Step = Callable[[Store, str, Backend, Watch], Advanced]
+Step = Callable[[Store, str, "Backend", Watch], Advanced]
 """Moves something on, on one context. Safe to repeat, and to kill at any point."""
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from yurt.backends.base import Runs
 from yurt.model.facts import Facts
 from yurt.model.run import Chosen, Resources, Status
 from yurt.model.state import Observation
 from yurt.store import BadNode, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Runs
 
 DAYS = 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -178,11 +178,3 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
 
 Progress = Callable[[int, int], None]
 """Told of bytes so far, and of percents; 0 percents where nobody knows."""
-
-
-def read_metrics(line: bytes | str) -> dict[str, Any]:
-    """A line of metrics.jsonl; empty if it is not whole."""
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
-    except msgspec.MsgspecError:
-        return {}

@@ -48,6 +48,14 @@ def read_ending(text: bytes | str) -> Ending | None:
         return None
 
 
+def read_metrics(line: bytes | str) -> dict[str, Any]:
+    """A line of metrics.jsonl; empty if it is not whole."""
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
+    except msgspec.MsgspecError:
+        return {}
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at a site found of one run."""
 

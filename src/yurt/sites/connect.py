@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from yurt.backends.base import Backend
+from typing import TYPE_CHECKING
+
 from yurt.backends.registry import backend_of, host_of
 from yurt.config import contexts, paths
 from yurt.hosts import SshHost
 from yurt.model.context import Context
 from yurt.sites.facts import facts_of
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
 
 
 def backend(context: Context) -> Backend:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.backends.base import CodeParcel, MakeParcel, Observed, Placed, Preview
+from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview
 from yurt.backends.job import script
 from yurt.errors import RefusedError
 from yurt.model import ids

@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from yurt.backends.base import Backend, CodeParcel, Placed
+from yurt.backends.answers import CodeParcel, Placed
+from yurt.backends.base import Backend
 from yurt.backends.shell.backend import ShellBackend
 from yurt.clocks import clocks
 from yurt.hosts import Host

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.errors import NotFoundError
@@ -27,6 +27,9 @@ from yurt.sites.facts import facts_if_probed
 from yurt.store import Found, Store, older
 from yurt.verbs import import_sweeps
 from yurt.verbs.steps import STEPS
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 OTHERS = "it has not ended, and a yurt with another data folder looks after it"
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.lifecycle.refresh.other_machines import unsent_cancelled
 from yurt.model import layout, sent, tasks
-from yurt.model.files import Gathered, read_metrics
+from yurt.model.files import Gathered
 from yurt.model.run import Run, Status
-from yurt.model.state import ATTEMPTS, read_ending
+from yurt.model.state import ATTEMPTS, read_ending, read_metrics
 from yurt.model.verdict import adopt, adopt_sweep, read_sweep_verdict, read_verdict
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 TASKS = 20_000
 """Tasks that one trip asks for."""

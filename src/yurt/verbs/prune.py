@@ -9,10 +9,10 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -25,6 +25,9 @@ from yurt.model.state import Observation
 from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.verbs.steps import STEPS
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 """What counts as results."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.base import Observed
+from yurt.backends.answers import Observed
 from yurt.backends.job import script
 from yurt.backends.local import waiter
 from yurt.backends.shell.backend import ShellBackend, read_gates
@@ -21,9 +21,8 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model import ids, layout, tasks
 from yurt.model.facts import Facts
-from yurt.model.files import read_metrics
 from yurt.model.run import Plan, Resources, RunRef
-from yurt.model.state import CANCELLED, Observation, read_ending
+from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 
 WAITER = Path(waiter.__file__)
 

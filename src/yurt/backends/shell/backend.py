@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.base import CodeParcel, Observed, Placed, Preview
+from yurt.backends.answers import CodeParcel, Observed, Placed, Preview
 from yurt.backends.job import module, script
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host

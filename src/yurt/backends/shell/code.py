@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.backends import scripts
-from yurt.backends.base import MakeParcel
+from yurt.backends.answers import MakeParcel
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal

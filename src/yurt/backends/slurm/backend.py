@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from yurt.backends import scripts
-from yurt.backends.base import Observed
+from yurt.backends.answers import Observed
 from yurt.backends.job import script
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options, queries

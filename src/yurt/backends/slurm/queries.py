@@ -8,9 +8,8 @@ import msgspec
 
 from yurt.backends.slurm import states
 from yurt.model import ids, layout, tasks
-from yurt.model.files import read_metrics
 from yurt.model.run import RunRef
-from yurt.model.state import Observation, read_ending
+from yurt.model.state import Observation, read_ending, read_metrics
 
 SILENT = 7
 """The exit code of a script that could not see the queue."""

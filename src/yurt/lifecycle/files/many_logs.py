@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from yurt.backends.base import Files
 from yurt.errors import UnreachableError, YurtError
 from yurt.lifecycle.files.logs import from_here
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -13,6 +13,9 @@ from yurt.model import ids
 from yurt.model.files import LogPosition, Stream
 from yurt.sites import connect
 from yurt.store import Entry, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 RUNNING = 20
 """Runs that are followed at a time; those that have ended meanwhile are shown and done with."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.backends.kinds import kind_of
 from yurt.model import layout
 from yurt.store import Entry, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 ALL = 'cd "$1" || exit 44; cat @METRICS@ 2> /dev/null || :'
 

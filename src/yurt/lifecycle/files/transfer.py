@@ -7,16 +7,19 @@ import errno
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.model import layout
 from yurt.model.files import NOTHING, UNMEASURED, Brought, Contents, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 RESULTS = "results"
 

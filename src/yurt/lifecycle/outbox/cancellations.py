@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Runs
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Runs
 
 
 def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> None:

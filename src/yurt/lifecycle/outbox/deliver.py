@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yurt.backends.base import CodeParcel, Placed, Runs
+from yurt.backends.answers import CodeParcel, Placed
 from yurt.errors import UnreachableError
 from yurt.model.run import Plan
 
 if TYPE_CHECKING:
+    from yurt.backends.base import Runs
     from yurt.model.secrets import Shares
 
 

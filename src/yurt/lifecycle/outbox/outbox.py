@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.backends.base import Backend
 from yurt.config import facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
@@ -26,6 +25,9 @@ from yurt.model import ids
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, RunRef, State, Status
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
 
 
 def send_waiting(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Placed, Runs
+from yurt.backends.answers import Placed
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle import bad_nodes
@@ -22,6 +22,7 @@ from yurt.model.state import CANCELLED
 from yurt.store import Store
 
 if TYPE_CHECKING:
+    from yurt.backends.base import Runs
     from yurt.model.secrets import Shares
 
 NO_CONNECTION = (

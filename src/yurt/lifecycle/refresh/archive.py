@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.base import Files
 from yurt.errors import YurtError
 from yurt.model import layout
 from yurt.model.files import Ended, Limits, Piece
@@ -29,6 +29,9 @@ from yurt.model.verdict import (
 )
 from yurt.sites import connect
 from yurt.store import Entry, Mirrored, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 LOG = 64 << 10
 """Bytes kept of the end of each log."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from yurt.backends.base import Files
 from yurt.errors import YurtError
 from yurt.model import sent, tasks
 from yurt.model.run import Status
 from yurt.model.state import CANCELLED
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Files
 
 
 def unsent_cancelled(sets: int, whole: Status, rows: Mapping[int, Status], now: float) -> dict[int, Status]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt import queue_prefetch
-from yurt.backends.base import Backend
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance
@@ -20,6 +20,9 @@ from yurt.model.run import Run, Status
 from yurt.model.state import NEVER, Observation, mark_of, next_status
 from yurt.sites import connect
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
 
 
 class Refreshed(msgspec.Struct, frozen=True):
