@@ -143,7 +143,7 @@ def test_calls_that_are_about_to_go_out_are_cancelled_too(here: Here, monkeypatc
 def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is taken comes to a value, also if the executor is closed before its threads have begun."""
     executor = yurt.executor("local", snapshot=False)
-    post, closing = executor._sender.box.post, []
+    post, closing = executor._sender.batch.post, []
 
     def closes(posted: Posted) -> None:
         post(posted)
@@ -151,7 +151,7 @@ def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytes
         closing[0].start()
         closing[0].join(0.3)
 
-    monkeypatch.setattr(executor._sender.box, "post", closes)
+    monkeypatch.setattr(executor._sender.batch, "post", closes)
     assert executor.submit(abs, -4).result(SECONDS) == 4
 
 

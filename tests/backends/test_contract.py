@@ -23,12 +23,11 @@ from yurt.lifecycle.plan.request import Request
 from yurt.model.run import Plan, RestartPolicy
 from yurt.model.state import next_status
 from yurt.sites import connect
+from yurt.testing.contract import BackendContract
 from yurt.testing.pods import Pods
 from yurt.testing.runs import (
     PATIENT,
-    BackendContract,
     Planner,
-    ShellContract,
     follow,
     observe,
     read,
@@ -36,6 +35,7 @@ from yurt.testing.runs import (
     submit,
     submitted,
 )
+from yurt.testing.shell_contract import ShellContract
 from yurt.testing.waiting import eventually
 
 
@@ -126,6 +126,15 @@ class Cluster(ShellContract):
         status = follow(backend, runs)
         assert status.state == "cancelled"
         assert status.reason == "its site told it to stop: preempted, or cancelled there by hand"
+
+    def test_held_and_released(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        made = plan("true", flags={"sbatch_options": {"begin": "now+1hour"}})
+        clean.append(made)
+        job = submit(backend, made).job
+        backend.runs.hold(job)
+        assert observe(backend, made).live == "held"
+        backend.runs.release(job)
+        assert observe(backend, made).live == "queued"
 
     def test_tasks_are_started_by_srun(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", 'echo "$SLURM_PROCID"; exit "$SLURM_PROCID"', flags={"ntasks": 3})

@@ -49,7 +49,7 @@ class YurtExecutor(Executor):
         """As of the standard library. All calls go out together; with a chunksize, so many are made by one task."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        with self._sender.box.held(LONGEST):  # what it goes through may wait for the value of another call
+        with self._sender.batch.held(LONGEST):  # what it goes through may wait for the value of another call
             calls = _Mapped(self._post, fn, chunks=chunksize > 1)
             if chunksize == 1:
                 return calls.map(fn, *iterables, timeout=timeout)
@@ -59,7 +59,7 @@ class YurtExecutor(Executor):
     @contextmanager
     def together(self) -> Iterator[None]:
         """What is submitted meanwhile goes out as one sweep, at its end, or when its result is waited for."""
-        with self._sender.box.held():
+        with self._sender.batch.held():
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -82,14 +82,14 @@ class YurtExecutor(Executor):
     def _leave(self) -> None:
         """Ctrl-C: whoever is on a cluster goes on there."""
         self._sender.close()
-        for call in self._sender.box.empty():
+        for call in self._sender.batch.empty():
             call.cancel()
         self._sender.sent()
-        for sweep in self._sender.returns.leave():
+        for sweep in self._sender.receiver.leave():
             print(f"yurt: {sweep} goes on; to end it: yurt cancel {sweep}", file=sys.stderr)
 
     def _post(self, fn: Callable[..., Any], function: Callable[[], bytes], given: Any, shown: dict[str, Any]) -> Call:
-        call = Call(self._sender.returns.withdraw)
+        call = Call(self._sender.receiver.withdraw)
         title = pickles.title(fn)
         try:
             posted = Posted(call, title, function(), pickles.dump(given, f"the arguments of {title}()"), shown)

@@ -31,8 +31,8 @@ class Sender:
 
     def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
-        self.box = Batch()
-        self.returns = Receiver(context.name, context.type, connect.backend(context).files)
+        self.batch = Batch()
+        self.receiver = Receiver(context.name, context.type, connect.backend(context).files)
         self._alone = threading.RLock()
         self._threads: list[threading.Thread] = []
         self._broken: BaseException | None = None
@@ -49,11 +49,11 @@ class Sender:
         if self._broken is not None:
             raise CallError(f"the executor broke: {self._broken}", code="call-not-sent") from self._broken
         with self._alone:
-            self.box.post(posted)
+            self.batch.post(posted)
             if not self._threads:
                 self._threads = [
                     threading.Thread(target=self._guarded, args=(work,), name=f"yurt {name}")
-                    for name, work in (("sends", self._send), ("brings", self.returns.bring))
+                    for name, work in (("sends", self._send), ("brings", self.receiver.bring))
                 ]
                 for each in self._threads:
                     each.start()
@@ -63,13 +63,13 @@ class Sender:
         if self._elsewhere():
             return
         with self._alone:
-            self.box.close()
+            self.batch.close()
             if not self._threads:
-                self.returns.complete()
+                self.receiver.complete()
 
     def open(self) -> list[Call]:
         """Calls without a value, wherever they are on their way. Those that were still here will not go out."""
-        return [*self.box.empty(), *self.box.taken(), *self.returns.open()]
+        return [*self.batch.empty(), *self.batch.taken(), *self.receiver.open()]
 
     def sent(self) -> None:
         """Wait until what was posted has gone out."""
@@ -91,14 +91,14 @@ class Sender:
                 work(store)
         except BaseException as error:
             self._broken = error
-            self.box.close()
+            self.batch.close()
             for call in self.open():
                 fail(call, error)
-            self.returns.end(error)
+            self.receiver.end(error)
 
     def _send(self, store: Store) -> None:
         try:
-            while batch := self.box.take():
+            while batch := self.batch.take():
                 going = [each for each in batch if not each.call.cancelled()]
                 try:
                     if going:
@@ -107,7 +107,7 @@ class Sender:
                     for each in going:
                         fail(each.call, error)
         finally:
-            self.returns.complete()
+            self.receiver.complete()
 
     def _go(self, store: Store, going: Sequence[Posted]) -> None:
         """One batch, as one sweep."""
@@ -131,4 +131,4 @@ class Sender:
             warnings = [f"{sweep} goes out later: {error}"]
         for text in warnings:
             log.warning("%s", text)
-        self.returns.add(sent)
+        self.receiver.add(sent)
