@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.sites import connect
-from yurt.store import Entry, Store
+from yurt.lifecycle.select import which
+from yurt.sites import connect, folders
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 
-def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
-    """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError if it does not run."""
+def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> Result[str]:
+    """Open a terminal inside a run, or run a command there. RefusedError if the run does not run.
+
+    The exit code is that of the command; the data is the id of the run.
+    """
+    store = folders.store()
+    (entry,) = which(store, [name])
     run = entry.run
     if run.tasks:
         raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
@@ -29,4 +35,5 @@ def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bo
         )
     (placement,) = entry.placements
     runner = connect.named_backend(run.context).exec
-    return runner.run(placement, words, node=entry.status.node, terminal=terminal)
+    code = runner.run(placement, words, node=entry.status.node, terminal=terminal)
+    return Result(kind="shell-ended", data=run.id, exit_code=code)
