@@ -109,11 +109,11 @@ def _bring(folder: Path, names: dict[str, str]) -> None:
     """What the jobs wrote comes home, in one transfer."""
     from yurt.lifecycle.files.transfer import Wanted
     from yurt.sites import folders
-    from yurt.verbs import fetch
+    from yurt.verbs.fetch import fetch_runs
 
     with folders.store() as store:
         entries = store.several([run for run in names if run])
-        _done, errors = fetch.fetch(store, entries, Wanted(folder=folder, several=True, names=names))
+        _done, errors = fetch_runs(store, entries, Wanted(folder=folder, several=True, names=names))
     for error in errors:
         log.warning("%s", error.message)
 

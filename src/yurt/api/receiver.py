@@ -21,7 +21,7 @@ from yurt.model import ids
 from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
 from yurt.store import Entry, Store
-from yurt.verbs import cancel
+from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Receiver:
                 if open_ones and open_ones <= withdrawn:
                     withdrawn = withdrawn - open_ones | {sent.sweep}
         if entries := store.several(sorted(withdrawn)):
-            _done, error = cancel.cancel(store, entries)
+            _done, error = cancel_runs(store, entries)
             self._say(error.message if error is not None else "")
 
     def _deliver(self, store: Store, sent: Sent) -> bool:

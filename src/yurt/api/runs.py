@@ -171,10 +171,10 @@ class Run:
 
     def cancel(self) -> str:
         """End it; returns its state."""
-        from yurt.verbs.cancel import cancel
+        from yurt.verbs.cancel import cancel_runs
 
         with _index() as index:
-            _done, error = cancel(index, [self._entry])
+            _done, error = cancel_runs(index, [self._entry])
             self._again(index)
         if error is not None:
             raise error
@@ -184,13 +184,13 @@ class Run:
         """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
         from yurt.lifecycle.files.transfer import Wanted
         from yurt.lifecycle.select import begun
-        from yurt.verbs.fetch import fetch
+        from yurt.verbs.fetch import fetch_runs
 
         with _index() as index:
             entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
             wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.tasks))
-            done, errors = fetch(index, entries, wanted)
+            done, errors = fetch_runs(index, entries, wanted)
         if errors:
             raise errors[0]
         return [Path(each.target) for each in done if each.target]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import render
 from yurt.cli.app import Group, verb
 
 
@@ -17,16 +17,13 @@ def agent() -> None:
 def once() -> int:
     """One round: submit what waits, look at every run that has not ended."""
     from yurt.cli.progress import watching
-    from yurt.sites.folders import store
     from yurt.verbs import agent as verbs
 
-    now = app.current()
     with watching() as watch:
-        done, warnings = verbs.once(store(), watch=watch)
-    now.warnings += warnings
+        found = verbs.once(watch=watch)
 
     def for_people() -> None:
+        done = found.data
         print(f"{len(done.submitted)} submitted, {len(done.waiting)} waiting, {len(done.contexts)} contexts looked at")
 
-    render.show("agent-round", done, for_people)
-    return 4 if done.failed else 0
+    return render.result(found, for_people)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER, counted, folded
 from yurt.cli.progress import watching
@@ -22,17 +22,13 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     With --filter those tasks of sweeps that pass it, in one go.
     Where the site is out of reach the wish is kept, and carried out with the next command that reaches it.
     """
-    from yurt.lifecycle.select import meant
-    from yurt.sites.folders import store
     from yurt.verbs import cancel as verbs
 
-    index = store()
     with watching() if filters else nullcontext(unwatched) as watch:
-        entries, warnings = meant(index, runs, filters, watch=watch)
-        app.current().warnings += warnings
-        done, unreachable = verbs.cancel(index, entries)
+        found = verbs.cancel(runs, filters=filters, watch=watch)
 
     def for_people() -> None:
+        done = found.data
         for name, places in folded([each.id for each in done]).items():
             each = done[places[0]]
             if len(places) > 1:
@@ -44,5 +40,4 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
             else:
                 print(f"{each.id} {each.state}" + (f": {each.note}" if each.note else ""))
 
-    render.show("runs-cancelled", done, for_people)
-    return 0 if unreachable is None else unreachable.exit_code
+    return render.result(found, for_people)

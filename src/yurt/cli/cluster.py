@@ -19,18 +19,15 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
     """
     from yurt.cli.context_add import print_facts
     from yurt.cli.progress import watching
-    from yurt.config import contexts
-    from yurt.sites.folders import store
     from yurt.verbs import cluster as verbs
 
-    context = contexts.named(name or contexts.current_name(app.current().context))
     with watching() as watch:
-        found = verbs.cluster(store(), context, forgive=forgive, watch=watch)
+        found = verbs.cluster(name or app.current().context, forgive=forgive, watch=watch)
 
     def for_people() -> None:
-        print_facts(found.facts)
-        for each in found.left_alone:
+        print_facts(found.data.facts)
+        for each in found.data.left_alone:
             why = f"{each.why or 'a run failed there'}, {render.moment(each.at)} (run {each.run})"
             print(f"{'left alone':11} {each.node}: {why}")
 
-    render.show("cluster", found, for_people, asked=True)
+    render.result(found, for_people, asked=True)

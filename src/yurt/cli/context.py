@@ -36,9 +36,7 @@ def list_() -> None:
     from yurt.verbs import context as verbs
 
     found = verbs.list_(app.current().context)
-    if not any(each.current for each in found.contexts):
-        app.current().warnings.append(f"the current context '{found.current}' does not exist")
-    render.show("contexts", found, lambda: _print_list(found), asked=True)
+    render.result(found, lambda: _print_list(found.data), asked=True)
 
 
 def _print_list(found: Contexts) -> None:
@@ -59,12 +57,13 @@ def show(name: str, resolved: bool) -> None:
     flag = app.current().context
     if resolved:
         settings = verbs.resolved(name, flag)
-        render.show("context-resolved", settings, lambda: _print_resolved(settings), asked=True)
+        render.result(settings, lambda: _print_resolved(settings.data), asked=True)
         return
     from yurt.config import yaml_text
 
     found = verbs.show(name, flag)
-    render.show("context", found, lambda: print(yaml_text.dump({found.name: found.keys}), end=""), asked=True)
+    text = {found.data.name: found.data.keys}
+    render.result(found, lambda: print(yaml_text.dump(text), end=""), asked=True)
 
 
 def _print_resolved(found: Resolved) -> None:
@@ -92,8 +91,7 @@ def copy(source: str, target: str) -> None:
     """Make a new context TARGET with everything SOURCE says."""
     from yurt.verbs import context as verbs
 
-    done = verbs.copy(source, target)
-    render.show("context-copied", done, lambda: print(f"{target} is a copy of {source}"))
+    render.result(verbs.copy(source, target), lambda: print(f"{target} is a copy of {source}"))
 
 
 @verb(context, examples=["yurt context use big"])
@@ -102,10 +100,7 @@ def use(name: str) -> None:
     """Make NAME the current context."""
     from yurt.verbs import context as verbs
 
-    done = verbs.use(name)
-    if done.shadowed_by:
-        app.current().warnings.append(f"$YURT_CONTEXT is set to '{done.shadowed_by}' and goes before it")
-    render.show("context-used", done, lambda: print(f"{name} is the current context"))
+    render.result(verbs.use(name), lambda: print(f"{name} is the current context"))
 
 
 @verb(context, examples=["yurt context remove big", "yurt context remove old older"])
@@ -117,11 +112,11 @@ def remove(names: tuple[str, ...]) -> None:
     done = verbs.remove(names)
 
     def for_people() -> None:
-        print(f"{', '.join(done.names)} removed")
-        if done.current:
-            print(f"{done.current} is the current context now")
+        print(f"{', '.join(done.data.names)} removed")
+        if done.data.current:
+            print(f"{done.data.current} is the current context now")
 
-    render.show("contexts-removed", done, for_people)
+    render.result(done, for_people)
 
 
 @verb(
@@ -135,9 +130,10 @@ def import_(file: Path, replace: bool) -> None:
     """Add all contexts of FILE, which mrunner or yurt wrote: all of them or none."""
     from yurt.verbs import context as verbs
 
-    done = verbs.import_(file, replace=replace)
+    found = verbs.import_(file, replace=replace)
 
     def for_people() -> None:
+        done = found.data
         for word, names in (("added", done.added), ("replaced", done.replaced), ("unchanged", done.unchanged)):
             if names:
                 print(f"{word}: {', '.join(names)}")
@@ -146,4 +142,4 @@ def import_(file: Path, replace: bool) -> None:
         if not (done.added or done.replaced or done.unchanged):
             print(f"there are no contexts in {file}")
 
-    render.show("contexts-imported", done, for_people)
+    render.result(found, for_people)

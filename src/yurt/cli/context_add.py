@@ -62,13 +62,13 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
         added = verbs.add(wanted, look=probe, use=use, ask=_ask if person else None, watch=watch)
 
     def for_people() -> None:
-        if added.facts is not None:
-            print_facts(added.facts)
+        if added.data.facts is not None:
+            print_facts(added.data.facts)
             print()
-        print(f"context '{name}' added" + (", and it is the current one" if added.current else ""))
+        print(f"context '{name}' added" + (", and it is the current one" if added.data.current else ""))
         print(f"next:  yurt context show {name}")
 
-    render.show("context-added", added, for_people)
+    render.result(added, for_people)
 
 
 @verb(examples=["yurt context probe", "yurt context probe alpha --deep"])
@@ -83,16 +83,12 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
 @click.option("--patience", metavar="SECONDS", type=click.IntRange(5, 3600), default=120, help="How long --deep waits.")
 def probe(name: str, deep: bool, internet: str, patience: int) -> None:
     """Ask the site of context NAME (the current one) what it is like, and keep the answer for a week."""
-    from yurt.config import contexts
-    from yurt.sites.facts import INTERNET, ask, ask_node
+    from yurt.verbs import context_probe as verbs
 
-    context = contexts.named(name or contexts.current_name(app.current().context))
+    name = name or app.current().context
     with progress.watching() as watch:
-        if deep:
-            found = ask_node(context, internet=internet or INTERNET, patience=patience, watch=watch)
-        else:
-            found = ask(context, watch=watch)
-    render.show("facts", found, lambda: print_facts(found), asked=True)
+        found = verbs.probe(name, deep=deep, internet=internet, patience=patience, watch=watch)
+    render.result(found, lambda: print_facts(found.data), asked=True)
 
 
 def print_facts(facts: Facts) -> None:

@@ -14,6 +14,7 @@ from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.verbs.context import Edited
+    from yurt.verbs.result import Result
 
 
 @verb(examples=["yurt context edit", "yurt context edit big"])
@@ -39,11 +40,11 @@ def edit(name: str) -> None:
         _clean(file)
         raise
     _clean(file)
-    said = f"{name} changed" if done.changed else f"{name} is as it was; nothing was written"
-    render.show("context-edited", done, lambda: print(said))
+    said = f"{name} changed" if done.data.changed else f"{name} is as it was; nothing was written"
+    render.result(done, lambda: print(said))
 
 
-def _edited(name: str, file: Path, was: str) -> Edited:
+def _edited(name: str, file: Path, was: str) -> Result[Edited]:
     """Let the user edit until the text is right, or they have had enough."""
     from yurt.verbs import context as verbs
 

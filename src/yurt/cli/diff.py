@@ -14,7 +14,7 @@ from yurt.cli.app import run_names, verb
 if TYPE_CHECKING:
     from yurt.model.compare import Row
     from yurt.snapshot.differ import Change
-    from yurt.verbs.diff import Difference
+    from yurt.verbs.diff import Difference, Patch
 
 WIDE = 36
 """Values longer than this are shown one below the other."""
@@ -32,32 +32,21 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
     They may be of different projects and on different contexts. The exit code is 0 whether or not they differ.
     """
     from yurt.cli.progress import watching
-    from yurt.lifecycle.select import which
-    from yurt.sites.folders import store
     from yurt.verbs import diff as verbs
-    from yurt.verbs.retry import refresh_unfinished
 
-    now = app.current()
-    index = store()
-    entries = [*which(index, [left]), *which(index, [right])]
+    patch: Patch = "none" if stat else "text" if app.current().json else "colours" if _colour() else "bytes"
     with watching() as watch:
-        if not cached:
-            now.warnings += refresh_unfinished(index, entries, watch=watch)
-            entries = [each for entry in entries for each in which(index, [entry.run.id])]
-        found = verbs.diff(index, entries[0], entries[1], everything=everything, stat=stat or not now.json, watch=watch)
-        text = b""
-        if found.code.changes and not stat and not now.json:
-            text = verbs.patch(index, entries[0], entries[1], colour=_colour())
+        found = verbs.diff(left, right, everything=everything, patch=patch, cached=cached, watch=watch)
 
     def for_people() -> None:
-        _print(found)
-        if text:
+        _print(found.data)
+        if found.patch:
             print()
             sys.stdout.flush()
-            sys.stdout.buffer.write(text)
+            sys.stdout.buffer.write(found.patch)
             sys.stdout.buffer.flush()
 
-    render.show("diff", found, for_people, asked=True)
+    render.result(found, for_people, asked=True)
 
 
 def _colour() -> bool:

@@ -18,9 +18,6 @@ EXAMPLES = [
     "yurt fetch @last-sweep --filter lr=0.1",
 ]
 
-MOST = 5
-"""Errors that are told, of runs that could not be fetched."""
-
 
 @verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
@@ -44,39 +41,15 @@ def fetch(
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
-    from yurt.lifecycle.files.transfer import Wanted
-    from yurt.lifecycle.select import begun, which
-    from yurt.sites.folders import store
     from yurt.verbs import fetch as verbs
 
     if "" in (folder, *only):
         raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")
     app.stay()
-    index = store()
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:
-        entries, warnings = begun(index, runs, filters, watch=watch)
-        app.current().warnings += warnings
-        several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, runs))
-        wanted = Wanted(only=only, everything=everything, folder=to, several=several)
-        done, errors = verbs.fetch(index, entries, wanted, watch=watch)
-    if errors and not done:
-        raise _all_said(errors)
-    app.current().warnings += _told([error.message for error in errors])
-    render.show("runs-fetched", done, lambda: _print(done))
-    return max((error.exit_code for error in errors), default=0)
-
-
-def _all_said(errors: list[Any]) -> Any:
-    """The first error; what the others say is added to it."""
-    first, *others = errors
-    first.message = "; ".join(_told([first.message, *(each.message for each in others)]))
-    return first
-
-
-def _told(messages: list[str]) -> list[str]:
-    """Those that a person reads."""
-    return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} more like these"]
+        found = verbs.fetch(runs, filters=filters, only=only, everything=everything, folder=to, watch=watch)
+    return render.result(found, lambda: _print(found.data))
 
 
 def _print(done: list[Any]) -> None:

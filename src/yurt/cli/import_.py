@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import render
 from yurt.cli.app import context_names, verb
 
 
@@ -17,16 +17,14 @@ def import_(name: str, project: str) -> None:
     From then on they are followed, cancelled and retried like any other. What is known here stays as it is.
     """
     from yurt.cli.progress import watching
-    from yurt.config import contexts
-    from yurt.sites.folders import store
     from yurt.verbs import import_ as verbs
 
     with watching() as watch:
-        found, warnings = verbs.import_(store(), contexts.named(name), project=project, watch=watch)
-    app.current().warnings += warnings
+        found = verbs.import_(name, project=project, watch=watch)
 
     def for_people() -> None:
-        left_out = f", {len(found.unreadable)} left out" if found.unreadable else ""
-        print(f"{found.context}: {len(found.new)} new, {found.known} known{left_out}")
+        done = found.data
+        left_out = f", {len(done.unreadable)} left out" if done.unreadable else ""
+        print(f"{done.context}: {len(done.new)} new, {done.known} known{left_out}")
 
-    render.show("runs-imported", found, for_people)
+    render.result(found, for_people)

@@ -53,18 +53,13 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
 
     try:
         with progress.watching() as watch:
-            started = verbs.up(clusters, name=instance, watch=watch, **options)
+            found = verbs.up(clusters, name=instance, watch=watch, **options)
     except KeyboardInterrupt:
         print("\ninterrupted; `yurt lab up` goes on from here, `yurt lab down` stops what is up", file=sys.stderr)
         raise
-    if started.limits == "v2":
-        app.current().warnings.append("memory limits use cgroup v2, which has not been verified")
-    if started.limits == "none" and "alpha" in started.seconds:
-        app.current().warnings.append(
-            "no usable control groups: jobs on alpha that pass their memory are killed late, by Slurm itself"
-        )
 
     def for_people() -> None:
+        started = found.data
         times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(started.seconds.items()))
         print(f"ready: {times}, {render.size(started.memory)}")
         print(f"contexts: {', '.join(started.contexts)}")
@@ -74,7 +69,7 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
             now = verbs.figures(instance)
             print(f"idle:  {now.idle_percent:.2f} % of a core, {render.size(now.memory)}")
 
-    render.show("lab-started", started, for_people)
+    render.result(found, for_people)
 
 
 def _again(instance: str) -> str:
@@ -90,10 +85,9 @@ def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
     from yurt.verbs import lab as verbs
 
     with progress.watching() as watch:
-        verbs.down(clusters, name=instance, wipe=wipe, watch=watch)
-    names = " and ".join(clusters or CLUSTERS)
-    done = {"clusters": list(clusters or CLUSTERS), "wiped": wipe}
-    render.show("lab-stopped", done, lambda: print(f"{names} stopped" + (" and wiped" if wipe else "")))
+        done = verbs.down(clusters, name=instance, wipe=wipe, watch=watch)
+    names = " and ".join(done.data.clusters)
+    render.result(done, lambda: print(f"{names} stopped" + (" and wiped" if wipe else "")))
 
 
 @verb(lab, examples=["yurt lab status", "yurt lab status --json"])
@@ -103,7 +97,7 @@ def status(instance: str) -> None:
     from yurt.verbs import lab as verbs
 
     found = verbs.status(instance)
-    render.show("lab-status", found, lambda: _print_status(found), asked=True)
+    render.result(found, lambda: _print_status(found.data), asked=True)
 
 
 def _print_status(found: LabStatus) -> None:
@@ -138,10 +132,9 @@ def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
     """
     from yurt.verbs import lab as verbs
 
-    changed = verbs.configure(cluster, settings, name=instance)
-    lines = ", ".join(f"{key}={value}" for key, value in changed.items()) or "the lab's own settings"
-    shown = {"cluster": cluster, "settings": changed}
-    render.show("lab-settings", shown, lambda: print(f"{cluster}: {lines}"))
+    done = verbs.configure(cluster, settings, name=instance)
+    lines = ", ".join(f"{key}={value}" for key, value in done.data.settings.items()) or "the lab's own settings"
+    render.result(done, lambda: print(f"{cluster}: {lines}"))
 
 
 @verb(
@@ -157,10 +150,9 @@ def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> in
     """Open a shell on a host of the lab, or run COMMAND there."""
     from yurt.verbs import lab as verbs
 
-    argv = verbs.shell_command(target, name=instance, user=user, command=command)
+    found = verbs.shell_command(target, name=instance, user=user, command=command)
     if app.current().json:
-        render.show("command", {"argv": argv}, lambda: None)
-        return 0
+        return render.result(found, lambda: None)
     import subprocess
 
-    return subprocess.call(argv)
+    return subprocess.call(found.data.argv)

@@ -27,7 +27,7 @@ def _add(kind: str, line: str, example: str) -> None:
     def run(instance: str, target: str = "") -> None:
         with progress.watching():
             done = verbs.fault(kind, target, name=instance)
-        render.show("lab-fault", done, lambda: print(f"done: {kind} {target}".rstrip()))
+        render.result(done, lambda: print(f"done: {kind} {target}".rstrip()))
 
     run.__doc__ = line[:1].upper() + line[1:] + "."
     decorated: Any = instance_option(run)
@@ -58,5 +58,4 @@ for _kind, (_line, _example) in verbs.FAULTS.items():
 @click.option("--connections", type=click.IntRange(min=0), default=0, help="Only the next N connections; 0 is all.")
 def delay(target: str, instance: str, **rules: Any) -> None:
     """Delay, throttle or cut new connections to a login host; `heal` ends it."""
-    done = verbs.delay(target, rules, name=instance)
-    render.show("lab-fault", done, lambda: print(f"done: delay {target}"))
+    render.result(verbs.delay(target, rules, name=instance), lambda: print(f"done: delay {target}"))

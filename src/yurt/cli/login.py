@@ -19,19 +19,19 @@ def login(contexts: tuple[str, ...], close: bool) -> None:
     The only verb that may ask you something: a passphrase, a code, whether a host key is right.
     The connection stays for twelve hours after its last use.
     """
-    from yurt.config import contexts as config
     from yurt.verbs import login as verbs
 
     now = app.current()
-    names = contexts or (config.current_name(now.context),)
-    wanted = [config.named(name) for name in names]
-    may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
-    done = [verbs.logout(each) if close else verbs.login(each, may_prompt=may_prompt) for each in wanted]
+    if close:
+        done = verbs.logout(contexts, context=now.context)
+    else:
+        may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
+        done = verbs.login(contexts, context=now.context, may_prompt=may_prompt)
 
     def for_people() -> None:
-        for each in done:
+        for each in done.data:
             words = ("was not connected", "closed") if close else ("was connected already", "connected")
             state = words[each.changed]
             print(f"{each.context}: {state} ({each.destination})")
 
-    render.show("login", done, for_people)
+    render.result(done, for_people)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from yurt.cli import app
 from yurt.model.progress import Event, Watch, unwatched
@@ -25,6 +25,20 @@ def watching(*, asks: bool = False) -> Iterator[Watch]:
             yield watch
     else:
         yield unwatched
+
+
+@contextmanager
+def watching_late() -> Iterator[Watch]:
+    """The same from its first event on: an operation that has none does not load a bar."""
+    with ExitStack() as stack:
+        begun: list[Watch] = []
+
+        def watch(event: Event) -> None:
+            if not begun:
+                begun.append(stack.enter_context(watching()))
+            begun[0](event)
+
+        yield watch
 
 
 def _lines(started: float) -> Watch:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from yurt.cli import app, render
 from yurt.cli.app import context_names, run_names, verb
+from yurt.model.progress import unwatched
 
 if TYPE_CHECKING:
     from yurt.verbs.prune import Candidate, Pruned
     from yurt.verbs.prune_all import Cleared
+    from yurt.verbs.result import Result
 
 EXAMPLES = [
     "yurt prune --older-than 30d",
@@ -70,61 +73,48 @@ def _some(
     words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
 ) -> int:
     from yurt.cli.progress import watching
-    from yurt.lifecycle.select import which
-    from yurt.sites.folders import store
     from yurt.verbs import prune as verbs
 
     age = _age(older_than)
     _check(states)
-    index = store()
-    named = which(index, words)
-    entries = verbs.select(index, named, context=app.current().context, states=states, older_than=age)
     app.stay()
     with watching() as watch:
-        found = verbs.survey(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
-    going = [each for each in found if not each.kept]
-    plan = verbs.Pruned(done=False, going=going, staying=[each for each in found if each.kept])
+        found = verbs.survey(
+            words,
+            context=app.current().context,
+            states=states,
+            older_than=age,
+            unfetched=unfetched,
+            watch=watch,
+        )
+    going = found.data.going
     question = f"remove {_runs(len(going))}, {render.amount(sum(each.size for each in going))}, for good?"
     if yes is None:
-        render.show("runs-pruned", plan, lambda: _print(plan), asked=True)
-        return 0
-    if going and not _agreed(yes, lambda: _print(plan), question):
-        return _not_asked(lambda: render.show("runs-pruned", plan, lambda: _print(plan), asked=True))
-    errors = []
-    if going:
-        with watching() as watch:
-            errors = verbs.remove(index, going, watch=watch)
-    gone = [each for each in going if index.gone_at(each.id) is not None]
-    done = verbs.Pruned(done=True, going=gone, staying=plan.staying)
-    if errors and not gone:
-        raise errors[0]
-    app.current().warnings += [error.message for error in errors]
-    render.show("runs-pruned", done, lambda: _print(done))
-    return max((error.exit_code for error in errors), default=0)
+        return render.result(found, lambda: _print(found.data), asked=True)
+    if going and not _agreed(yes, lambda: _print(found.data), question):
+        return _not_asked(found, lambda: _print(found.data))
+    with watching() if going else nullcontext(unwatched) as watch:
+        done = verbs.remove(found.data, watch=watch)
+    return render.result(done, lambda: _print(done.data))
 
 
 def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
     from yurt.cli.progress import watching
-    from yurt.sites.folders import store
     from yurt.verbs import prune_all as verbs
 
-    index = store()
     app.stay()
     with watching() as watch:
-        found = verbs.holdings(index, context, unfetched=unfetched, watch=watch)
-    if not found.projects:
-        render.show("context-cleared", found, lambda: print(f"yurt has nothing on {context}"))
-        return 0
+        found = verbs.survey(context, unfetched=unfetched, watch=watch)
+    if not found.data.projects:
+        return render.result(found, lambda: print(f"yurt has nothing on {context}"))
     question = f"remove all of it from {context}, for good?"
     if yes is None:
-        render.show("context-cleared", found, lambda: _print_all(found), asked=True)
-        return 0
-    if not _agreed(yes, lambda: _print_all(found), question):
-        return _not_asked(lambda: render.show("context-cleared", found, lambda: _print_all(found), asked=True))
+        return render.result(found, lambda: _print_all(found.data), asked=True)
+    if not _agreed(yes, lambda: _print_all(found.data), question):
+        return _not_asked(found, lambda: _print_all(found.data))
     with watching() as watch:
-        done = verbs.clear(index, found, watch=watch)
-    render.show("context-cleared", done, lambda: _print_all(done))
-    return 0
+        done = verbs.remove(found.data, watch=watch)
+    return render.result(done, lambda: _print_all(done.data))
 
 
 def _age(text: str | None) -> float | None:
@@ -146,7 +136,7 @@ def _check(states: Sequence[str]) -> None:
             raise UserError(f"--state: no run ends as '{state}'", code="usage", hint=", ".join(sorted(FINAL)))
 
 
-def _agreed(yes: bool, show: Any, question: str) -> bool:
+def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
     """Whether it may be done: said ahead, or asked of whoever is there to be asked."""
     if yes:
         return True
@@ -158,9 +148,9 @@ def _agreed(yes: bool, show: Any, question: str) -> bool:
     return True
 
 
-def _not_asked(show: Any) -> int:
+def _not_asked(found: Result[Any], show: Callable[[], None]) -> int:
     app.current().warnings.append("nothing was removed: repeat the command with --yes to do so")
-    show()
+    render.result(found, show, asked=True)
     return 2
 
 

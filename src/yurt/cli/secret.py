@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import render
 from yurt.cli.app import Group, verb
 
 
@@ -30,7 +30,7 @@ def set_(name: str) -> None:
 
     verbs.check_ready(name)
     done = verbs.keep(name, _value(name))
-    render.show("secret-set", done, lambda: print(f"{name} is in the keyring" + _shadowed(done.environment)))
+    render.result(done, lambda: print(f"{name} is in the keyring" + _shadowed(done.data.environment)))
 
 
 @verb(secret, examples=["yurt secret list", "yurt secret list --json"], name="list")
@@ -38,14 +38,13 @@ def list_() -> None:
     """The names of the secrets in the keyring; never their values."""
     from yurt.verbs import secret as verbs
 
-    found, warnings = verbs.kept()
-    app.current().warnings += warnings
+    found = verbs.kept()
 
     def for_people() -> None:
-        for each in found:
+        for each in found.data:
             print(each.name + _shadowed(each.environment))
 
-    render.show("secrets", found, for_people, asked=True)
+    render.result(found, for_people, asked=True)
 
 
 @verb(secret, examples=["yurt secret remove HF_TOKEN"])
@@ -54,8 +53,7 @@ def remove(name: str) -> None:
     """Take a secret out of the keyring."""
     from yurt.verbs import secret as verbs
 
-    done = verbs.forget(name)
-    render.show("secret-removed", done, lambda: print(f"{name} is no longer in the keyring"))
+    render.result(verbs.forget(name), lambda: print(f"{name} is no longer in the keyring"))
 
 
 def _shadowed(environment: bool) -> str:

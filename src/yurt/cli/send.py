@@ -44,9 +44,9 @@ def stay(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
 
 def say(entry: Entry) -> str:
     """A run that was sent, in a line."""
-    from yurt.backends.kinds import kind_of
+    from yurt.verbs.run import job_number
 
     run, status = entry.run, entry.status
-    job = f", job {status.job}" if status.job and kind_of(run.context_type).scheduler else ""
+    job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
     return f"{run.id} {state} on {run.context}{job}"

@@ -22,13 +22,9 @@ def shell(run: str, words: tuple[str, ...]) -> int:
     run's own cores and memory. Secrets of the run are not there.
     """
     from yurt.errors import UserError
-    from yurt.lifecycle.select import which
-    from yurt.sites.folders import store
     from yurt.verbs import shell as verbs
 
     terminal = not words
     if terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("this is no terminal", code="usage", hint=f"yurt shell {run} COMMAND")
-    index = store()
-    (entry,) = which(index, [run])
-    return verbs.shell(index, entry, words, terminal=terminal)
+    return verbs.shell(run, words, terminal=terminal)

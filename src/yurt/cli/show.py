@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.model import layout
+
+if TYPE_CHECKING:
+    from yurt.model.run import Run
 
 EXAMPLES = [
     "yurt show -",
@@ -48,32 +51,28 @@ def show(run: str, cached: bool, **options: Any) -> None:
 
     Of a sweep, also a table of its tasks: outcome, parameters and last metrics. SWEEP.NUMBER is one of these.
     """
-    from yurt.lifecycle.refresh.refresh import refresh_contexts
-    from yurt.lifecycle.select import which
-    from yurt.sites.folders import store
+    from yurt.cli.progress import watching_late
     from yurt.verbs import show as verbs
 
-    now = app.current()
-    index = store()
-    (entry,) = which(index, [run])
-    if not entry.run.tasks:
-        _only_for_sweeps(entry.run.id, options)
+    table = verbs.Table(**{key: value for key, value in options.items() if key != "as_csv"})
+    with watching_late() as watch:
+        found = verbs.show(run, cached=cached, table=table, on_found=lambda meant: _check(meant, options), watch=watch)
+    if isinstance(found, verbs.ShownSweep):
+        from yurt.cli.show_sweep import show_sweep
+
+        show_sweep(found, limit=options["limit"], as_csv=options["as_csv"])
+        return
+    render.result(found, lambda: _print(found.data, found.here), asked=True)
+
+
+def _check(run: Run, options: dict[str, Any]) -> None:
+    """UserError where options contradict each other, or what the run is."""
+    if not run.tasks:
+        _only_for_sweeps(run.id, options)
     elif any(options[key] for key in ("as_csv", "plot", "over")):
         from yurt.cli.show_sweep import check
 
-        check(entry.run.id, options, as_json=now.json)
-    if not cached and (not entry.status.final or entry.status.state == "lost"):
-        now.warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
-        (entry,) = which(index, [entry.run.id])
-    if entry.run.tasks:
-        from yurt.cli.show_sweep import show_sweep
-
-        show_sweep(index, entry, **options)
-        return
-    # A site that did not answer just now is not asked once more.
-    found, here, warnings = verbs.show(index, entry, ask=not cached and not now.warnings)
-    now.warnings += warnings
-    render.show("run-shown", found, lambda: _print(found, here), asked=True)
+        check(run.id, options, as_json=app.current().json)
 
 
 def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:

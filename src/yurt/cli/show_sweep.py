@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from yurt.cli import render
@@ -15,14 +13,10 @@ from yurt.errors import UserError
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
     from yurt.model.sweep_table import Column, TaskRow
-    from yurt.store import Entry, Store
-    from yurt.verbs.show import Here
+    from yurt.verbs.show import Here, ShownSweep
 
 ROWS = 50
 """Tasks shown on a terminal, unless more are asked for."""
-
-MANY = 500
-"""Tasks that take no longer to read than a progress bar to load."""
 
 WIDEST = 28
 """Columns of a terminal that one value takes at most."""
@@ -39,47 +33,24 @@ def check(sweep: str, options: dict[str, Any], *, as_json: bool) -> None:
         raise UserError("--over says what to --plot a metric over, and there is no --plot", code="usage", hint=hint)
 
 
-def show_sweep(
-    index: Store,
-    entry: Entry,
-    *,
-    sort: str,
-    filters: Sequence[str],
-    limit: int | None,
-    as_csv: bool,
-    plot: str,
-    over: str,
-) -> None:
-    from yurt.cli.progress import watching
-    from yurt.lifecycle.tasks import chosen, plotted, shown, sort_column, task_rows
+def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
+    """Print a sweep: its table as CSV, the plot if there is one, or how it stands with its table."""
     from yurt.model import sweep_table
-    from yurt.model.progress import unwatched
-    from yurt.verbs.show import here
-
-    with watching() if entry.run.tasks > MANY else nullcontext(unwatched) as watch:
-        every = task_rows(index, entry, watch=watch)
-    there = sweep_table.columns(every, time.time())
-    asked = chosen(every, there, filters=filters, sort=sort)
-    drawn = plotted(entry.run.id, asked, there, plot, over) if plot else None
-    rows = asked[:limit]
-    found = shown(index, entry, every, rows)
-    asked_for = {sweep_table.column(there, text.partition("=")[0]).title for text in filters}
-    if sort:
-        asked_for.add(sort_column(there, sort).title)
 
     def for_people() -> None:
+        rows = found.data.rows
         if as_csv:
-            sys.stdout.write(sweep_table.as_csv(there, rows))
-        elif drawn is not None:
-            _plot(entry.run.id, drawn)
+            sys.stdout.write(sweep_table.as_csv(found.columns, rows))
+        elif found.plot is not None:
+            _plot(found.data.run.id, found.plot)
         else:
             most = ROWS if limit is None and sys.stdout.isatty() else None
-            same = sweep_table.constant(every)
-            _head(found, here(index, entry), same)
-            _table([each for each in there if _shown(each, same)], rows[:most], keep=asked_for)
-            _more(found, len(rows[:most]), len(asked))
+            same = sweep_table.constant(found.every)
+            _head(found.data, found.here, same)
+            _table([each for each in found.columns if _shown(each, same)], rows[:most], keep=found.named)
+            _more(found.data, len(rows[:most]), found.passing)
 
-    render.show("sweep-shown", found, for_people, asked=True)
+    render.result(found, for_people, asked=True)
 
 
 def _shown(column: Column, same: Collection[str]) -> bool:

@@ -7,7 +7,8 @@ import msgspec
 from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Watch, unwatched
-from yurt.store import Store
+from yurt.sites import folders
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 
@@ -21,12 +22,14 @@ class Round(msgspec.Struct, frozen=True):
     """Contexts that could not be reached or looked at, and why."""
 
 
-def once(store: Store, *, watch: Watch = unwatched) -> tuple[Round, list[str]]:
-    """One round over all contexts with unfinished runs; returns it, and what to warn of."""
+def once(*, watch: Watch = unwatched) -> Result[Round]:
+    """One round over all contexts with unfinished runs. The exit code is 4 if one of them failed."""
+    store = folders.store()
     contexts = store.contexts_of_unfinished()
     refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS)
     catch_up_elsewhere(store, contexts)
     submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
     waiting = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in refreshed.failed.items()}
-    return Round(contexts, submitted, waiting, failed), refreshed.warnings
+    done = Round(contexts, submitted, waiting, failed)
+    return Result(kind="agent-round", data=done, warnings=refreshed.warnings, exit_code=4 if failed else 0)

@@ -10,10 +10,12 @@ import msgspec
 from yurt.errors import YurtError
 from yurt.lifecycle.outbox.cancellations import tell_cancel
 from yurt.lifecycle.refresh import notify
-from yurt.lifecycle.select import by_sweep
+from yurt.lifecycle.select import by_sweep, meant
+from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
-from yurt.sites import connect
+from yurt.sites import connect, folders
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
 
 
 class Cancelled(msgspec.Struct, frozen=True):
@@ -26,7 +28,16 @@ class Cancelled(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def cancel(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
+def cancel(names: Sequence[str], *, filters: Sequence[str] = (), watch: Watch = unwatched) -> Result[list[Cancelled]]:
+    """End runs; with filters, those tasks of sweeps. The exit code is that of a site that could not be told, else 0."""
+    index = folders.store()
+    entries, warnings = meant(index, names, filters, watch=watch)
+    done, unreachable = cancel_runs(index, entries)
+    code = 0 if unreachable is None else unreachable.exit_code
+    return Result(kind="runs-cancelled", data=done, warnings=warnings, exit_code=code)
+
+
+def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
     """End runs. One that never went out ends at once; a site that cannot be told is told by the next advance().
 
     Of tasks of one sweep a site is told in one go. Returns what came of each, and the error of a site that could not

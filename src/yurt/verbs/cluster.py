@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from yurt.config import contexts
 from yurt.errors import NotFoundError
 from yurt.lifecycle import bad_nodes
-from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
+from yurt.sites import folders
 from yurt.sites.facts import facts_of
-from yurt.store import BadNode, Store
+from yurt.store import BadNode
+from yurt.verbs.result import Result
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +25,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     left_alone: list[BadNode]
 
 
-def cluster(store: Store, context: Context, *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Cluster:
+def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Result[Cluster]:
+    """What is known of the site of a context, else of the current one. NotFoundError: no such node is left alone."""
+    context = contexts.named(contexts.current_name(name))
+    store = folders.store()
     facts = facts_of(context, watch=watch)
     known = {each.node for each in bad_nodes.known(store, context.name)}
     for node in forgive:
@@ -35,4 +40,5 @@ def cluster(store: Store, context: Context, *, forgive: Sequence[str] = (), watc
             )
     for node in forgive:
         store.forget_bad_node(context.name, node)
-    return Cluster(context=context.name, facts=facts, left_alone=bad_nodes.known(store, context.name))
+    found = Cluster(context=context.name, facts=facts, left_alone=bad_nodes.known(store, context.name))
+    return Result(kind="cluster", data=found)

@@ -15,6 +15,7 @@ from yurt.config.precedence import Setting
 from yurt.config.text import text_of
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL
+from yurt.verbs.result import Result
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -74,33 +75,34 @@ class Removed(msgspec.Struct, frozen=True):
     current: str | None
 
 
-def list_(flag: str = "") -> Contexts:
+def list_(flag: str = "") -> Result[Contexts]:
     """Every context, `local` among them."""
     current = contexts.current_name(flag)
-    return Contexts(
-        [
-            Listed(each.name, each.type, each.slurm_url, each.partition, each.account, each.name == current)
-            for each in contexts.load(contexts.default_file()).contexts.values()
-        ],
-        current,
-    )
+    found = [
+        Listed(each.name, each.type, each.slurm_url, each.partition, each.account, each.name == current)
+        for each in contexts.load(contexts.default_file()).contexts.values()
+    ]
+    there = any(each.current for each in found)
+    warnings = [] if there else [f"the current context '{current}' does not exist"]
+    return Result(kind="contexts", data=Contexts(found, current), warnings=warnings)
 
 
-def show(name: str = "", flag: str = "") -> Shown:
+def show(name: str = "", flag: str = "") -> Result[Shown]:
     """The keys a context sets; the current context if none is named."""
     current = contexts.current_name(flag)
     context = contexts.named(name or current)
     keys = msgspec.to_builtins(context)
     del keys["name"]
-    return Shown(context.name, context.name == current, keys)
+    return Result(kind="context", data=Shown(context.name, context.name == current, keys))
 
 
-def resolved(name: str = "", flag: str = "") -> Resolved:
+def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
     """Every setting of a run on a context from here, with its source."""
     from yurt.config import precedence
 
     context = contexts.named(name or contexts.current_name(flag))
-    return Resolved(context.name, list(precedence.resolve(context).values()))
+    found = Resolved(context.name, list(precedence.resolve(context).values()))
+    return Result(kind="context-resolved", data=found)
 
 
 def text(name: str) -> str:
@@ -108,30 +110,32 @@ def text(name: str) -> str:
     return contexts.body_text(contexts.default_file(), name)
 
 
-def edit(name: str, new: str, *, was: str) -> Edited:
+def edit(name: str, new: str, *, was: str) -> Result[Edited]:
     """Give a context the text an editor made of what it `was`. UserError tells the faults; then nothing changed."""
-    if new == was:
-        return Edited(name, False)
-    contexts.replace_body(contexts.default_file(), name, new, was=was)
-    return Edited(name, True)
+    changed = new != was
+    if changed:
+        contexts.replace_body(contexts.default_file(), name, new, was=was)
+    return Result(kind="context-edited", data=Edited(name, changed))
 
 
-def copy(source: str, target: str) -> Copied:
+def copy(source: str, target: str) -> Result[Copied]:
     """A new context like another. UserError where the target exists."""
     contexts.copy(contexts.default_file(), source, target)
-    return Copied(source, target)
+    return Result(kind="context-copied", data=Copied(source, target))
 
 
-def use(name: str) -> Used:
+def use(name: str) -> Result[Used]:
     """Make a context the current one, for every later call."""
     import os
 
     contexts.use(contexts.default_file(), name)
     instead = os.environ.get("YURT_CONTEXT") or None
-    return Used(name, None if instead == name else instead)
+    done = Used(name, None if instead == name else instead)
+    warnings = [f"$YURT_CONTEXT is set to '{instead}' and goes before it"] if done.shadowed_by else []
+    return Result(kind="context-used", data=done, warnings=warnings)
 
 
-def remove(names: Sequence[str]) -> Removed:
+def remove(names: Sequence[str]) -> Result[Removed]:
     """Forget contexts and what is known of them, all of those named or none; nothing on their sites is touched."""
     file = contexts.default_file()
     there = contexts.read(file)
@@ -147,12 +151,13 @@ def remove(names: Sequence[str]) -> Removed:
     contexts.remove(file, names)
     for name in names:
         facts.forget(name)
-    return Removed(list(dict.fromkeys(names)), LOCAL.name if there.current_context in names else None)
+    done = Removed(list(dict.fromkeys(names)), LOCAL.name if there.current_context in names else None)
+    return Result(kind="contexts-removed", data=done)
 
 
-def import_(file: Path, *, replace: bool = False) -> Merged:
+def import_(file: Path, *, replace: bool = False) -> Result[Merged]:
     """Take over the contexts of a file of mrunner's or yurt's, all or none."""
     if not file.exists():
         raise NotFoundError(f"there is no file {file}", code="not-found", hint="yurt context import --help")
     found = parse(text_of(file), file)
-    return contexts.merge(contexts.default_file(), found, replace=replace)
+    return Result(kind="contexts-imported", data=contexts.merge(contexts.default_file(), found, replace=replace))

@@ -15,6 +15,7 @@ from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites.connect import ssh_host
 from yurt.sites.facts import probe
+from yurt.verbs.result import Result
 
 Ask = Callable[[str, Sequence[str]], str]
 """Puts a question with its possible answers to the person; there only if there is a person."""
@@ -32,7 +33,7 @@ class Added(msgspec.Struct, frozen=True):
 
 def add(
     wanted: Context, *, look: bool = True, use: bool = False, ask: Ask | None = None, watch: Watch = unwatched
-) -> Added:
+) -> Result[Added]:
     """Write a new context: what `wanted` says, completed from what its site says.
 
     With a person there (`ask`), ssh may prompt for the first connection, and what cannot be found
@@ -54,7 +55,7 @@ def add(
         contexts.use(file, context.name)
     if facts is not None:
         kept.save(context, facts)
-    return Added(context, facts, current)
+    return Result(kind="context-added", data=Added(context, facts, current))
 
 
 def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from yurt.config import paths
 from yurt.errors import RefusedError
 from yurt.lifecycle.files import metrics
+from yurt.lifecycle.select import which
 from yurt.model.compare import Row, Side, compare
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import folders
 from yurt.snapshot import differ
 from yurt.snapshot.differ import Change
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
+
+Patch = Literal["none", "text", "bytes", "colours"]
+"""How the difference of the code comes: as text in the data, or beside it in the bytes of the files."""
 
 
 class CodeDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,13 +45,45 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     code: CodeDifference
 
 
+class Compared(Result[Difference], frozen=True, kw_only=True):
+    """Two runs side by side, with the difference of their code in the bytes of the files, if that is asked for."""
+
+    patch: bytes = b""
+
+
 def diff(
-    store: Store, left: Entry, right: Entry, *, everything: bool = False, stat: bool = False, watch: Watch = unwatched
-) -> Difference:
-    """Compare two runs as they are known on this machine."""
+    left: str,
+    right: str,
+    *,
+    everything: bool = False,
+    patch: Patch = "text",
+    cached: bool = False,
+    watch: Watch = unwatched,
+) -> Compared:
+    """Compare two runs, after asking the contexts of those that have not ended; unless `cached`.
+
+    A context that cannot be asked is a warning.
+    """
+    index = folders.store()
+    entries = [*which(index, [left]), *which(index, [right])]
+    warnings: list[str] = []
+    if not cached:
+        from yurt.verbs.retry import refresh_unfinished
+
+        warnings = refresh_unfinished(index, entries, watch=watch)
+        entries = [each for entry in entries for each in which(index, [entry.run.id])]
+    found = _compared(index, entries[0], entries[1], everything=everything, text=patch == "text", watch=watch)
+    raw = b""
+    if found.code.changes and patch in ("bytes", "colours"):
+        raw = _pair(index, entries[0], entries[1]).patch(colour=patch == "colours")
+    return Compared(kind="diff", data=found, warnings=warnings, patch=raw)
+
+
+def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text: bool, watch: Watch) -> Difference:
+    """Two runs as they are known on this machine; with the difference of the code as `text`, or only a list."""
     rows = compare(*(Side(each.run, each.status, _metrics(store, each)) for each in (left, right)))
     watch(Event("comparing the code"))
-    code = _code(store, left, right, patch=not stat)
+    code = _code(store, left, right, patch=text)
     return Difference(
         left=left.run.id,
         right=right.run.id,
@@ -58,11 +97,6 @@ def _metrics(store: Store, entry: Entry) -> dict[str, object]:
     found = metrics.last(store, entry)
     steps = {"step": found[-1].step} if found and found[-1].step is not None else {}
     return {**steps, **{each.name: each.value for each in found}}
-
-
-def patch(store: Store, left: Entry, right: Entry, *, colour: bool) -> bytes:
-    """The difference of the code alone, in the bytes of the files; of runs of which `diff` knows it."""
-    return _pair(store, left, right).patch(colour=colour)
 
 
 def _code(store: Store, left: Entry, right: Entry, *, patch: bool) -> CodeDifference:

@@ -10,12 +10,48 @@ from pathlib import Path
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
+from yurt.lifecycle.select import begun, which
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites import connect
+from yurt.sites import connect, folders
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
+
+MOST = 5
+"""Errors that are told, of runs that could not be fetched."""
 
 
 def fetch(
+    names: Sequence[str],
+    *,
+    filters: Sequence[str] = (),
+    only: Sequence[str] = (),
+    everything: bool = False,
+    folder: Path | None = None,
+    watch: Watch = unwatched,
+) -> Result[list[Fetched]]:
+    """Bring results of runs here, and of sweeps those of their tasks that have begun; with filters, that pass them.
+
+    Runs that could not be fetched are warnings, and the exit code is theirs; if none could, their error is raised.
+    """
+    index = folders.store()
+    entries, warnings = begun(index, names, filters, watch=watch)
+    several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
+    wanted = Wanted(only=only, everything=everything, folder=folder, several=several)
+    done, errors = fetch_runs(index, entries, wanted, watch=watch)
+    messages = _told([error.message for error in errors])
+    if errors and not done:
+        errors[0].message = "; ".join(messages)
+        raise errors[0]
+    code = max((error.exit_code for error in errors), default=0)
+    return Result(kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code)
+
+
+def _told(messages: list[str]) -> list[str]:
+    """Those that a person reads."""
+    return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} more like these"]
+
+
+def fetch_runs(
     store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch: Watch = unwatched
 ) -> tuple[list[Fetched], list[YurtError]]:
     """Bring results of runs here, those of each context in one transfer.

@@ -24,8 +24,9 @@ from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
-from yurt.store import Found, Store, older
+from yurt.store import Found, older
 from yurt.verbs import import_sweeps
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
@@ -45,10 +46,10 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that could not be understood, and why."""
 
 
-def import_(
-    store: Store, context: Context, *, project: str = "", watch: Watch = unwatched
-) -> tuple[Imported, list[str]]:
-    """Take in what a context's storage holds, of one project or of all. Also returns what to warn of."""
+def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result[Imported]:
+    """Take in what a context's storage holds, of one project or of all. Folders left out are warnings."""
+    store = folders.store()
+    context = contexts.named(name)
     facts = facts_if_probed(context, watch=watch)
     base = folders.base_folder(context, facts)
     files = connect.backend(context).files
@@ -71,7 +72,8 @@ def import_(
     warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
     if new:
         warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch, steps=STEPS).warnings
-    return Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable), warnings
+    done = Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable)
+    return Result(kind="runs-imported", data=done, warnings=warnings)
 
 
 def _listed(files: Files, name: str, base: str, project: str) -> list[str]:

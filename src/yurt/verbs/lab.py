@@ -16,8 +16,9 @@ from yurt.lab.faults import KINDS
 from yurt.lab.preflight import check_machine
 from yurt.lab.relay import Rules
 from yurt.lab.status import LabStatus, status_of
-from yurt.lab.topology import alias
+from yurt.lab.topology import CLUSTERS, alias
 from yurt.model.progress import Watch, unwatched
+from yurt.verbs.result import Result
 
 Limits = Literal["auto", "v1", "v2", "none"]
 
@@ -30,6 +31,22 @@ class Figures(msgspec.Struct, frozen=True):
 
     memory: int
     idle_percent: float
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    clusters: list[str]
+    wiped: bool
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """All lines of a cluster's slurm.conf that are changed."""
+
+    cluster: str
+    settings: dict[str, str]
+
+
+class Command(msgspec.Struct, frozen=True):
+    argv: list[str]
 
 
 class FaultSet(msgspec.Struct, frozen=True):
@@ -46,8 +63,17 @@ def up(
     subnet: str = "",
     limits: Limits = "auto",
     watch: Watch = unwatched,
-) -> Started:
-    return Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
+) -> Result[Started]:
+    """Bring clusters up, both if none is named."""
+    started = Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
+    warnings: list[str] = []
+    if started.limits == "v2":
+        warnings.append("memory limits use cgroup v2, which has not been verified")
+    if started.limits == "none" and "alpha" in started.seconds:
+        warnings.append(
+            "no usable control groups: jobs on alpha that pass their memory are killed late, by Slurm itself"
+        )
+    return Result(kind="lab-started", data=started, warnings=warnings)
 
 
 def figures(name: str = "", *, seconds: float = 3) -> Figures:
@@ -59,16 +85,24 @@ def figures(name: str = "", *, seconds: float = 3) -> Figures:
     return Figures(lab.memory(), round(100 * share, 2))
 
 
-def down(clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched) -> None:
+def down(
+    clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched
+) -> Result[Stopped]:
+    """Stop clusters, both if none is named."""
     Lab(name).down(clusters, wipe=wipe, watch=watch)
+    return Result(kind="lab-stopped", data=Stopped(list(clusters or CLUSTERS), wipe))
 
 
-def status(name: str = "") -> LabStatus:
-    return status_of(Lab(name))
+def status(name: str = "") -> Result[LabStatus]:
+    return Result(kind="lab-status", data=status_of(Lab(name)))
 
 
-def shell_command(target: str, *, name: str = "", user: str = "", command: Sequence[str] = ()) -> list[str]:
+def shell_command(target: str, *, name: str = "", user: str = "", command: Sequence[str] = ()) -> Result[Command]:
     """The command line that opens a shell on a host: by ssh on a login host, from below elsewhere."""
+    return Result(kind="command", data=Command(_shell_command(target, name, user, command)))
+
+
+def _shell_command(target: str, name: str, user: str, command: Sequence[str]) -> list[str]:
     check_machine("shell")
     lab = Lab(name)
     cluster_name, _, host_name = target.partition(":")
@@ -98,8 +132,8 @@ def _check_user(cluster: Cluster, user: str) -> None:
         )
 
 
-def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> dict[str, str]:
-    """Change lines KEY=VALUE of a cluster's slurm.conf while it runs; returns all that are changed."""
+def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> Result[Settings]:
+    """Change lines KEY=VALUE of a cluster's slurm.conf while it runs."""
     check_machine("set")
     pairs = [each.partition("=") for each in settings]
     for key, equals, _value in pairs:
@@ -107,18 +141,19 @@ def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> dict[
             raise UserError(
                 f"'{key}' is not KEY=VALUE", code="usage", hint="for example: yurt lab set alpha KillWait=30"
             )
-    return Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
+    changed = Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
+    return Result(kind="lab-settings", data=Settings(cluster, changed))
 
 
-def fault(kind: str, target: str = "", *, name: str = "") -> FaultSet:
+def fault(kind: str, target: str = "", *, name: str = "") -> Result[FaultSet]:
     """Put one fault in place, or heal one; on return the real component shows it."""
     check_machine("fault")
     KINDS[kind].apply(Lab(name).faults, target)
-    return FaultSet(kind, target)
+    return Result(kind="lab-fault", data=FaultSet(kind, target))
 
 
-def delay(target: str, rules: dict[str, Any], *, name: str = "") -> FaultSet:
+def delay(target: str, rules: dict[str, Any], *, name: str = "") -> Result[FaultSet]:
     """Put the relay in front of a login host, or change its rules (the fields of relay.Rules)."""
     check_machine("fault")
     Lab(name).faults.delay(target, Rules(**rules))
-    return FaultSet("delay", target)
+    return Result(kind="lab-fault", data=FaultSet("delay", target))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from yurt.config import contexts
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.sites.connect import ssh_host
+from yurt.verbs.result import Result
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
@@ -18,8 +22,25 @@ class LoggedIn(msgspec.Struct, frozen=True):
     changed: bool
 
 
-def login(context: Context, *, may_prompt: bool) -> LoggedIn:
-    """Have an open connection to a context; with a person at a terminal, ssh may ask for what it needs."""
+def login(names: Sequence[str] = (), *, context: str = "", may_prompt: bool = False) -> Result[list[LoggedIn]]:
+    """Have an open connection to each context, else to the current one.
+
+    With a person at a terminal (`may_prompt`), ssh may ask for what it needs.
+    """
+    return Result(kind="login", data=[_open(each, may_prompt=may_prompt) for each in _named(names, context)])
+
+
+def logout(names: Sequence[str] = (), *, context: str = "") -> Result[list[LoggedIn]]:
+    """End the connection to each context, else to the current one; nothing happens where there is none."""
+    return Result(kind="login", data=[_close(each) for each in _named(names, context)])
+
+
+def _named(names: Sequence[str], context: str) -> list[Context]:
+    """All of them are looked up before one is connected to."""
+    return [contexts.named(name) for name in names or (contexts.current_name(context),)]
+
+
+def _open(context: Context, *, may_prompt: bool) -> LoggedIn:
     host = ssh_host(context)
     if host is None:
         raise UserError(f"context '{context.name}' needs no login: it is this machine", code="usage")
@@ -30,8 +51,7 @@ def login(context: Context, *, may_prompt: bool) -> LoggedIn:
     return LoggedIn(context.name, host.destination, True, not before)
 
 
-def logout(context: Context) -> LoggedIn:
-    """End the connection to a context; nothing happens where there is none."""
+def _close(context: Context) -> LoggedIn:
     host = ssh_host(context)
     open_now = host is not None and host.connected()
     if host is not None and open_now:

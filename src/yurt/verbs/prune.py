@@ -16,14 +16,15 @@ import msgspec
 from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.select import task_entries
+from yurt.lifecycle.select import task_entries, which
 from yurt.model import layout
 from yurt.model.files import NOTHING, UNMEASURED, Survey
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Observation
-from yurt.sites import connect
+from yurt.sites import connect, folders
 from yurt.store import Entry, Store
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
@@ -61,13 +62,52 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     staying: list[Candidate]
 
 
-def select(
-    store: Store,
-    named: Sequence[Entry],
+def survey(
+    names: Sequence[str] = (),
     *,
     context: str = "",
     states: Sequence[str] = (),
     older_than: float | None = None,
+    unfetched: bool = False,
+    watch: Watch = unwatched,
+) -> Result[Pruned]:
+    """What would go: of the runs named, else of all that ended. Raises where a site could not be looked at.
+
+    `older_than` is in seconds. `unfetched`: the only copy of results may go, too.
+    """
+    index = folders.store()
+    named = which(index, names)
+    entries = _select(index, named, context=context, states=states, older_than=older_than)
+    found = _judged(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
+    going, staying = [each for each in found if not each.kept], [each for each in found if each.kept]
+    return Result(kind="runs-pruned", data=Pruned(done=False, going=going, staying=staying))
+
+
+def remove(found: Pruned, *, watch: Watch = unwatched) -> Result[Pruned]:
+    """Remove the folders of runs of which `survey` says that they would go. Safe to repeat, and to kill at any point.
+
+    Sites where not all went are warnings, and the exit code is theirs; if nothing went, the first error is raised.
+    """
+    index = folders.store()
+    errors = _remove(index, found.going, watch=watch)
+    gone = [each for each in found.going if index.gone_at(each.id) is not None]
+    if errors and not gone:
+        raise errors[0]
+    return Result(
+        kind="runs-pruned",
+        data=Pruned(done=True, going=gone, staying=found.staying),
+        warnings=[error.message for error in errors],
+        exit_code=max((error.exit_code for error in errors), default=0),
+    )
+
+
+def _select(
+    store: Store,
+    named: Sequence[Entry],
+    *,
+    context: str,
+    states: Sequence[str],
+    older_than: float | None,
 ) -> list[Entry]:
     """The runs that are meant: those named, else all that ended; of these, those that pass. The oldest first."""
     where: dict[str, Sequence[str]] = {"context": [context]} if context else {}
@@ -84,9 +124,7 @@ def select(
     return sorted(kept, key=lambda entry: entry.run.created)
 
 
-def survey(
-    store: Store, entries: Sequence[Entry], *, unfetched: bool, named: bool = False, watch: Watch = unwatched
-) -> list[Candidate]:
+def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: bool, watch: Watch) -> list[Candidate]:
     """Look at the sites of runs, and judge each. Raises where a site could not be looked at: then nothing may go."""
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"looking at {', '.join(places)}"))
@@ -197,11 +235,8 @@ def _count(measured: str) -> int:
     return int(measured.partition(":")[0]) if measured != UNMEASURED else 1
 
 
-def remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch = unwatched) -> list[YurtError]:
-    """Remove run folders, all of a context in one go. Safe to repeat, and to kill at any point.
-
-    Returns the errors of sites where not all went.
-    """
+def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> list[YurtError]:
+    """Remove run folders, all of a context in one go. Returns the errors of sites where not all went."""
     errors: list[YurtError] = []
     for name in sorted({each.context for each in candidates}):
         group = [each for each in candidates if each.context == name]

@@ -19,6 +19,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
 from yurt.verbs.prune import with_tasks, without_copy
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 
@@ -44,8 +45,9 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that stay: something in them is not yurt's, or came meanwhile."""
 
 
-def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatched) -> Cleared:
+def survey(name: str, *, unfetched: bool = False, watch: Watch = unwatched) -> Result[Cleared]:
     """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
+    store = folders.store()
     context = contexts.named(name)
     watch(Event(f"looking at {name}"))
     refreshed = refresh_contexts(store, [name], steps=STEPS)
@@ -55,7 +57,8 @@ def holdings(store: Store, name: str, *, unfetched: bool, watch: Watch = unwatch
     _check_ended(store, context, runs)
     if not unfetched:
         _check_copies(store, name, runs)
-    return Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
+    found = Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
+    return Result(kind="context-cleared", data=found)
 
 
 def _list(context: Context) -> tuple[str, list[Holding], list[Held]]:
@@ -108,8 +111,9 @@ def _named(runs: set[str]) -> str:
     return ", ".join(sorted(runs)[:8]) + (f" and {len(runs) - 8} more" if len(runs) > 8 else "")
 
 
-def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
-    """Remove what was found. Safe to repeat, and to kill at any point."""
+def remove(found: Cleared, *, watch: Watch = unwatched) -> Result[Cleared]:
+    """Remove what `survey` found. Safe to repeat, and to kill at any point."""
+    store = folders.store()
     files = connect.named_backend(found.context).files
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
     archive.bring_all(store, files, with_tasks(store, entries))
@@ -120,4 +124,4 @@ def clear(store: Store, found: Cleared, *, watch: Watch = unwatched) -> Cleared:
     store.note_gone([run for run in removed.gone if run in known], time.time())
     if removed.failed is not None:
         raise removed.failed
-    return msgspec.structs.replace(found, done=True, left=removed.left)
+    return Result(kind="context-cleared", data=msgspec.structs.replace(found, done=True, left=removed.left))

@@ -60,6 +60,13 @@ def run(
     return Result(kind="run", data=entry, warnings=warnings)
 
 
+def job_number(entry: Entry) -> str:
+    """The number that a scheduler gave a run; empty where there is none."""
+    from yurt.backends.kinds import kind_of
+
+    return entry.status.job if kind_of(entry.run.context_type).scheduler else ""
+
+
 def preview(
     request: Request,
     *,

@@ -9,6 +9,7 @@ import msgspec
 from yurt.config import secrets as config
 from yurt.errors import NotFoundError, UserError
 from yurt.model import secrets
+from yurt.verbs.result import Result
 
 
 class Secret(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ def check_ready(name: str) -> None:
     config.read(config.check_name(name))
 
 
-def keep(name: str, value: bytes) -> Secret:
+def keep(name: str, value: bytes) -> Result[Secret]:
     """Keep a value, in place of any before. RefusedError where there is no keyring."""
     if not value:
         raise UserError(
@@ -35,7 +36,7 @@ def keep(name: str, value: bytes) -> Secret:
     except ValueError as error:
         raise UserError(str(error), code="secret-unusable") from None
     config.keep(config.check_name(name), value)
-    return _seen(name)
+    return Result(kind="secret-set", data=_seen(name))
 
 
 NO_KEYRING = (
@@ -44,18 +45,18 @@ NO_KEYRING = (
 )
 
 
-def kept() -> tuple[list[Secret], list[str]]:
-    """The secrets in the keyring; also returns what to warn of. RefusedError where it cannot be used."""
+def kept() -> Result[list[Secret]]:
+    """The secrets in the keyring. No keyring is a warning; RefusedError where there is one that cannot be used."""
     if not config.has_keyring():
-        return [], [NO_KEYRING]
-    return [_seen(name) for name in config.kept()], []
+        return Result(kind="secrets", data=[], warnings=[NO_KEYRING])
+    return Result(kind="secrets", data=[_seen(name) for name in config.kept()])
 
 
-def forget(name: str) -> Secret:
+def forget(name: str) -> Result[Secret]:
     """Take a secret out of the keyring. NotFoundError if it is not in it."""
     if not config.forget(config.check_name(name)):
         raise NotFoundError(f"the keyring has no secret {name} of yurt's", code="not-found", hint="yurt secret list")
-    return _seen(name)
+    return Result(kind="secret-removed", data=_seen(name))
 
 
 def _seen(name: str) -> Secret:

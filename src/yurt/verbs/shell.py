@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from yurt.errors import RefusedError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.sites import connect
-from yurt.store import Entry, Store
+from yurt.lifecycle.select import which
+from yurt.sites import connect, folders
 from yurt.verbs.steps import STEPS
 
 
-def shell(store: Store, entry: Entry, words: Sequence[str] = (), *, terminal: bool) -> int:
-    """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError if it does not run."""
+def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
+    """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError: it is not running.
+
+    Its output is that of whoever calls, so there is no Result to render.
+    """
+    store = folders.store()
+    (entry,) = which(store, [name])
     run = entry.run
     if run.tasks:
         raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
