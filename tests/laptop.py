@@ -16,7 +16,7 @@ class Laptop(User):
     def __init__(self, home: Path, config: Path) -> None:
         super().__init__(home)
         shutil.copytree(config, home / "config")
-        self.environment["YURT_CLOCKS"] = "last_look=1"  # the lab's login nodes need no kindness
+        self.environment["YURT_CLOCKS"] = "last_refresh=1"  # the lab's login nodes need no kindness
 
     def run(self, context: str, *words: str) -> dict[str, Any]:
         """Submit a run; returns what `yurt run --json` said of it."""

@@ -31,9 +31,9 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A start of a run that may be started again shows every sixth of this that it lives."""
     grace: int = 10
     """Between the signal to stop and the one that kills, where no scheduler sees to it."""
-    first_look: float = 0.5
+    first_refresh: float = 0.5
     """Until `wait` looks for the second time; later looks are ever further apart."""
-    last_look: float = 15.0
+    last_refresh: float = 15.0
     """The longest time between two looks of `wait`."""
 
 

@@ -510,8 +510,8 @@ def test_watching_says_what_changes_a_line_each(user: User) -> None:
     first = until("running")
     assert first["kind"] == "runs" and [row["name"] for row in first["data"]] == ["one"]
     with Store(str(user.home / "data" / "yurt.db")) as index:
-        before = index.looked_at("local")
-        eventually(lambda: index.looked_at("local") != before)
+        before = index.refreshed_at("local")
+        eventually(lambda: index.refreshed_at("local") != before)
     (folder,) = user.home.glob("data/projects/*/runs/*")
     (folder / "go").touch()
     (row,) = json.loads(watching.stdout.readline())["data"]

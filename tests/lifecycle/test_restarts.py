@@ -74,7 +74,7 @@ With STAY it counts quickly, and its first start no further than that: another h
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
     (laptop.project / "count.py").write_text(COUNT)
-    laptop.environment["YURT_CLOCKS"] = "last_look=2"  # `wait` looks often enough to send a next start at once
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=2"  # `wait` looks often enough to send a next start at once
     return laptop
 
 

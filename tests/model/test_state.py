@@ -262,10 +262,12 @@ def test_any_look_at_any_run(before: Status, seen: Observation) -> None:
 
 
 @given(statuses, st.lists(st.tuples(observations, pauses), max_size=8), observations)
-def test_any_sequence_ends_sensibly(before: Status, looks: list[tuple[Observation, float]], last: Observation) -> None:
+def test_any_sequence_ends_sensibly(
+    before: Status, history: list[tuple[Observation, float]], last: Observation
+) -> None:
     """Once a run stays as it was seen last, some looks later it has ended, waits, or is plainly somewhere."""
     now, status, ended = NOW, before, False
-    for seen, pause in looks:
+    for seen, pause in history:
         now += pause
         status = next_status(status, seen, now)
         assert not ended or status.final, "it came back from its end"

@@ -95,7 +95,7 @@ def _print(found: Any, here: Any) -> None:
         ("took", took(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
         ("started again", _again(run, status)),
-        ("looked at", render.moment(here.looked_at)),
+        ("looked at", render.moment(here.refreshed_at)),
         ("on site", _on_site(found.on_site, here)),
         ("kept here", _kept(here.kept)),
     ]

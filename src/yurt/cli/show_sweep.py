@@ -71,7 +71,7 @@ def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
             ("started", render.moment(status.started)),
             ("ended", render.moment(status.ended)),
             ("took", took(status)),
-            ("looked at", render.moment(here.looked_at)),
+            ("looked at", render.moment(here.refreshed_at)),
         ]
     )
     print_parts(parameters=[(key, value, "") for key, value in same.items()], settings=settings(found.run))

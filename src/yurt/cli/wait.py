@@ -42,7 +42,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
     told: set[str] = set()
     with watching() as watch:
 
-        def on_look(entries: list[Any], warnings: list[str]) -> None:
+        def on_refresh(entries: list[Any], warnings: list[str]) -> None:
             done = sum(entry.status.final for entry in entries)
             states = ", ".join(sorted({entry.status.state for entry in entries if not entry.status.final}))
             watch(Event(f"{len(entries) - done} to go ({states})", done, len(entries)))
@@ -51,7 +51,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
                     print(f"yurt: {line}; waiting goes on", file=sys.stderr)
                 told.add(line)
 
-        done = verbs.wait(runs, filters=filters, timeout=timeout, on_look=on_look)
+        done = verbs.wait(runs, filters=filters, timeout=timeout, on_refresh=on_refresh)
     entries = done.data
 
     def for_people() -> None:

@@ -102,7 +102,7 @@ def meant(
     if not filters:
         return entries, []
     check(entries)
-    warnings = look_at_sweeps(store, entries, watch=watch)
+    warnings = refresh_sweeps(store, entries, watch=watch)
     return task_entries(store, picked(store, entries, filters, watch=watch)), warnings
 
 
@@ -116,7 +116,7 @@ def begun(
     entries = which(store, words)
     if filters:
         check(entries)
-    warnings = look_at_sweeps(store, entries, watch=watch)
+    warnings = refresh_sweeps(store, entries, watch=watch)
     numbers = {}
     if filters:
         numbers = {entry.run.id: picks for entry, picks in picked(store, entries, filters, watch=watch)}
@@ -138,7 +138,7 @@ def begun(
     return found, warnings
 
 
-def look_at_sweeps(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
+def refresh_sweeps(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
     """Look at the sites of sweeps that have not ended, as far as is known. Returns what to warn of."""
     names = sorted({entry.run.context for entry in entries if entry.run.tasks and not entry.status.final})
     return refresh_contexts(store, names, watch=watch).warnings if names else []

@@ -22,8 +22,8 @@ from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
 from yurt.store.copies import Copies
-from yurt.store.looks import Looks
 from yurt.store.notices import Notices
+from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
@@ -40,7 +40,7 @@ class Found(msgspec.Struct, frozen=True):
     tasks: dict[int, Status] = {}
 
 
-class Store(BadNodes, Copies, Looks, Mirror, Notices, Tasks):
+class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
     """The index in one file, made if absent, for its owner's eyes only."""
 
     def __init__(self, file: str) -> None:

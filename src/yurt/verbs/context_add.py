@@ -62,7 +62,7 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
     host = ssh_host(wanted)
     watch(Event(f"connecting to {wanted.slurm_url}"))
     try:
-        return _complete_look(wanted)
+        return _probe_with_accounts(wanted)
     except (UnreachableError, RefusedError) as error:
         if error.code not in NEED_PERSON:
             error.hint = (
@@ -76,10 +76,10 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
             )
             raise
     host.log_in()
-    return _complete_look(wanted)
+    return _probe_with_accounts(wanted)
 
 
-def _complete_look(wanted: Context) -> Facts:
+def _probe_with_accounts(wanted: Context) -> Facts:
     """Facts with the accounts in them: a context without its account would be refused by the site later."""
     found = probe(wanted)
     if found.accounting_silent:

@@ -124,15 +124,15 @@ def _rows(
         from yurt.lifecycle.filters import passes
 
         found = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
-    looks: dict[str, float | None] = {}
-    return [_row(store, entry, looks) for entry in itertools.islice(found, limit)]
+    refreshed: dict[str, float | None] = {}
+    return [_row(store, entry, refreshed) for entry in itertools.islice(found, limit)]
 
 
-def _row(store: Store, entry: Entry, looks: dict[str, float | None]) -> Row:
+def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> Row:
     run, status = entry.run, entry.status
-    if run.context not in looks:
-        looks[run.context] = store.looked_at(run.context)
-    last = looks[run.context]
+    if run.context not in refreshed:
+        refreshed[run.context] = store.refreshed_at(run.context)
+    last = refreshed[run.context]
     seen = status.seen_at if status.state in FINAL or last is None else max(last, status.seen_at or 0)
     return Row(
         id=run.id,

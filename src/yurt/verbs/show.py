@@ -50,7 +50,7 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     """What only this machine knows of a run."""
 
     submitted: float | None
-    looked_at: float | None
+    refreshed_at: float | None
     """When its site was last looked at."""
     folder_seen_at: float | None
     """When its folder was."""
@@ -180,7 +180,7 @@ def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, ke
     run = entry.run.id
     return Here(
         submitted=entry.status.submitted,
-        looked_at=store.looked_at(entry.run.context),
+        refreshed_at=store.refreshed_at(entry.run.context),
         folder_seen_at=folder_seen_at,
         removed_at=store.gone_at(run),
         copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],

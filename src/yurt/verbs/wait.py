@@ -19,12 +19,12 @@ def wait(
     *,
     filters: Sequence[str] = (),
     timeout: float | None = None,
-    on_look: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
+    on_refresh: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
 ) -> Result[list[Entry]]:
     """Wait for runs and tasks of sweeps. The exit code is 0 if all completed, 4 if the time was over, else 1."""
     with folders.store() as store:
         entries, warnings = meant(store, names, filters)
-        ended = until_ended(store, [entry.run.id for entry in entries], timeout=timeout, on_look=on_look)
+        ended = until_ended(store, [entry.run.id for entry in entries], timeout=timeout, on_refresh=on_refresh)
     if not all(entry.status.final for entry in ended):
         code = 4
     else:
@@ -37,12 +37,12 @@ def until_ended(
     runs: Sequence[str],
     *,
     timeout: float | None = None,
-    on_look: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
+    on_refresh: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
 ) -> list[Entry]:
     """Look again and again, ever more seldom, until all runs have ended or the time is over. Returns them."""
     deadline = None if timeout is None else time.monotonic() + timeout
-    pause = clocks().first_look
-    longest = clocks().last_look
+    pause = clocks().first_refresh
+    longest = clocks().last_refresh
     while True:
         entries = store.several(runs)
         open_ones = [entry for entry in entries if not entry.status.final]
@@ -50,7 +50,7 @@ def until_ended(
             return entries
         refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}), steps=STEPS)
         entries = store.several(runs)
-        on_look(entries, refreshed.warnings)
+        on_refresh(entries, refreshed.warnings)
         if all(entry.status.final for entry in entries):
             return entries
         if deadline is not None and time.monotonic() >= deadline:

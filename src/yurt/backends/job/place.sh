@@ -1,5 +1,5 @@
 # Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
-# receive.sh, and the functions look and launch of the kind of context.
+# receive.sh, and the functions find_job and launch of the kind of context.
 # arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
 # START is empty, or says which start of a run this is, whose last one is over and left no successor.
 # Of a sweep it says which tasks are to be submitted: groups of START:OFFSET:TASKS, TASKS as sbatch has them in --array.
@@ -104,7 +104,7 @@ if [ -n "$tree" ]; then
   fi
 fi
 if [ -e "$run/@JOB@" ]; then
-  look
+  find_job
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "its folder is gone: $run" >&2
   exit 1

@@ -86,7 +86,7 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def launcher(self) -> str:
-        """The sh functions `look` and `launch` for this kind."""
+        """The sh functions `find_job` and `launch` for this kind."""
 
     @abstractmethod
     def options(self, plan: Plan) -> list[str]:

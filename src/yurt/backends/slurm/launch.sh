@@ -1,4 +1,4 @@
-look() { # whether a job of this run is in the queue; exits if the queue cannot be seen
+find_job() { # whether a job of this run is in the queue; exits if the queue cannot be seen
   case $start in *:*) known=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k') && return || exit 7 ;; esac
   found=$(timeout 60 squeue -h -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
   for job in $found; do echo "live $job" && exit 0; done

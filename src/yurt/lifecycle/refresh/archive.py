@@ -86,10 +86,10 @@ def bring_all(store: Store, files: Files, entries: Sequence[Entry]) -> None:
         left = left[asked:]
 
 
-def catch_up_elsewhere(store: Store, looked_at: Collection[str]) -> None:
+def catch_up_elsewhere(store: Store, refreshed_at: Collection[str]) -> None:
     """The same on contexts that no look went to."""
     for name in store.contexts_to_mirror(time.time()):
-        if name not in looked_at:
+        if name not in refreshed_at:
             try:
                 catch_up(store, name, connect.named_backend(name).files)
             except YurtError:  # a context that is no more

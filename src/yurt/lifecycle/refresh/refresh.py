@@ -129,7 +129,7 @@ def _refresh(
     bad_nodes.note(store, context, seen, changed | tasks)
     changed |= sweeps
     bad_nodes.let_go(store, backend.runs, seen)
-    store.note_look(context, now, answer.answer)
+    store.note_refresh(context, now, answer.answer)
     _drop_shares(store, backend, changed)
     if keep:
         archive.catch_up(store, context, backend.files, watch=watch)

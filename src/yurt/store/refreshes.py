@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 
-class Looks:
+class Refreshes:
     """The part of the index that is of contexts, not of runs."""
 
     _db: sqlite3.Connection
@@ -19,7 +19,7 @@ class Looks:
     def note_code(self, context: str, project: str, tree: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO code VALUES (?, ?, ?)", (context, project, tree))
 
-    def looked_at(self, context: str) -> float | None:
+    def refreshed_at(self, context: str) -> float | None:
         row = self._db.execute("SELECT at FROM looks WHERE context = ?", (context,)).fetchone()
         return row[0] if row else None
 
@@ -28,5 +28,5 @@ class Looks:
         row = self._db.execute("SELECT answer FROM looks WHERE context = ?", (context,)).fetchone()
         return row[0] if row else b""
 
-    def note_look(self, context: str, at: float, answer: bytes = b"") -> None:
+    def note_refresh(self, context: str, at: float, answer: bytes = b"") -> None:
         self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (context, at, answer))
