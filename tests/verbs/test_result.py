@@ -32,8 +32,8 @@ def test_a_verb_returns_what_its_command_prints(
     user: User, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The kind, the warnings and the exit code of each; nothing is printed."""
-    for words in (["--grid", "lr=1,2", "train.py"], ["train.py"]):
-        assert user("run", "--wait", *words).code == 0
+    for run in (["--grid", "lr=1,2", "train.py"], ["train.py"]):
+        assert user("run", "--wait", *run).code == 0
     for name, value in user.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(user.project)
