@@ -10,7 +10,7 @@ Data = TypeVar("Data")
 
 
 class Result(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """What a verb did or found."""
+    """What a verb did or found. A verb that has more for people than its envelope holds returns a subclass."""
 
     kind: str
     """What the data is, as the JSON envelope names it."""
