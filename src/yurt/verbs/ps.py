@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from yurt import queue_prefetch
 from yurt.config import paths
-from yurt.model.progress import Watch, unwatched
 from yurt.model.run import FINAL, State
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
+
+if TYPE_CHECKING:
+    from yurt.model.progress import Watch
 
 Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
 """Allowed values by column of the index, and other keys with their values."""
@@ -56,7 +58,7 @@ def ps(
     filters: Sequence[str] = (),
     context: str = "",
     cached: bool = False,
-    watch: Watch = unwatched,
+    watch: Watch | None = None,
 ) -> Result[list[Row]]:
     """Runs, newest first, after asking the contexts of those that have not ended; unless `cached`.
 
@@ -80,7 +82,7 @@ def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str =
         time.sleep(pause)
 
 
-def _refresh(index: Store, context: str, watch: Watch) -> list[str]:
+def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     """Look at contexts with unfinished runs, and bring home what ended runs left; returns what to warn of."""
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
     warnings: list[str] = []
@@ -88,9 +90,10 @@ def _refresh(index: Store, context: str, watch: Watch) -> list[str]:
         queue_prefetch.forget()
     else:
         from yurt.lifecycle.refresh.refresh import refresh_contexts
+        from yurt.model.progress import unwatched
         from yurt.verbs.steps import STEPS
 
-        warnings = refresh_contexts(index, names, steps=STEPS, watch=watch).warnings
+        warnings = refresh_contexts(index, names, steps=STEPS, watch=watch or unwatched).warnings
     if index.contexts_to_mirror(time.time()):
         from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 

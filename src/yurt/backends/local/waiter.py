@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -73,6 +72,8 @@ def _gpus() -> int:
 
 def tickets(folder: str) -> dict[str, Ticket]:
     """Every ticket whose process lives, by name, the oldest first; those of dead ones are removed."""
+    import json  # not at the top: `yurt run` plans without any ticket
+
     found = {}
     here = boot()
     for name in sorted(os.listdir(folder)):
@@ -94,6 +95,8 @@ def tickets(folder: str) -> dict[str, Ticket]:
 
 
 def write(folder: str, name: str, ticket: Ticket) -> None:
+    import json
+
     aside = os.path.join(folder, "." + name)
     with open(aside, "w") as file:
         json.dump(ticket, file)
