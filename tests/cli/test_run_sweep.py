@@ -78,3 +78,11 @@ def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:
     Path("some.py").write_text("spec = [dict(a=1, b=1), dict(a=2)]\n")
     done = typed("run", "--spec", "some.py", "echo", "{a}", "{b}")
     assert (done.code, "names {b}, and set 2 of 2 has no such parameter" in done.err) == (2, True), done
+
+
+@pytest.mark.parametrize("grid", ["n=1", "n=1,2"])
+def test_logs_of_a_sweep_of_one_and_of_two(typed: Type, grid: str) -> None:
+    assert typed("run", "--wait", "--grid", grid, "echo").code == 0
+    shown = typed("logs", "-")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.splitlines()[0] == "0 | --n 1"

@@ -114,8 +114,8 @@ class Files(Protocol):
         """Hand out what runs wrote beyond these positions, and move them. With `follow`, as it comes: of one run until
         it has ended or was idle for long, of several for so many seconds.
 
-        `lines`: of logs that were not read yet, only so many of the last. `on_end`, of several: one has ended, and all
-        of it was handed out.
+        `lines`: of logs that were not read yet, only so many of the last. `on_end`: one that is
+        `over` was handed out to its end.
         """
 
     def collect(

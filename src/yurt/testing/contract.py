@@ -226,6 +226,9 @@ class BackendContract:
         first = logs[0].run
         assert found == {(first, "out"): b"one\nthree", (first, "err"): b"two\nfour"}
         assert sorted(over) == sorted(log.run for log in logs) and all(log.done for log in logs)
+        alone = LogPosition(first, logs[0].folder, over=True)
+        backend.files.tail([alone], sink, on_end=lambda log: over.append(log.run))
+        assert alone.done and over[-1] == first, "one is no different from several"
 
     def test_what_is_kept_of_an_ended_run(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", "echo out; echo err >&2; exit 3")

@@ -264,9 +264,11 @@ def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) ->
     still = [run for run, has in there.items() if has.what != "gone"]
     store.note_gone(set(left) - set(still), time.time())
     if still:
-        raise removed.failed or RefusedError(
-            f"{candidates[0].context}: run {', '.join(still)} could not be removed", code="site-refused"
-        )
+        runs_left = f"run {', '.join(still)} could not be removed"
+        if removed.failed is None:
+            raise RefusedError(f"{candidates[0].context}: {runs_left}", code="site-refused")
+        removed.failed.message += f"; {runs_left}"
+        raise removed.failed
 
 
 def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:

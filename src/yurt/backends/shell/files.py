@@ -58,6 +58,9 @@ class ShellFiles:
 
         if len(logs) == 1 and not seconds:
             reading.one(self._host, logs[0], sink, lines=lines, follow=follow)
+            if logs[0].over and not logs[0].gone:
+                logs[0].done = True
+                on_end(logs[0])
         else:
             reading.many(self._host, logs, sink, lines=lines, seconds=seconds, on_end=on_end)
 
