@@ -25,7 +25,7 @@ class ShellExec:
 
     def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
         instead = shlex.join(words) if words else TERMINAL
-        folder, _, task = placement.folder.partition(f"/{layout.TASKS}/")
+        folder, _, task = placement.folder.rpartition(f"/{layout.TASKS}/")
         number = f"YURT_TASK_INDEX={task} " if task.isdigit() else ""
         folder = folder if number else placement.folder
         inside = f"{number}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/' + layout.JOB)} inside"

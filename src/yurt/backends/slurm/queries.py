@@ -171,8 +171,8 @@ def _from_records(found: Observation, queue: list[list[str]], records: list[list
         return msgspec.structs.replace(found, native=states.word(own[-1][1]) if own else "")
     job, text, node, started, over = final[-1]
     node = "" if node == "None assigned" else node
-    # A job that had a node and was cancelled by root with nothing started could not be launched there.
-    unlaunched = not found.generation and bool(node) and text in states.UNLAUNCHED_RECORDS
+    # A job that had a node and was cancelled with nothing started could not be launched there.
+    unlaunched = not found.generation and bool(node) and states.word(text) == states.CANCELLED
     return msgspec.structs.replace(
         found,
         record=states.ended(text),

@@ -48,9 +48,7 @@ ENDED_IN_WORDS = {
 BY_ROOT = "CANCELLED by 0"
 """What records say of a job that could not be launched, and was not to be requeued."""
 
-UNLAUNCHED_RECORDS = ("CANCELLED", BY_ROOT)
-
-PREEMPTED = "PREEMPTED"
+CANCELLED, PREEMPTED = "CANCELLED", "PREEMPTED"
 
 UNLAUNCHED = "launch failed requeued held"
 """Why a job is held whose node failed it; its owner may let it go again."""

@@ -1,0 +1,33 @@
+"""Where a command inside a run is started: the job.sh of the run, or of the sweep whose task it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from yurt.backends.shell.exec import ShellExec
+from yurt.hosts import LocalHost
+from yurt.model.run import Placement, Resources
+
+SWEEP = "/data/tasks/yurt/projects/p-1/sweeps/s1nfjkdg-9k3rq"
+RUN = "/data/tasks/yurt/projects/p-1/runs/1nfjkdg-9k3rq"
+
+
+@pytest.mark.parametrize(
+    ("folder", "started"),
+    [
+        (RUN, f"exec sh {RUN}/job.sh inside"),
+        (f"{SWEEP}/tasks/3", f"exec sh {SWEEP}/job.sh inside"),
+    ],
+)
+def test_below_a_folder_called_tasks(folder: str, started: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[str] = []
+
+    def noted(_self: ShellExec, command: str) -> int:
+        commands.append(command)
+        return 0
+
+    monkeypatch.setattr(ShellExec, "_command", noted)
+    placement = Placement(context="local", context_type="local", folder=folder, resources=Resources())
+    assert ShellExec(LocalHost()).run(placement, ["id"], terminal=False) == 0
+    (command,) = commands
+    assert command.endswith(started) and ("YURT_TASK_INDEX=3 " in command) == folder.endswith("/tasks/3")
