@@ -96,5 +96,5 @@ def said(answer: Called, code: int) -> str:
     assert answer.code == code, answer
     assert answer.out == "" and "Traceback" not in answer.err
     first, *hints = answer.err.splitlines()
-    assert first.startswith("yurt: ") and len(hints) <= 1 and all(hint.startswith("  try: ") for hint in hints)
+    assert first.startswith("yurt: ") and len(hints) <= 1 and all(hint.startswith("  hint: ") for hint in hints)
     return first.removeprefix("yurt: ")

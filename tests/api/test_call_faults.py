@@ -86,7 +86,7 @@ def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypat
 
     def fails() -> Any:
         if threading.current_thread().name == f"yurt {broken}":
-            raise RefusedError("the index of runs cannot be used", code="index-unusable")
+            raise RefusedError("the index of runs cannot be used", code="index-unavailable")
         return store()
 
     monkeypatch.setattr(folders, "store", fails)
@@ -138,7 +138,7 @@ def test_somebody_else_ends_or_removes_them(here: Here) -> None:
             task.result()
         damaged = executor.submit(_damage)
         error = damaged.exception(SECONDS)
-        assert isinstance(error, yurt.CallError) and error.code == "result-unusable" and "damaged" in error.message
+        assert isinstance(error, yurt.CallError) and error.code == "result-not-sent" and "damaged" in error.message
         assert executor.submit(after, 0, 3).result(SECONDS) == 3
 
 

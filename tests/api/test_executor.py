@@ -124,10 +124,12 @@ def test_what_goes_wrong_is_said(here: Here, context: str, monkeypatch: pytest.M
     dies, large, unpicklable = errors["dies"], errors["large"], errors["unpicklable"]
     assert isinstance(dies, yurt.CallError) and isinstance(large, yurt.CallError)
     assert isinstance(unpicklable, yurt.CallError)
-    assert dies.code == "call-died" and "killed by signal 9" in dies.message and dies.task == calls["dies"].run
+    assert (
+        dies.code == "call-without-result" and "killed by signal 9" in dies.message and dies.task == calls["dies"].run
+    )
     assert dies.hint == f"yurt logs {dies.task}"
-    assert large.code == "result-unusable" and "takes 3 MB, and at most 1 MB" in large.message
-    assert unpicklable.code == "result-unusable" and "lock" in unpicklable.message
+    assert large.code == "result-not-sent" and "takes 3 MB, and at most 1 MB" in large.message
+    assert unpicklable.code == "result-not-sent" and "lock" in unpicklable.message
     sweep = calls["dies"].run.partition(".")[0]
     assert {task.state for task in yurt.runs(sweep=sweep)} == {"failed"}
 

@@ -275,23 +275,23 @@ def test_words_of_slurm() -> None:
         ),
         (
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
-            "slurm-silent",
+            "slurm-not-responding",
             "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
             "Unable to contact slurm controller (connect failure)",
         ),
         (
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
-            "slurm-silent",
+            "slurm-not-responding",
             "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
             "Socket timed out on send/recv operation",
         ),
-        ("", "slurm-silent", "big: Slurm does not answer there"),
+        ("", "slurm-not-responding", "big: Slurm does not answer there"),
     ],
 )
 def test_complaints_of_sbatch(words: str, code: str, said: str) -> None:
     error = refusals.classify("big", words)
     assert (error.code, error.message) == (code, said)
-    assert isinstance(error, UnreachableError if code == "slurm-silent" else RefusedError)
+    assert isinstance(error, UnreachableError if code == "slurm-not-responding" else RefusedError)
 
 
 # What sbatch is asked for.

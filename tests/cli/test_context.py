@@ -130,7 +130,7 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
         (["edit", "nowhere"], 3, "not-found", "there is no context 'nowhere'"),
         (["use", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
         (["copy", "bgi", "x"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["copy", "big", "small"], 2, "context-taken", "there is a context 'small' already"),
+        (["copy", "big", "small"], 2, "context-exists", "there is a context 'small' already"),
         (["copy", "big", "a/b"], 2, "usage", "'a/b' is no name for a context"),
         (["remove", "small", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
         (
@@ -146,7 +146,7 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
 def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, name: str, said: str) -> None:
     answer = yurt("context", *arguments)
     assert (answer.code, answer.out) == (code, "") and answer.err.startswith(f"yurt: {said}\n")
-    assert "  try: " in answer.err
+    assert "  hint: " in answer.err
     error = yurt("context", *arguments, "--json")
     assert error.code == code and error.json["error"]["code"] == name and error.json["error"]["message"] == said
     assert untouched(file)
@@ -179,7 +179,7 @@ def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
         "  big: {type: local}\ncurrent_context: pl\n"
     )
     refused = yurt("context", "import", str(theirs), "--json")
-    assert refused.code == 2 and refused.json["error"]["code"] == "context-taken" and untouched(file)
+    assert refused.code == 2 and refused.json["error"]["code"] == "context-exists" and untouched(file)
     done = yurt("context", "import", str(theirs), "--replace")
     assert done.out == "added: pl\nreplaced: big\n"
     assert yurt("context", "show", "pl").out == "pl:\n  type: slurm\n  slurm_url: me@pl\n  track: false\n"
@@ -229,7 +229,7 @@ def test_edit_with_faults_changes_nothing_and_keeps_the_text(
     assert kept.read_text() == "type: local\nntasks: x\n" and kept.stat().st_mode & 0o777 == 0o600
     assert answer.err == (
         "yurt: big.yaml:2: contexts.big.ntasks must be a whole number above zero, not 'x'. For example: ntasks: 4\n"
-        f"  try: yurt context edit big; your text is kept in {kept}\n"
+        f"  hint: yurt context edit big; your text is kept in {kept}\n"
     )
 
 

@@ -74,7 +74,7 @@ def test_wrong_usage(yurt: Yurt, arguments: list[str], said: str) -> None:
     plain = yurt(*arguments)
     assert plain.code == 2 and plain.out == ""
     assert said in plain.err and len(plain.err.splitlines()) == 2
-    assert "try:" in plain.err and "Traceback" not in plain.err
+    assert "hint:" in plain.err and "Traceback" not in plain.err
     envelope = yurt(*arguments, "--json")
     assert envelope.code == 2 and envelope.err == ""
     error = envelope.json["error"]

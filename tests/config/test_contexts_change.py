@@ -328,7 +328,7 @@ def test_merge(file: Path) -> None:
     more = ContextsFile({"new": new(), "small": new("small", tags=("a", "b")), "big": new("big")}, "new")
     with pytest.raises(UserError, match="has other contexts of the name 'big'") as caught:
         contexts.merge(file, more)
-    assert caught.value.code == "context-taken" and file.read_text() == MINE
+    assert caught.value.code == "context-exists" and file.read_text() == MINE
     done = contexts.merge(file, more, replace=True)
     assert (done.added, done.replaced, done.unchanged, done.current) == (["new"], ["big"], ["small"], None)
     assert contexts.read(file).current_context == "big"

@@ -168,7 +168,7 @@ def test_many_faults_as_a_user_sees_them(yurt: Yurt, tmp_path: Path) -> None:
     assert answer.code == 2 and answer.out == ""
     assert "Traceback" not in answer.err
     told = answer.err.splitlines()
-    assert told[-1] == f"  try: nano {file}"
+    assert told[-1] == f"  hint: nano {file}"
     assert told[:-1] == lines
     assert file.read_text() == MANY and [*file.parent.iterdir()] == [file]
 

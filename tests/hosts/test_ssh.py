@@ -178,7 +178,7 @@ def test_master_killed_while_a_command_runs(lab: Lab) -> None:
         kill_masters(host, signal.SIGKILL)
         with pytest.raises(UnreachableError) as caught:
             answer.result()
-    assert caught.value.code == "answer-lost"
+    assert caught.value.code == "connection-lost"
     seen.with_suffix(".go").touch()
     eventually(seen.with_suffix(".finished").exists)
 
@@ -189,7 +189,7 @@ def test_link_cut_in_the_middle_of_an_answer(lab: Lab) -> None:
         host = site(lab, "alpha")
         with pytest.raises(UnreachableError) as caught:
             host.run("head -c 1000000 /dev/zero")
-        assert caught.value.code == "answer-lost" and caught.value.exit_code == 4
+        assert caught.value.code == "connection-lost" and caught.value.exit_code == 4
         assert len(host.run("head -c 1000000 /dev/zero").out) == 1000000
     finally:
         lab.faults.heal("alpha")
@@ -256,7 +256,7 @@ def test_another_program_instead_of_ssh(lab: Lab, tmp_path: Path) -> None:
 
 def test_site_that_asks_for_a_code(lab: Lab) -> None:
     error = failure(site(lab, "alpha", user="carol"))
-    assert (error.code, error.exit_code, error.hint) == ("ssh-login-needed", 4, "run yurt login alpha")
+    assert (error.code, error.exit_code, error.hint) == ("ssh-login-required", 4, "run yurt login alpha")
 
 
 def test_host_keys_unknown_and_changed(lab: Lab, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_not_linux(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.lab
 def test_not_root(machine: Machine) -> None:
     code, said = machine.up(prefix=["unshare", "--user"])
-    assert (code, said) == (2, "yurt: the lab needs root\n  try: run it as root: sudo yurt lab up\n")
+    assert (code, said) == (2, "yurt: the lab needs root\n  hint: run it as root: sudo yurt lab up\n")
 
 
 @pytest.mark.lab

@@ -234,7 +234,7 @@ def test_all_of_a_context(here: Here) -> None:
     running = here.patient()
     project = folder(here, result).parent.parent
     refused = here.quick("prune", "--all", "local", "--yes", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
+    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished")
     assert running in refused.json["error"]["message"]
     here.quick("cancel", running)
     here.quick("wait", running)
@@ -364,7 +364,7 @@ def test_all_of_a_cluster_also_what_another_laptop_left(
         laptop.ended(own)
         other.starts(theirs)
         refused = laptop.quick("prune", "--all", name, "--yes", "--json")
-        assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
+        assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished")
         assert theirs in refused.json["error"]["message"]
         other.quick("cancel", theirs)
         other.ended(theirs)

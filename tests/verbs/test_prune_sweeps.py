@@ -99,7 +99,7 @@ def test_it_stays_while_a_task_is_open(here: Here) -> None:
         assert run not in split(done)[0]
     assert why(here.quick("prune", run, "--json"), run) == "it has not ended (running)"
     refused = here.quick("prune", "--all", "local", "--unfetched", "--yes", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended") and run in refused.out
+    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished") and run in refused.out
     assert folder(here, run).is_dir()
     # By all that the index knows it has ended; the process is there all the same.
     with Store(str(here.data / "yurt.db")) as index:
@@ -192,7 +192,7 @@ def test_all_of_a_context_of_which_the_index_was_lost(here: Here) -> None:
     for file in here.data.glob("yurt.db*"):
         file.unlink()
     refused = here.quick("prune", "--all", "local", "--yes", "--json")
-    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-ended")
+    assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished")
     assert running in refused.out and over not in refused.out
     for number in range(3):
         eventually(lambda number=number: (folder(here, running) / "tasks" / str(number)).is_dir())  # type: ignore[misc]

@@ -139,7 +139,7 @@ def value_of(entry: Entry, result: CallResult) -> Any:
             return cloudpickle.loads(result.content)
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
-            raise _error(entry, f"the result cannot be read here: {words}", "result-unusable") from error
+            raise _error(entry, f"the result cannot be read here: {words}", "result-not-sent") from error
     if result.kind == "raised":
         raise _raised(result) from RemoteTraceback(_with_source(result.traceback))
     raise _why(entry, result)
@@ -180,7 +180,7 @@ def _why(entry: Entry, result: CallResult) -> CallError:
         return _error(entry, text, "call-not-loaded", hint)
     if result.kind:
         text, hint = _unusable(result)
-        return _error(entry, text, "result-unusable", hint)
+        return _error(entry, text, "result-not-sent", hint)
     return _died(entry, result)
 
 
@@ -199,14 +199,16 @@ def _died(entry: Entry, result: CallResult) -> CallError:
     run, status = entry.run.id, entry.status
     if not result.last_words and status.exit_code == program.UNWRITTEN:
         text = f"the result could not be written on {entry.run.context}: the disk or your quota may be full"
-        return _error(entry, text, "result-unusable", f"yurt retry {run}")
+        return _error(entry, text, "result-not-sent", f"yurt retry {run}")
     if result.gone and status.started:
         text = f"the result is gone: its folder is not on {entry.run.context} any more"
-        return _error(entry, text, "call-died", f"yurt retry {run}")
+        return _error(entry, text, "call-without-result", f"yurt retry {run}")
     why = f": {status.reason}" if status.reason else ""
     state = status.state.replace("_", " ")
     last = f"; it last said: {result.last_words.splitlines()[-1]}" if result.last_words else ""
-    return _error(entry, f"the call ended without a result ({state}){why}{last}", "call-died", f"yurt logs {run}")
+    return _error(
+        entry, f"the call ended without a result ({state}){why}{last}", "call-without-result", f"yurt logs {run}"
+    )
 
 
 _ABSENT = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")

@@ -130,7 +130,7 @@ class Receiver:
                 pause = self._shortest
         for call in self._empty():
             sweep, text = call.run.partition(".")[0], f"{call.run} goes on, and nobody here waits for it any more"
-            fail(call, CallError(text, code="call-left", hint=f"yurt.runs(sweep='{sweep}')"))
+            fail(call, CallError(text, code="call-detached", hint=f"yurt.runs(sweep='{sweep}')"))
 
     def _late(self) -> bool:
         """Whether a result should be there and is not."""
@@ -180,7 +180,7 @@ class Receiver:
         whole = store.get(sent.sweep)
         if whole is None:
             for call in sent.calls.values():
-                fail(call, CallError(f"{sent.sweep} is not known here any more", code="call-died"))
+                fail(call, CallError(f"{sent.sweep} is not known here any more", code="call-without-result"))
             sent.calls.clear()
             return True
         states = store.task_states(sent.sweep)

@@ -165,7 +165,7 @@ class Run:
         if plan is None or not plan.calls or self._entry.run.task is None:
             raise UserError(f"{self.id} is no call of a function", code="usage", hint="yurt.Run.logs()")
         if not self.done:
-            raise RefusedError(f"{self.id} has not ended: it is {self.state}", code="run-unfinished", hint="wait()")
+            raise RefusedError(f"{self.id} has not ended: it is {self.state}", code="run-not-finished", hint="wait()")
         (came,) = connect.named_backend(self.context).files.call_results([self.folder])
         return pickles.value_of(self._entry, came)
 

@@ -60,7 +60,7 @@ def error(fault: YurtError, *, as_json: bool) -> None:
     red, dim, plain = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
     print(f"{red}yurt:{plain} {fault.message}", file=sys.stderr)
     if fault.hint:
-        print(f"{dim}  try:{plain} {fault.hint}", file=sys.stderr)
+        print(f"{dim}  hint:{plain} {fault.hint}", file=sys.stderr)
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:

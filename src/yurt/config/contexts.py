@@ -152,7 +152,7 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
         if other and not replace:
             names = ", ".join(f"'{name}'" for name in other)
             raise UserError(
-                f"{file} has other contexts of the name {names}", code="context-taken", hint="repeat it with --replace"
+                f"{file} has other contexts of the name {names}", code="context-exists", hint="repeat it with --replace"
             )
         current = None if there.current_context else new.current_context
         done.append(Merged([name for name in new.contexts if name not in known], other, same, current))
@@ -196,7 +196,7 @@ def copy(file: Path, source: str, target: str) -> None:
     if target in there:
         raise UserError(
             f"there is a context '{target}' already",
-            code="context-taken",
+            code="context-exists",
             hint="choose a name not in: yurt context list",
         )
 

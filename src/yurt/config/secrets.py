@@ -41,9 +41,7 @@ def values_of(names: Sequence[str]) -> dict[str, bytes]:
     try:
         secrets.check_values(found)
     except ValueError as error:
-        raise UserError(
-            str(error), code="secret-unusable", hint="hand over a key, and fetch the rest with it"
-        ) from None
+        raise UserError(str(error), code="secret-invalid", hint="hand over a key, and fetch the rest with it") from None
     return found
 
 
@@ -79,7 +77,7 @@ def keep(name: str, value: bytes) -> None:
     if read(name) != value:
         raise RefusedError(
             f"the keyring did not keep {name}; export the variable instead",
-            code="keyring-unusable",
+            code="keyring-unavailable",
             hint="keyring diagnose",
         )
 
@@ -135,12 +133,12 @@ def _call(name: str, what: Callable[[Any], Any]) -> Any:
     try:
         return what(keyring.get_keyring())
     except NoKeyringError:
-        raise RefusedError(f"there is no keyring on this machine; {instead}", code="keyring-unusable") from None
+        raise RefusedError(f"there is no keyring on this machine; {instead}", code="keyring-unavailable") from None
     except (KeyringError, OSError) as error:
         said = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
         raise RefusedError(
             f"the keyring cannot be used: {said or type(error).__name__}; {instead}",
-            code="keyring-unusable",
+            code="keyring-unavailable",
             hint="keyring diagnose",
         ) from None
 

@@ -111,7 +111,7 @@ class Stream:
         if not select.select([descriptor], [], [], left)[0]:
             raise UnreachableError(
                 f"{self._host.name}: " + ("it fell silent" if begun else "the script did not begin in time"),
-                code="answer-late",
+                code="timed-out",
                 hint="repeat the command: it is safe to",
             )
         return os.read(descriptor, CHUNK)
@@ -153,7 +153,7 @@ class Host(ABC):
         what = "the answer was cut off" if begun else "no script could be started"
         return UnreachableError(
             f"{self.name}: {what}" + "".join(f": {line}" for line in words) + f" (exit code {returned})",
-            code="answer-lost",
+            code="connection-lost",
             hint="repeat the command: it is safe to",
         )
 
@@ -217,7 +217,7 @@ class Host(ABC):
             _abandon(process)
             raise UnreachableError(
                 f"{self.name}: no answer in {timeout:.0f} s",
-                code="answer-late",
+                code="timed-out",
                 hint="repeat the command: it is safe to",
             ) from None
         except BaseException:

@@ -240,7 +240,7 @@ class _Transfer:
 def cut(host: Host) -> UnreachableError:
     return UnreachableError(
         f"{host.name}: the connection was lost; what has arrived is kept",
-        code="answer-lost",
+        code="connection-lost",
         hint="repeat the command: it goes on from there",
     )
 

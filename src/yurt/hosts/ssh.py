@@ -101,7 +101,7 @@ class SshHost(Host):
         if begun:
             return UnreachableError(
                 f"{self.name}: the connection was cut before the answer was complete",
-                code="answer-lost",
+                code="connection-lost",
                 hint="repeat the command: it is safe to",
             )
         if returned == 255:

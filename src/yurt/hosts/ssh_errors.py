@@ -29,7 +29,7 @@ def classify(name: str, destination: str, words: str, *, asked: bool = False) ->
 
 def login_needed(name: str, why: str) -> UnreachableError:
     """The error that only `yurt login` can mend."""
-    return UnreachableError(f"{name}: {why}", code="ssh-login-needed", hint=f"run yurt login {name}")
+    return UnreachableError(f"{name}: {why}", code="ssh-login-required", hint=f"run yurt login {name}")
 
 
 def _denied(name: str, destination: str, words: str, log_in: str, *, asked: bool) -> YurtError:

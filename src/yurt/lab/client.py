@@ -77,7 +77,7 @@ def check_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
         if name in there and there[name].lab != instance.name:
             raise UserError(
                 f"{_file()} has a context '{name}' that is not this lab's",
-                code="context-taken",
+                code="context-exists",
                 hint="rename yours, or give the lab another name: yurt lab up --instance mylab",
             )
 

@@ -54,7 +54,7 @@ def probe(context: Context) -> Facts:
         words = answer.errors.splitlines()[-1:] or ["it said nothing"]
         raise UnreachableError(
             f"{host.name}: Slurm does not answer there: {words[0]}",
-            code="slurm-silent",
+            code="slurm-not-responding",
             hint="the controller may be down for a moment; repeat the command",
         )
     return script.read(mark, answer.text, now=time.time())

@@ -342,7 +342,7 @@ def _make_private(file: str) -> None:
 
 
 def _unusable(file: str, why: str) -> RefusedError:
-    return RefusedError(f"the index of runs, {file}, cannot be used: {why}", code="index-unusable")
+    return RefusedError(f"the index of runs, {file}, cannot be used: {why}", code="index-unavailable")
 
 
 def _json(value: Any) -> bytes:

@@ -20,7 +20,7 @@ from yurt.verbs.result import Result
 Ask = Callable[[str, Sequence[str]], str]
 """Puts a question with its possible answers to the person; there only if there is a person."""
 
-NEED_PERSON = ("ssh-login-needed", "ssh-key-unknown", "ssh-denied")
+NEED_PERSON = ("ssh-login-required", "ssh-key-unknown", "ssh-denied")
 
 
 class Added(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ def add(
     if wanted.name in known.contexts:
         raise UserError(
             f"there is a context '{wanted.name}' already",
-            code="context-taken",
+            code="context-exists",
             hint=f"yurt context edit {wanted.name}, or choose another name",
         )
     facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
@@ -85,7 +85,7 @@ def _probe_with_accounts(wanted: Context) -> Facts:
     if found.accounting_silent:
         raise UnreachableError(
             f"{wanted.name}: the site's accounting does not answer, so your accounts there are not known",
-            code="slurm-silent",
+            code="slurm-not-responding",
             hint="repeat it later, or name the account and add --no-probe",
         )
     return found

@@ -92,7 +92,7 @@ def _check_ended(store: Store, context: Context, runs: list[Held]) -> None:
     if unfinished:
         raise RefusedError(
             f"runs on {context.name} have not ended: {_named(unfinished)}; nothing was removed",
-            code="run-not-ended",
+            code="run-not-finished",
             hint=f"yurt cancel {' '.join(sorted(unfinished)[:4])}",
         )
 

@@ -211,7 +211,7 @@ def _check_ended(store: Store, entry: Entry, tasks: Sequence[int] | None) -> Non
         if going is None:
             return
         run, state, hint = going.run.id, going.status.state, f"yurt wait {run}, or --filter state=failed; yurt cancel"
-    raise RefusedError(f"run {run} has not ended: it is {state}", code="run-unfinished", hint=f"{hint} {run}")
+    raise RefusedError(f"run {run} has not ended: it is {state}", code="run-not-finished", hint=f"{hint} {run}")
 
 
 def _code_here(old: Plan) -> str:

@@ -34,7 +34,7 @@ def keep(name: str, value: bytes) -> Result[Secret]:
     try:
         secrets.check_values({name: value})
     except ValueError as error:
-        raise UserError(str(error), code="secret-unusable") from None
+        raise UserError(str(error), code="secret-invalid") from None
     config.keep(config.check_name(name), value)
     return Result(kind="secret-set", data=_seen(name))
 

@@ -182,7 +182,7 @@ class ShellBackend(ABC):
         if answer.code == NOT_WHOLE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
             return UnreachableError(
                 f"{self.host.name}: the run did not arrive whole",
-                code="answer-lost",
+                code="connection-lost",
                 hint="repeat the command: it is safe to",
             )
         if answer.code == NOT_TAKEN:

@@ -44,7 +44,7 @@ class ShellCode:
         if received.code == CUT:
             raise UnreachableError(
                 f"{self._host.name}: the code did not arrive whole",
-                code="answer-lost",
+                code="connection-lost",
                 hint="repeat the command: it is safe to",
             )
         raise refusal(self._host.name, "the code could not be written", received.errors)

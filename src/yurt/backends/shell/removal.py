@@ -99,7 +99,7 @@ def _failure(name: str, what: str, answer: Answer) -> YurtError:
     if answer.code > 128:  # as login nodes do with who takes too much of them
         return UnreachableError(
             f"{name}: the removal was killed there before it had ended",
-            code="answer-lost",
+            code="connection-lost",
             hint="repeat the command: it goes on from there",
         )
     return refusal(name, what, answer.errors)

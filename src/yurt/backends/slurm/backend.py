@@ -114,7 +114,7 @@ class SlurmBackend(ShellBackend):
         if answer.code > 128 or KILLED.search(answer.errors):  # how far it had come, nobody knows
             return UnreachableError(
                 f"{self.host.name}: its script was killed there before it had ended",
-                code="answer-lost",
+                code="connection-lost",
                 hint="repeat the command: it is safe to",
             )
         return None

@@ -39,6 +39,6 @@ def silent(name: str, words: str) -> UnreachableError:
     lines = words.strip().splitlines()
     return UnreachableError(
         f"{name}: Slurm does not answer there" + (f": {lines[-1]}" if lines else ""),
-        code="slurm-silent",
+        code="slurm-not-responding",
         hint="the controller may be down for a moment; repeat the command",
     )

@@ -38,7 +38,7 @@ def place(
         else:
             return placed
     raise UnreachableError(
-        f"{plan.run.context}: the code did not arrive", code="answer-lost", hint="repeat the command: it is safe to"
+        f"{plan.run.context}: the code did not arrive", code="connection-lost", hint="repeat the command: it is safe to"
     )
 
 

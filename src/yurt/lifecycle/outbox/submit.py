@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from yurt.model.secrets import Shares
 
 NO_CONNECTION = (
-    "ssh-login-needed",
+    "ssh-login-required",
     "ssh-denied",
     "ssh-key-unknown",
     "ssh-key-changed",
