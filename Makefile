@@ -19,26 +19,26 @@ $(STAMP): pyproject.toml tools/venv.sh
 	@touch $(STAMP)
 
 test: $(STAMP) ## lint and all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
-	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python tools/test.py
+	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python -m tools.test
 
 lint: $(STAMP) ## ruff, mypy --strict, layers and purity, shellcheck
-	@$(BIN)/python tools/packages.py shellcheck
-	@$(BIN)/python tools/lint.py
+	@$(BIN)/python -m tools.packages shellcheck
+	@$(BIN)/python -m tools.lint
 
 bench: $(STAMP) ## measure: ratios and figures beside their budgets (ONLY="sweep ps")
-	@$(BIN)/python tools/packages.py
+	@$(BIN)/python -m tools.packages
 	@$(BIN)/python -m benchmarks $(ONLY)
 
 campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by what they ran (SEED= RUNS= ONLY=)
-	@$(BIN)/python tools/packages.py
+	@$(BIN)/python -m tools.packages
 	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.chains $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.sweeps $(if $(SEED),--seed $(SEED)))
 
 docs: $(STAMP) ## write docs/reference and the pictures anew from the code
-	@$(BIN)/python tools/reference.py
-	@$(BIN)/python tools/architecture.py
-	@$(BIN)/python tools/picture.py
+	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tools.architecture
+	@$(BIN)/python -m tools.picture
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .venv-demo .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

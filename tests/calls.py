@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
+
+from tests import envelopes, hints
 
 YURT = str(Path(sys.executable).parent / "yurt")
 
@@ -45,7 +50,7 @@ def call(
         check=False,
         timeout=timeout,
     )
-    return note(arguments, Called(done.returncode, done.stdout, done.stderr))
+    return note(arguments, Called(done.returncode, done.stdout, done.stderr), environment or {})
 
 
 calls: list[str] = []
@@ -55,11 +60,33 @@ LONGEST = 2000
 """Characters of one stream that are kept."""
 
 
-def note(words: Sequence[str], called: Called) -> Called:
-    """Keep one call of the test that runs."""
+def note(words: Sequence[str], called: Called, environment: Mapping[str, str]) -> Called:
+    """Keep one call of the running test, and check what holds for every call: JSON as published, hints that work."""
     said = "".join(f"\n{_cut(text)}" for text in (called.out.strip("\n"), called.err.strip("\n")) if text)
     calls.append(f"$ yurt {shlex.join(words)}  # exit code {called.code}{said}")
+    check(words, called, environment)
     return called
+
+
+def check(words: Sequence[str], called: Called, environment: Mapping[str, str]) -> None:
+    own = words[: words.index("--")] if "--" in words else words
+    lines = called.out.splitlines() if "--json" in own and called.out.startswith('{"yurt":') else []
+    problems = [envelopes.problem(line) for line in lines]
+    hinted = [json.loads(line)["error"]["hint"] for line in lines if line.startswith('{"yurt":1,"error"')]
+    hinted += re.findall(r"^  hint: (.*)$", called.err, re.MULTILINE)
+    for hint in hinted:
+        problems += hints.wrong(hint, _contexts(environment))
+    assert not any(problems), f"$ yurt {shlex.join(words)}\n{problems}"
+
+
+def _contexts(environment: Mapping[str, str]) -> list[str] | None:
+    """Return the contexts of the user who called; None where their file cannot be read."""
+    file = Path(environment.get("YURT_CONFIG_HOME", os.environ.get("YURT_CONFIG_HOME", "/none"))) / "contexts.yaml"
+    try:
+        found = yaml.safe_load(file.read_text()) if file.exists() else {}
+        return ["local", *((found or {}).get("contexts") or {})]
+    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        return None
 
 
 def _cut(text: str) -> str:

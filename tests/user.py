@@ -76,7 +76,7 @@ class User:
                 code = main.run([*words])
         clocks.cache_clear()
         out, err = (stream.buffer.getvalue().decode() for stream in streams)
-        return note(words, Called(code, out, err))
+        return note(words, Called(code, out, err), {**self.environment, **environment})
 
     def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
         """The same in a terminal."""

@@ -12,9 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-import lint
-import packages
+from tools import lint, packages
 
 PYTEST = [sys.executable, "-m", "pytest"]
 NO_TESTS = 5

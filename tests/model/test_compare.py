@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from yurt.model.compare import Row, Side, compare
+from yurt.model.compare import ComparedValue, Side, compare
 from yurt.model.run import Chosen, Code, Resources, RestartPolicy, Run, Status
 
 BASE = Run(
@@ -126,5 +126,5 @@ def test_a_run_of_several_starts_took_as_long_as_they_together() -> None:
 
 
 def test_what_a_side_has_not_is_not_in_the_json() -> None:
-    row = Row(part="parameters", key="x", same=False, left=None)
+    row = ComparedValue(part="parameters", key="x", same=False, left=None)
     assert msgspec.to_builtins(row) == {"part": "parameters", "key": "x", "same": False, "left": None}

@@ -12,7 +12,7 @@ from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 
 if TYPE_CHECKING:
-    from yurt.model.compare import Row
+    from yurt.model.compare import ComparedValue
     from yurt.snapshot.differ import Change
     from yurt.verbs.diff import Difference, Patch
 
@@ -57,7 +57,7 @@ def _print(found: Difference) -> None:
     if found.same and not found.rows:
         print(f"{found.left} and {found.right}: no difference")
         return
-    parts: dict[str, list[Row]] = {}
+    parts: dict[str, list[ComparedValue]] = {}
     for row in found.rows:
         parts.setdefault(row.part, []).append(row)
     if not found.code.same or "code" in parts:
@@ -77,7 +77,7 @@ def _print(found: Difference) -> None:
             _print_changes(found.code)
 
 
-def _print_row(row: Row, keys: int, width: int) -> None:
+def _print_row(row: ComparedValue, keys: int, width: int) -> None:
     left, right = _shown(row, row.left, row.left_source), _shown(row, row.right, row.right_source)
     red, green, plain = ("\033[31m", "\033[32m", "\033[0m") if _colour() and not row.same else ("", "", "")
     key = render.plain(row.key)
@@ -89,7 +89,7 @@ def _print_row(row: Row, keys: int, width: int) -> None:
         print(f"  {key}\n    {red}- {left}{plain}\n    {green}+ {right}{plain}")
 
 
-def _shown(row: Row, value: Any, source: str) -> str:
+def _shown(row: ComparedValue, value: Any, source: str) -> str:
     import msgspec
 
     if value is msgspec.UNSET:

@@ -14,7 +14,7 @@ from yurt.cli.app import verb
 from yurt.cli.tally_bar import STYLES, TallyBar
 
 if TYPE_CHECKING:
-    from yurt.verbs.ps import Row
+    from yurt.verbs.ps import RunRow
     from yurt.verbs.result import Result
 
 EXAMPLES = [
@@ -60,14 +60,14 @@ def ps(**options: Any) -> None:
     render.result(found, lambda: _print(found.data, wide=options["wide"]), asked=True)
 
 
-def _watch(results: Iterator[Result[list[Row]]], *, wide: bool) -> None:
+def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
     """Show again after every look: on a terminal in place, else only what changed."""
     from yurt.verbs.ps import changes
 
     app.stay()
     now = app.current()
     terminal = sys.stdout.isatty() and not now.json
-    shown: list[Row] | None = None
+    shown: list[RunRow] | None = None
     for found in results:
         if terminal:
             sys.stdout.write("\033[H\033[2J\033[3J")
@@ -78,7 +78,7 @@ def _watch(results: Iterator[Result[list[Row]]], *, wide: bool) -> None:
         shown = found.data
 
 
-CELLS: dict[str, Callable[[Row, float], str | render.Drawn]] = {
+CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
     "project": lambda row, _now: row.project,
@@ -99,7 +99,7 @@ CELLS: dict[str, Callable[[Row, float], str | render.Drawn]] = {
 NARROW = ("run", "name", "context", "state", "age", "took", "command", "why")
 
 
-def _print(rows: Sequence[Row], *, wide: bool) -> None:
+def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     if not rows:
         print("no runs", file=sys.stderr)
         return

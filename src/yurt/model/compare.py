@@ -19,7 +19,7 @@ EXPANDED = ("variables", "sbatch_options")
 """Settings whose parts are compared one by one."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ComparedValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing of both runs. A side that has it not is left out."""
 
     part: Part
@@ -44,13 +44,13 @@ Found = Mapping[str, tuple[Any, str]]
 """Values by their key, each with its source."""
 
 
-def compare(left: Side, right: Side) -> list[Row]:
+def compare(left: Side, right: Side) -> list[ComparedValue]:
     """Everything of two runs, part by part: also what is the same."""
-    rows: list[Row] = []
+    rows: list[ComparedValue] = []
     for (part, mine), (_part, other) in zip(_parts(left), _parts(right), strict=True):
         for key in dict.fromkeys([*mine, *other]):
             (a, a_source), (b, b_source) = mine.get(key, _NOTHING), other.get(key, _NOTHING)
-            row = Row(
+            row = ComparedValue(
                 part=part, key=key, same=_same(a, b), left=a, right=b, left_source=a_source, right_source=b_source
             )
             rows.append(row)

@@ -36,7 +36,7 @@ class Contexts(msgspec.Struct, frozen=True):
     current: str
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ContextShown(msgspec.Struct, frozen=True):
     """One context: the keys it sets."""
 
     name: str
@@ -87,13 +87,13 @@ def list_(flag: str = "") -> Result[Contexts]:
     return Result(kind="contexts", data=Contexts(found, current), warnings=warnings)
 
 
-def show(name: str = "", flag: str = "") -> Result[Shown]:
+def show(name: str = "", flag: str = "") -> Result[ContextShown]:
     """The keys a context sets; the current context if none is named."""
     current = contexts.current_name(flag)
     context = contexts.named(name or current)
     keys = msgspec.to_builtins(context)
     del keys["name"]
-    return Result(kind="context", data=Shown(context.name, context.name == current, keys))
+    return Result(kind="context", data=ContextShown(context.name, context.name == current, keys))
 
 
 def resolved(name: str = "", flag: str = "") -> Result[Resolved]:

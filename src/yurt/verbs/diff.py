@@ -11,7 +11,7 @@ from yurt.config import paths
 from yurt.errors import RefusedError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.select import which
-from yurt.model.compare import Row, Side, compare
+from yurt.model.compare import ComparedValue, Side, compare
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import folders
 from yurt.snapshot import differ
@@ -40,7 +40,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     left: str
     right: str
     same: bool
-    rows: list[Row]
+    rows: list[ComparedValue]
     """What differs; with --all, everything."""
     code: CodeDifference
 

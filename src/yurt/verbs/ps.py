@@ -22,7 +22,7 @@ Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
 """Allowed values by column of the index, and other keys with their values."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run in the list."""
 
     id: str
@@ -59,7 +59,7 @@ def ps(
     context: str = "",
     cached: bool = False,
     watch: Watch | None = None,
-) -> Result[list[Row]]:
+) -> Result[list[RunRow]]:
     """Runs, newest first, after asking the contexts of those that have not ended; unless `cached`.
 
     A context that cannot be asked is a warning.
@@ -70,9 +70,9 @@ def ps(
     return Result(kind="runs", data=_rows(index, wanted, limit=limit, context=context), warnings=warnings)
 
 
-def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[Row]]]:
+def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[RunRow]]]:
     """The same again and again, without an end; ever more seldom while nothing changes."""
-    before: list[Row] | None = None
+    before: list[RunRow] | None = None
     pause = 2.0
     while True:
         found = ps(limit=limit, filters=filters, context=context)
@@ -103,7 +103,7 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
 def rows(
     store: Store, *, limit: int | None, filters: Sequence[str] = (), context: str = "", unfinished: bool = False
-) -> list[Row]:
+) -> list[RunRow]:
     """Runs that pass all filters (see lifecycle/filters.py)."""
     return _rows(store, _read(filters), limit=limit, context=context, unfinished=unfinished)
 
@@ -118,7 +118,7 @@ def _read(filters: Sequence[str]) -> Filters:
 
 def _rows(
     store: Store, filters: Filters, *, limit: int | None, context: str = "", unfinished: bool = False
-) -> list[Row]:
+) -> list[RunRow]:
     where, rest = filters
     if context:
         where["context"] = [context]
@@ -131,13 +131,13 @@ def _rows(
     return [_row(store, entry, refreshed) for entry in itertools.islice(found, limit)]
 
 
-def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> Row:
+def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunRow:
     run, status = entry.run, entry.status
     if run.context not in refreshed:
         refreshed[run.context] = store.refreshed_at(run.context)
     last = refreshed[run.context]
     seen = status.seen_at if status.state in FINAL or last is None else max(last, status.seen_at or 0)
-    return Row(
+    return RunRow(
         id=run.id,
         name=run.name,
         context=run.context,
@@ -162,7 +162,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> Row:
     )
 
 
-def changes(before: Sequence[Row], after: Sequence[Row]) -> Iterator[Row]:
+def changes(before: Sequence[RunRow], after: Sequence[RunRow]) -> Iterator[RunRow]:
     """Rows that are new or say something else than before."""
     known = {row.id: msgspec.structs.replace(row, seen_at=None) for row in before}
     for row in after:

@@ -13,14 +13,12 @@ from yurt.api.future import Call
 from yurt.model.settings import TABLE
 from yurt.node.checkpoints import Checkpointing
 
-HEAD = "<!-- Written by tools/reference.py from the code: make docs -->\n"
-
 PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str, type]]]] = [
     (
         "Starting runs",
         "In a script or a notebook, on your own machine. Errors are `yurt.errors.YurtError`s, with a `code`, a "
         "`message` and a `hint` as [the command line has them](errors.md).",
-        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.lifecycle", yurt.runs)],
+        [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs)],
         [
             ("What yurt.executor returns", YurtExecutor),
             ("What its submit returns", Call),
@@ -39,7 +37,7 @@ PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str
 
 def page() -> str:
     """The whole page."""
-    parts = [f"{HEAD}# Python\n"]
+    parts = ["# Python\n"]
     for title, about, functions, classes in PARTS:
         parts.append(f"## {title}\n\n{about}\n")
         parts += [f"### {name}\n\n{_code(name, each)}\n\n{_text(each)}\n" for name, each in functions]

@@ -1,0 +1,95 @@
+"""Hints name what exists: verbs and options of yurt, and contexts of the user.
+
+In a hint, whatever the user can type is between backticks.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Collection, Iterator
+
+import click
+
+from yurt.cli import main
+from yurt.cli.app import every_command
+
+TYPED = re.compile(r"`([^`]+)`")
+ONE_CONTEXT = (
+    "context show",
+    "context edit",
+    "context probe",
+    "context use",
+    "context remove",
+    "login",
+    "cluster",
+    "import",
+)
+"""Verbs whose first argument is a context."""
+
+
+@functools.cache
+def commands() -> dict[str, click.Command]:
+    """Return every command by the words that call it, without `yurt`."""
+    return {words.removeprefix("yurt").strip(): command for words, command in every_command(main.root)}
+
+
+def wrong(text: str, contexts: Collection[str] | None = None) -> list[str]:
+    """Return what a hint names that does not exist. Upper-case words stand for values."""
+    problems: list[str] = []
+    for typed in TYPED.findall(text):
+        if re.match(r"(sudo |\w+=\S+ )*yurt ", typed):
+            problems += _wrong_command(typed, contexts)
+        elif typed.startswith("--"):
+            option = re.split(r"[ =]", typed)[0]
+            if not any(option in options(command) for command in commands().values()):
+                problems.append(f"no command has the option {option}")
+    outside = TYPED.sub("", text)
+    for verb in re.findall(r"\byurt ([a-z]+)\b", outside):
+        if verb in commands():
+            problems.append(f"'yurt {verb}' is not between backticks")
+    problems += [f"{option} is not between backticks" for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", outside)]
+    return [f"{problem}: {text}" for problem in problems]
+
+
+def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str]:
+    words = shlex.split(typed.partition(" && ")[0])
+    words = words[words.index("yurt") + 1 :]
+    path: list[str] = []
+    while words and " ".join([*path, words[0]]) in commands():
+        path.append(words.pop(0))
+    name = " ".join(path)
+    if not path and words and not words[0].startswith("-"):
+        yield f"unknown verb {words[0]}"
+        return
+    if isinstance(commands()[name], click.Group) and words and words[0].islower() and words[0][0] != "-":
+        yield f"yurt {name} has no verb {words[0]}"
+        return
+    known = options(commands()[name])
+    values: list[str] = []
+    while words and words[0] != "--":
+        word, _equals, value = words.pop(0).partition("=")
+        if not word.startswith("-") or word == "-":
+            values.append(word)
+            if name == "run":
+                break  # the rest belongs to the script
+            continue
+        if word not in known and word != "--help":
+            yield f"yurt {name} has no option {word}"
+        elif word == "--context" and words and contexts is not None and (value or words[0]) not in contexts:
+            yield f"no context {value or words[0]}"
+        elif known.get(word) and not value and words:
+            words.pop(0)
+    if contexts is not None and name in ONE_CONTEXT and values and values[0] not in contexts and values[0].islower():
+        yield f"no context {values[0]}"
+
+
+def options(command: click.Command) -> dict[str, bool]:
+    """Return a command's options, and whether each takes a value."""
+    return {
+        word: not parameter.is_flag
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for word in (*parameter.opts, *parameter.secondary_opts)
+    }

@@ -1,0 +1,1 @@
+"""Pages of docs/reference and files of schema/, generated from the code."""

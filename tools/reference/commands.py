@@ -1,0 +1,29 @@
+"""The page of commands: an overview of all verbs, then the help of each."""
+
+from __future__ import annotations
+
+import click
+
+from yurt.cli import main
+from yurt.cli.app import every_command
+
+WIDTH = 80
+
+
+def page() -> str:
+    found = dict(every_command(main.root))
+    parts = ["# Commands\n\n" + _overview(found)]
+    for words, command in found.items():
+        context = click.Context(command, info_name=words, terminal_width=WIDTH, max_content_width=WIDTH)
+        parts.append(f"## {words}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+def _overview(found: dict[str, click.Command]) -> str:
+    """Return a table with a line per verb, linked to its help."""
+    rows = (
+        f"| [`{words}`](#{words.replace(' ', '-')}) | {command.get_short_help_str(200)} |\n"
+        for words, command in found.items()
+        if not isinstance(command, click.Group)
+    )
+    return f"| command | |\n|---|---|\n{''.join(rows)}"

@@ -1,0 +1,40 @@
+"""The page of contexts.yaml: every key, from the table of settings."""
+
+from __future__ import annotations
+
+from yurt.model.context import Context, ContextResources
+from yurt.model.settings import TABLE
+
+INTRODUCTION = """\
+# contexts.yaml
+
+`contexts.yaml` is in `$YURT_CONFIG_HOME`, or in the platform's configuration folder (`~/.config/yurt` on Linux).
+
+```yaml
+contexts:
+  alpha:
+    type: slurm
+    slurm_url: alice@alpha
+current_context: alpha
+```
+
+The key of a context is its name: letters, digits, `.`, `_` and `-`, starting with a letter or a digit. `type` is
+required; `slurm_url` is required for type `slurm`. The context `local` always exists and need not be in the file.
+
+mrunner files work unchanged: the column "other names" lists the keys that mrunner uses, and its `env` of variables is
+`variables`. A list can be written as one string of words, a mapping as a list or a string of `key=value`. Values are
+read as typed, so `12:00:00` and `0123` need no quotes. A time without a unit is in minutes, memory without a unit in
+MB. `tpu` is rejected because yurt does not support TPUs.
+
+"""
+
+
+def page() -> str:
+    table = {row.key: row for row in TABLE if row.key}
+    keys = [*Context.__struct_fields__, *(f"resources.{key}" for key in ContextResources.__struct_fields__)]
+    rows = "".join(
+        f"| `{key}` | {table[key].about} | {', '.join(f'`{other}`' for other in table[key].aliases)} "
+        f"| `{table[key].example}` |\n"
+        for key in keys
+    )
+    return f"{INTRODUCTION}| key | meaning | other names | example |\n|---|---|---|---|\n{rows}"

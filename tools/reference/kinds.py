@@ -1,0 +1,69 @@
+"""The kinds of JSON envelopes: the command that prints each, and the type of its data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yurt.config.contexts import Merged
+from yurt.lab import Started
+from yurt.lab.status import LabStatus
+from yurt.lifecycle.files.transfer import Fetched
+from yurt.lifecycle.tasks import SweepShown
+from yurt.model.facts import Facts
+from yurt.store import Entry
+from yurt.verbs import context
+from yurt.verbs.agent import Round
+from yurt.verbs.cancel import Cancelled
+from yurt.verbs.cluster import Cluster
+from yurt.verbs.context_add import Added
+from yurt.verbs.diff import Difference
+from yurt.verbs.import_ import Imported
+from yurt.verbs.lab import Command, FaultSet, Settings, Stopped
+from yurt.verbs.login import LoggedIn
+from yurt.verbs.logs import LogLine
+from yurt.verbs.prune import Pruned
+from yurt.verbs.prune_all import Cleared
+from yurt.verbs.ps import RunRow
+from yurt.verbs.run import PlanView
+from yurt.verbs.secret import Secret
+from yurt.verbs.show import Shown
+
+KINDS: dict[str, tuple[str, Any]] = {
+    "run": ("yurt run", Entry),
+    "plan": ("yurt run --dry-run", PlanView),
+    "runs": ("yurt ps", list[RunRow]),
+    "run-shown": ("yurt show", Shown),
+    "sweep-shown": ("yurt show SWEEP", SweepShown),
+    "log": ("yurt logs", LogLine),
+    "runs-ended": ("yurt wait", list[Entry]),
+    "runs-cancelled": ("yurt cancel", list[Cancelled]),
+    "runs-retried": ("yurt retry", list[Entry]),
+    "runs-fetched": ("yurt fetch", list[Fetched]),
+    "runs-pruned": ("yurt prune", Pruned),
+    "context-cleared": ("yurt prune --all", Cleared),
+    "diff": ("yurt diff", Difference),
+    "runs-imported": ("yurt import", Imported),
+    "agent-round": ("yurt agent once", Round),
+    "contexts": ("yurt context list", context.Contexts),
+    "context": ("yurt context show", context.ContextShown),
+    "context-resolved": ("yurt context show --resolved", context.Resolved),
+    "context-edited": ("yurt context edit", context.Edited),
+    "context-copied": ("yurt context copy", context.Copied),
+    "context-used": ("yurt context use", context.Used),
+    "contexts-removed": ("yurt context remove", context.Removed),
+    "contexts-imported": ("yurt context import", Merged),
+    "context-added": ("yurt context add", Added),
+    "facts": ("yurt context probe", Facts),
+    "cluster": ("yurt cluster", Cluster),
+    "login": ("yurt login", list[LoggedIn]),
+    "secret-set": ("yurt secret set", Secret),
+    "secrets": ("yurt secret list", list[Secret]),
+    "secret-removed": ("yurt secret remove", Secret),
+    "lab-started": ("yurt lab up", Started),
+    "lab-stopped": ("yurt lab down", Stopped),
+    "lab-settings": ("yurt lab set", Settings),
+    "lab-status": ("yurt lab status", LabStatus),
+    "lab-fault": ("yurt lab fault …", FaultSet),
+    "command": ("yurt lab shell", Command),
+    "completion": ("yurt completion", dict[str, str]),
+}
