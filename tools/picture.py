@@ -1,9 +1,11 @@
-"""Draws the README's pictures: real commands run in a real terminal, their output as SVG."""
+"""Draw the terminal pictures of the docs: run real commands in a real terminal and write their output as SVG."""
 
 from __future__ import annotations
 
+import html
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -17,16 +19,40 @@ from rich.text import Text
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "pictures"
 WIDTH = 92
+CHARACTER = 12.2
+"""Width of a character in rich's SVG."""
 SESSIONS = {
-    "lab": ("yurt lab up", "yurt lab shell alpha -- srun -N3 -l hostname", "yurt lab status"),
+    "lab": ("digits", ("yurt lab up", "yurt lab shell alpha -- srun -N3 -l hostname", "yurt lab status")),
     "runs": (
-        "yurt run --context alpha --gpus a100:1 --time 10m -f train.py -- --lr 0.1",
-        "yurt run --context beta --name slow train.py -- --lr 0.01",
-        "yurt run train.py -- --lr 0.5",
-        "yurt ps",
+        "digits",
+        (
+            "yurt run --context alpha --gpus a100:1 --time 10m -f train.py -- --lr 0.1",
+            "yurt run --context beta --name slow train.py -- --lr 0.01",
+            "yurt run train.py -- --lr 0.5",
+            "yurt ps",
+        ),
+    ),
+    "sweep": (
+        "sweep",
+        (
+            "yurt run --context alpha --grid lr=0.02..0.2..0.02 --grid seed=1..3 --wait train.py",
+            "yurt ps --limit 1",
+            "yurt show @last-sweep --plot loss --over lr",
+        ),
+    ),
+    "fault": (
+        "digits",
+        (
+            "yurt lab fault cut alpha",
+            "yurt run --context alpha train.py -- --lr 0.1",
+            "yurt ps --limit 1",
+            "yurt lab fault heal alpha",
+            "yurt wait -",
+            "yurt ps --limit 1",
+        ),
     ),
 }
-"""What is typed in each picture, one after the other in the same lab."""
+"""The example project and the commands of each picture. All pictures share one lab."""
 
 THEME = TerminalTheme(
     (24, 26, 31),
@@ -37,7 +63,7 @@ THEME = TerminalTheme(
     ],
 )
 
-# One file that needs nothing from elsewhere: no fonts are fetched.
+# The file is self-contained: it loads no fonts.
 FRAME = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -58,7 +84,7 @@ FRAME = """\
 
 
 def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a terminal still shows of a command when its progress bar has come and gone."""
+    """Return what the terminal shows after a command, without its progress bar."""
     output, code = pexpect.run(
         command,
         cwd=str(folder),
@@ -71,27 +97,49 @@ def shown(command: str, folder: Path, environment: dict[str, str]) -> str:
     if code:
         sys.exit(f"picture: {command}: {output}")
     lines = [line.rpartition("\033[2K")[2] for line in str(output).replace("\r", "").split("\n")]
-    return "\n".join(line for line in lines if "━" not in line and "\033[?25" not in line).strip("\n")
+    kept = (line for line in lines if "\033[?25" not in line and not PROGRESS.search(COLOUR.sub("", line)))
+    return "\n".join(kept).strip("\n")
+
+
+PROGRESS = re.compile(r"━ \d:\d\d:\d\d ")
+COLOUR = re.compile("\033\\[[\\d;]*m")
+TEXT = re.compile(r'<text class="([^"]+)" x="([\d.]+)" y="([\d.]+)" textLength="[\d.]+"([^>]*)>([^<]*)</text>')
+
+
+def aligned(svg: str) -> str:
+    """Place each word group at its own column: some viewers drop leading spaces and ignore `textLength`."""
+
+    def place(found: re.Match[str]) -> str:
+        style, x, y, rest, text = found.groups()
+        texts = []
+        for words in re.finditer(r"\S+(?: \S+)*", html.unescape(text).replace("\xa0", " ")):
+            left, width = float(x) + words.start() * CHARACTER, len(words[0]) * CHARACTER
+            content = html.escape(words[0]).replace(" ", "&#160;")
+            place = f'x="{left:.1f}" y="{y}" textLength="{width:.1f}"'
+            texts.append(f'<text class="{style}" {place}{rest}>{content}</text>')
+        return "".join(texts)
+
+    return TEXT.sub(place, svg)
 
 
 def draw(name: str, folder: Path, environment: dict[str, str]) -> None:
-    """Type a session and write it as a picture."""
+    """Run the commands of a session and write the picture."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    for command in SESSIONS[name]:
+    for command in SESSIONS[name][1]:
         console.print(Text.assemble(("$ ", "green"), (command, "bold")))
         if output := shown(command, folder, environment):
             console.print(Text.from_ansi(output))
         console.print()
     target = FOLDER / f"{name}.svg"
     target.parent.mkdir(parents=True, exist_ok=True)
-    title = "yurt lab" if name == "lab" else "yurt"
-    target.write_text(console.export_svg(title=title, theme=THEME, code_format=FRAME, unique_id=f"yurt-{name}"))
+    svg = console.export_svg(title=f"yurt: {name}", theme=THEME, code_format=FRAME, unique_id=f"yurt-{name}")
+    target.write_text(aligned(svg))
     print(f"docs: drew {target.name}")
 
 
 def main() -> int:
     if os.geteuid() != 0:
-        print("docs: the pictures need the lab, and the lab needs root; the old ones stay")
+        print("docs: left the terminal pictures unchanged: they need the lab, and the lab needs root")
         return 0
     home = Path(tempfile.mkdtemp())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("YURT_")}
@@ -99,12 +147,12 @@ def main() -> int:
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     for name in ("NO_COLOR", "SUDO_UID"):
         environment.pop(name, None)
-    project = home / "digits"
-    shutil.copytree(ROOT / "examples" / "digits", project)
     try:
-        for name in SESSIONS:
-            draw(name, project, environment)
-        pexpect.run("yurt wait -", cwd=str(project), env=environment, timeout=60)
+        for name, (project, _commands) in SESSIONS.items():
+            folder = home / project
+            shutil.copytree(ROOT / "examples" / project, folder, dirs_exist_ok=True)
+            draw(name, folder, environment)
+            pexpect.run("yurt wait @last", cwd=str(folder), env=environment, timeout=60)
     finally:
         pexpect.run("yurt lab down --wipe", env=environment, timeout=60)
         shutil.rmtree(home)
