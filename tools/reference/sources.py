@@ -11,10 +11,10 @@ from typing import NamedTuple
 from yurt.errors import CODES
 
 SOURCE = Path(__file__).parent.parent.parent / "src" / "yurt"
-COMMON = ("id", "name", "self", "str", "shown", "join", "sorted", "for", "in", "len")
+COMMON = ("format", "id", "name", "self", "str", "shown", "join", "sorted", "for", "in", "len")
 """Words of an expression that do not say what it is."""
 SHOWN = {"strerror": "reason", "entry": "run", "host": "site"}
-TEXTS = ast.Constant | ast.JoinedStr | ast.IfExp | ast.Name
+TEXTS = ast.Constant | ast.JoinedStr | ast.BinOp | ast.IfExp | ast.Name | ast.Call
 
 
 class Raised(NamedTuple):
@@ -52,6 +52,16 @@ def _in_file(file: Path) -> Iterator[Raised]:
             continue
         hint = template(named["hint"], within) if "hint" in named else ""
         yield Raised(code, template(texts[0], within), hint, str(file.relative_to(SOURCE)), call.lineno)
+    yield from _in_tables(tree, str(file.relative_to(SOURCE)))
+
+
+def _in_tables(tree: ast.Module, file: str) -> Iterator[Raised]:
+    """Yield the rows (pattern, code, message, hint) of tables."""
+    for row in (node for node in ast.walk(tree) if isinstance(node, ast.Tuple)):
+        texts = [str(each.value) for each in row.elts if isinstance(each, ast.Constant)]
+        if len(texts) == len(row.elts) == 4 and texts[1] in CODES and texts[2]:
+            message, hint = (re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), text) for text in texts[2:])
+            yield Raised(texts[1], message, hint, file, row.lineno)
 
 
 def _code(value: ast.expr) -> str:
@@ -69,9 +79,14 @@ def template(node: ast.AST, within: list[ast.FunctionDef]) -> str:
         return template(node.value, within) if isinstance(node.value, ast.IfExp) else placeholder(node.value)
     if isinstance(node, ast.IfExp):
         return template(node.body, within) or template(node.orelse, within)
-    if isinstance(node, ast.JoinedStr):
-        return "".join(template(part, within) for part in node.values)
-    return placeholder(node)
+    parts = (
+        node.values
+        if isinstance(node, ast.JoinedStr)
+        else [node.left, node.right]
+        if isinstance(node, ast.BinOp)
+        else []
+    )
+    return "".join(template(part, within) for part in parts) if parts else placeholder(node)
 
 
 def _assigned(name: str, within: list[ast.FunctionDef]) -> Iterator[ast.expr]:
