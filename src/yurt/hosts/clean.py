@@ -1,7 +1,7 @@
 """A remote shell for rsync: ssh, without the login's output before the command. Started as a script.
 
 It copies both directions itself, because rsync's descriptors are non-blocking and ssh passes its own to a master; every
-wait has a timeout. $YURT_CLEAN is JSON: the descriptor for status bytes, the marker, the timeout in seconds, and the ssh
+wait has a timeout. $YURT_CLEAN is JSON: the descriptor for status bytes, the marker, the timeout in seconds, the ssh
 command line.
 """
 

@@ -66,7 +66,7 @@ class Master:
             return {}
         return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
 
-    def is_users_own(self, settings: dict[str, str]) -> bool:
+    def user_shares_connections(self, settings: dict[str, str]) -> bool:
         """Whether the user's ssh configuration shares connections; yurt then uses that connection."""
         return settings.get("controlmaster", "false") not in ("no", "false") and settings.get(
             "controlpath", "none"
@@ -95,7 +95,7 @@ class Master:
         """
         if self.alive():
             return False
-        if self.is_users_own(self.settings()):
+        if self.user_shares_connections(self.settings()):
             if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
                 return False
             import subprocess

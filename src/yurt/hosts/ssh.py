@@ -28,12 +28,12 @@ class SshHost(Host):
         self.name = name
         self.destination = destination
         self.master = Master(name, program or ("ssh",), options, destination)
-        self._uses_own_master = False
+        self._uses_user_master = False
         self._recheck_master = False
 
     def argv(self, command: str) -> list[str]:
         batch = ["-T", "-o", "BatchMode=yes"]
-        if self._uses_own_master:
+        if self._uses_user_master:
             return [*self.master.ssh, *batch, self.destination, command]
         # Use the master only: if sshd refuses a session, ssh would otherwise open a new connection.
         no_direct = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
@@ -46,8 +46,8 @@ class SshHost(Host):
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):
-            self._uses_own_master = self.master.is_users_own(self.master.settings())
-            if not self._uses_own_master:
+            self._uses_user_master = self.master.user_shares_connections(self.master.settings())
+            if not self._uses_user_master:
                 self.master.ensure(deadline)
         with self.master.slot(deadline):
             yield
@@ -58,7 +58,7 @@ class SshHost(Host):
         from socket import socket
 
         with self.session(time.monotonic() + TIMEOUT):
-            own = [] if self._uses_own_master else ["-S", self.master.control_path]
+            own = [] if self._uses_user_master else ["-S", self.master.control_path]
         with socket() as free:
             free.bind(("127.0.0.1", 0))
             local_port = int(free.getsockname()[1])
@@ -75,7 +75,7 @@ class SshHost(Host):
             subprocess.run([*control, "cancel", *tunnel], stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def socket(self) -> str:
-        return "" if self._uses_own_master else str(self.master.socket)
+        return "" if self._uses_user_master else str(self.master.socket)
 
     def connected(self) -> bool:
         """Whether yurt's connection is open."""
