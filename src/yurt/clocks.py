@@ -1,8 +1,8 @@
-"""How long yurt waits before it believes something; every such time is here, and YURT_CLOCKS can change it.
+"""All timeouts and intervals of yurt. YURT_CLOCKS can change them:
 
     YURT_CLOCKS="settling=2 lease=12" yurt ps
 
-Made for tests, which shorten what they would wait for and lengthen what a busy machine would break.
+Intended for tests, which shorten waits and lengthen timeouts that a busy machine would exceed.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from yurt.errors import UserError
 
 
 class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds."""
+    """All values are seconds."""
 
     settling: float = 10.0
-    """In which a job's own ending may still be on its way over a shared disk."""
+    """How long a job's exit.json may take to become visible on a shared file system."""
     forgiving: float = 60.0
-    """After which a job that left no trace at all is given up."""
+    """After this time a job that left no trace counts as lost."""
     young: float = 60.0
-    """A job the queue never showed, or only this soon after its submission, may have been lost by a crash."""
+    """A job that the queue still lists this long after its submission cannot be lost in a controller crash any more."""
     resubmit: float = 5.0
-    """After which a job that a site lost before its start is submitted again."""
+    """After this time a job that the site lost before its start is submitted again."""
     lease: Annotated[int, msgspec.Meta(ge=6)] = 60
-    """A start of a run that may be started again shows every sixth of this that it lives."""
+    """A start of a restartable run renews its heartbeat every sixth of this time."""
     grace: int = 10
-    """Between the signal to stop and the one that kills, where no scheduler sees to it."""
+    """Time between SIGTERM and SIGKILL if no scheduler enforces it."""
     first_refresh: float = 0.5
-    """Until `wait` looks for the second time; later looks are ever further apart."""
+    """Time until the second refresh of `wait`; the interval grows from there."""
     last_refresh: float = 15.0
-    """The longest time between two looks of `wait`."""
+    """The longest interval between two refreshes of `wait`."""
 
 
 @cache
 def clocks() -> Clocks:
-    """The times in force. UserError if YURT_CLOCKS has others, or values that are no numbers."""
+    """Return the values in effect. UserError if YURT_CLOCKS contains an unknown name or an invalid number."""
     return read(os.environ.get("YURT_CLOCKS", ""))
 
 
 def read(text: str) -> Clocks:
-    """The times that a text such as `settling=2 lease=12` changes."""
+    """Parse a text such as `settling=2 lease=12`; other values keep their defaults."""
     pairs = dict(word.partition("=")[::2] for word in text.split())
     try:
         return msgspec.convert(pairs, Clocks, strict=False)
     except msgspec.ValidationError as error:
         known = ", ".join(Clocks.__struct_fields__)
-        raise UserError(f"YURT_CLOCKS: {error}", code="usage", hint=f"the clocks are {known}") from None
+        raise UserError(f"invalid YURT_CLOCKS: {error}", code="usage", hint=f"valid names: {known}") from None

@@ -1,4 +1,4 @@
-"""contexts.yaml: what is read, what is kept when it is written, what is refused."""
+"""Reading and writing contexts.yaml."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_put_and_remove_keep_every_comment(file: Path) -> None:
     assert file.read_text() == MINE
 
 
-def test_removing_the_current_context_forgets_it(file: Path) -> None:
+def test_removing_the_current_context_unsets_it(file: Path) -> None:
     contexts.remove(file, ["big"])
     assert contexts.load(file).current_context is None
 
@@ -206,8 +206,8 @@ def test_current_and_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert contexts.named("local") == LOCAL
     with pytest.raises(NotFoundError) as caught:
         contexts.named("locl")
-    assert caught.value.message == "there is no context 'locl'; did you mean 'local'?"
-    assert caught.value.hint == "yurt context list" and caught.value.exit_code == 3
+    assert caught.value.message == "context 'locl' not found; did you mean 'local'?"
+    assert caught.value.hint == "run `yurt context list` to see all contexts" and caught.value.exit_code == 3
 
 
 def test_lines_of_keys(tmp_path: Path) -> None:

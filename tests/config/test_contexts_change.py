@@ -1,4 +1,4 @@
-"""Changes to contexts.yaml: nothing moves but what the change is about, and no writer loses to another."""
+"""Changes to contexts.yaml: unrelated text stays unchanged, and concurrent writers lose nothing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_remove_leaves_the_comments_above_others(file: Path) -> None:
 def test_removing_what_others_share_is_refused(file: Path) -> None:
     with pytest.raises(UserError) as caught:
         contexts.remove(file, ["small"])
-    assert caught.value.code == "config-unwritable" and "without harm to the rest of it" in caught.value.message
+    assert caught.value.code == "config-unwritable" and "contexts that share an anchor" in caught.value.message
     assert file.read_text() == MINE and [*file.parent.iterdir()] == [file]
 
 
@@ -107,12 +107,12 @@ def test_removing_what_others_share_is_refused(file: Path) -> None:
         ("contexts:\n  ? a\n  : type: local\n", lambda file: contexts.put(file, [new()])),
     ],
 )
-def test_text_that_cannot_be_taken_apart(tmp_path: Path, text: str, act: Callable[[Path], None]) -> None:
+def test_text_that_yurt_cannot_change(tmp_path: Path, text: str, act: Callable[[Path], None]) -> None:
     file = tmp_path / "contexts.yaml"
     file.write_text(text)
-    with pytest.raises(UserError, match="change it by hand") as caught:
+    with pytest.raises(UserError, match="without affecting other parts of it") as caught:
         act(file)
-    assert caught.value.code == "config-unwritable" and str(file) in caught.value.hint
+    assert caught.value.code == "config-unwritable" and f"{file}`" in caught.value.hint
     assert file.read_text() == text and [*tmp_path.iterdir()] == [file]
 
 
@@ -148,7 +148,7 @@ def test_anchors_and_edges(tmp_path: Path, text: str, act: Callable[[Path], None
     assert file.read_text() == made
 
 
-def test_copy_takes_the_comments_along(file: Path) -> None:
+def test_copy_includes_the_comments(file: Path) -> None:
     contexts.copy(file, "big", "big2")
     assert file.read_text() == MINE.replace(FOURTH, FOURTH + BIG.replace("big: ", "big2: ", 1))
     contexts.copy(file, "third", "third2")
@@ -171,10 +171,10 @@ def test_copy_of_anchors_and_of_names_inside(file: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "kind", "said"),
     [
-        ("bgi", "x", NotFoundError, "there is no context 'bgi'; did you mean 'big'?"),
-        ("big", "small", UserError, "there is a context 'small' already"),
-        ("big", "local", UserError, "there is a context 'local' already"),
-        ("big", "a b", UserError, "'a b' is no name for a context"),
+        ("bgi", "x", NotFoundError, "context 'bgi' not found; did you mean 'big'?"),
+        ("big", "small", UserError, "context 'small' already exists"),
+        ("big", "local", UserError, "context 'local' already exists"),
+        ("big", "a b", UserError, "invalid context name 'a b'"),
     ],
 )
 def test_copy_refused(file: Path, source: str, target: str, kind: type[Exception], said: str) -> None:
@@ -187,7 +187,7 @@ def test_copy_refused(file: Path, source: str, target: str, kind: type[Exception
 def test_use(file: Path) -> None:
     contexts.use(file, "small")
     assert file.read_text() == MINE.replace("current_context:   big ", "current_context:   small ")
-    with pytest.raises(NotFoundError, match="'smal'; did you mean 'small'"):
+    with pytest.raises(NotFoundError, match="'smal' not found; did you mean 'small'"):
         contexts.use(file, "smal")
     none = file.parent / "deep" / "contexts.yaml"
     with pytest.raises(NotFoundError):
@@ -271,7 +271,7 @@ def test_whatever_is_put_is_read_back(tmp_path: Path, text: str, words: list[str
 
 
 def test_put_refuses_what_it_could_not_read_back(file: Path) -> None:
-    with pytest.raises(UserError, match=r"contexts\.a b is no name"):
+    with pytest.raises(UserError, match=r"contexts\.a b is not a valid context name"):
         contexts.put(file, [new("ok"), new("a b")])
     with pytest.raises(UserError, match=r"contexts\.a\.slurm_url is missing"):
         contexts.put(file, [Context(name="a", type="slurm")])
@@ -295,38 +295,41 @@ def test_body_of_a_context_and_its_replacement(file: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("", "big.yaml:1: contexts.big must be a mapping of keys to values, not nothing. For example: type: slurm"),
+        (
+            "",
+            "big.yaml:1: contexts.big must be a mapping of keys to values, not an empty value (example: `type: slurm`)",
+        ),
         (
             "# x\ntype: local\npartitoin: x\n",
             "big.yaml:3: contexts.big.partitoin is not a key of a context; did you mean 'partition'? "
-            "For example: partition: main",
+            "(example: `partition: main`)",
         ),
-        ("type: local\n\tx: y\n", "big.yaml:2: the file is not valid YAML: a tab stands where only spaces may; "),
-        ("type: local\nvenv: a\nvenv: b\n", "big.yaml:3: contexts.big.venv stands twice, in lines 2 and 3; keep one"),
+        ("type: local\n\tx: y\n", "big.yaml:2: the file is not valid YAML: the indentation contains a tab; "),
+        ("type: local\nvenv: a\nvenv: b\n", "big.yaml:3: contexts.big.venv is set twice, in lines 2 and 3; keep one"),
         ("type: local\n  x: y\n", "big.yaml:2: the file is not valid YAML: mapping values are not allowed"),
-        ("- a\n", "big.yaml:1: contexts.big must be a mapping of keys to values, not a list."),
+        ("- a\n", "big.yaml:1: contexts.big must be a mapping of keys to values, not a list ("),
     ],
 )
-def test_a_wrong_body_is_told_by_its_own_lines(file: Path, body: str, said: str) -> None:
+def test_faults_of_a_body_have_its_own_line_numbers(file: Path, body: str, said: str) -> None:
     with pytest.raises(UserError) as caught:
         contexts.replace_body(file, "big", body, was=contexts.body_text(file, "big"))
     assert caught.value.message.startswith(said) and caught.value.code == "config-invalid"
     assert file.read_text() == MINE and [*file.parent.iterdir()] == [file]
 
 
-def test_a_body_changed_meanwhile_is_not_overwritten(file: Path) -> None:
+def test_a_concurrent_change_is_not_overwritten(file: Path) -> None:
     was = contexts.body_text(file, "big")
     contexts.put(file, [new("big")])
     theirs = file.read_text()
     for name in ("big", "gone"):
-        with pytest.raises(UserError, match="changed by somebody else meanwhile") as caught:
+        with pytest.raises(UserError, match=f"another process changed context '{name}' during the edit") as caught:
             contexts.replace_body(file, name, "type: local\n", was=was)
         assert caught.value.code == "context-changed" and file.read_text() == theirs
 
 
 def test_merge(file: Path) -> None:
     more = ContextsFile({"new": new(), "small": new("small", tags=("a", "b")), "big": new("big")}, "new")
-    with pytest.raises(UserError, match="has other contexts of the name 'big'") as caught:
+    with pytest.raises(UserError, match="already has different contexts with these names: 'big'") as caught:
         contexts.merge(file, more)
     assert caught.value.code == "context-exists" and file.read_text() == MINE
     done = contexts.merge(file, more, replace=True)
@@ -380,11 +383,11 @@ def test_a_writer_waits_for_the_one_before(file: Path) -> None:
     assert contexts.read(file).current_context == "small" and "our clusters" in file.read_text()
 
 
-def test_a_folder_that_cannot_be_made(file: Path) -> None:
+def test_a_folder_that_cannot_be_created(file: Path) -> None:
     with pytest.raises(UserError) as caught:
         contexts.put(file / "contexts.yaml", [new()])
     assert caught.value.code == "config-unwritable" and caught.value.exit_code == 2
-    assert caught.value.message == f"{file}/contexts.yaml cannot be written: Not a directory"
+    assert caught.value.message == f"cannot write {file}/contexts.yaml: Not a directory"
     assert file.read_text() == MINE and [*file.parent.iterdir()] == [file]
 
 

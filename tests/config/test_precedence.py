@@ -38,7 +38,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("given", list(itertools.product([False, True], repeat=4)))
-def test_the_strongest_place_decides(places: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[bool, ...]) -> None:
+def test_the_highest_precedence_decides(places: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[bool, ...]) -> None:
     flag, environment, project, context = given
     if environment:
         monkeypatch.setenv("YURT_PARTITION", "from-environment")
@@ -69,7 +69,7 @@ def test_every_key_is_resolved(places: Path) -> None:
     assert resolve(Context(name="new", type="local", venv="v"))["venv"] == Setting("venv", "v", "context")
 
 
-def test_parts_of_mappings_are_decided_one_by_one(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mappings_are_merged_key_by_key(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_RESOURCES", "mem=2G")
     (places / "work" / "pyproject.toml").write_text("[tool.yurt]\nresources = {cpu = 3, mem = '3G'}\n")
     found = resolve(contexts.named("big"), {"resources": {"gpu": "a100:2", "cpu": None}})
@@ -93,12 +93,12 @@ def test_parts_of_mappings_are_decided_one_by_one(places: Path, monkeypatch: pyt
         ("ssh_options", "-J gate", ("-J", "gate")),
     ],
 )
-def test_words_of_the_environment(monkeypatch: pytest.MonkeyPatch, key: str, text: str, value: Any) -> None:
+def test_values_from_the_environment(monkeypatch: pytest.MonkeyPatch, key: str, text: str, value: Any) -> None:
     monkeypatch.setenv(f"YURT_{key.upper()}", text)
     assert resolve(LOCAL)[key] == Setting(key, value, f"$YURT_{key.upper()}")
 
 
-def test_what_makes_a_context_cannot_be_overridden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixed_settings_cannot_be_overridden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_TYPE", "kubernetes")
     monkeypatch.setenv("YURT_LAB", "mine")
     monkeypatch.setenv("YURT_VENV", "")
@@ -108,35 +108,47 @@ def test_what_makes_a_context_cannot_be_overridden(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("variable", "flags", "said", "code"),
+    ("variable", "flags", "message", "hint"),
     [
         (
             "YURT_NTASKS",
             {},
-            "$YURT_NTASKS must be a whole number above zero, not 'x'. For example: YURT_NTASKS=4",
-            "config-invalid",
+            "$YURT_NTASKS must be a positive integer, not 'x'",
+            "use a value such as `YURT_NTASKS=4`",
+        ),
+        (
+            "YURT_RESOURCES",
+            {},
+            "$YURT_RESOURCES.x is not a key of resources; valid keys: cpu, gpu, mem",
+            "use a value such as `YURT_RESOURCES='cpu=4 gpu=1 mem=8G'`",
         ),
         (
             "",
             {"resources": {"cpu": "x"}},
-            "--resources.cpu must be a whole number above zero, not 'x'. "
-            "For example: --resources {cpu: 4, gpu: 1, mem: 8G}",
-            "usage",
+            "--cpus must be a positive integer, not 'x'",
+            "use a value such as `--cpus 4`",
+        ),
+        (
+            "",
+            {"variables": {"A": ["x"]}},
+            "--var must be a mapping of names to text, not a mapping",
+            "use a value such as `--var OMP_NUM_THREADS=4`",
         ),
         (
             "",
             {"cmd_type": "qsub"},
-            "--cmd-type must be sbatch or srun, not 'qsub'. For example: --cmd-type sbatch",
-            "usage",
+            "--cmd-type must be sbatch or srun, not 'qsub'",
+            "use a value such as `--cmd-type sbatch`",
         ),
     ],
 )
-def test_faults(monkeypatch: pytest.MonkeyPatch, variable: str, flags: dict[str, Any], said: str, code: str) -> None:
+def test_faults(monkeypatch: pytest.MonkeyPatch, variable: str, flags: dict[str, Any], message: str, hint: str) -> None:
     if variable:
         monkeypatch.setenv(variable, "x")
     with pytest.raises(UserError) as caught:
         resolve(LOCAL, flags)
-    assert caught.value.message == said and caught.value.code == code
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+    assert caught.value.code == ("config-invalid" if variable else "usage")
 
 
 def test_decide_alone() -> None:

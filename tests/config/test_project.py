@@ -1,4 +1,4 @@
-"""The project around a folder: which file it is, what it says, what is wrong in it."""
+"""The project that contains a folder: its file, its settings, its faults."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_yaml_found_from_below(home: Path) -> None:
     assert {key: found.lines[key] for key in found.settings} == {"partition": 3, "resources": 4, "variables": 6}
 
 
-def test_toml_and_which_goes_first(home: Path) -> None:
+def test_toml_and_precedence(home: Path) -> None:
     file = home / "work" / "pyproject.toml"
     file.write_text(TOML)
     found = project.find()
@@ -84,7 +84,7 @@ def test_toml_and_which_goes_first(home: Path) -> None:
     assert empty is not None and empty.file.name == "yurt.yaml" and empty.settings == {}
 
 
-def test_home_and_above_are_no_project(home: Path) -> None:
+def test_the_search_stops_at_the_home_folder(home: Path) -> None:
     (home / "yurt.yaml").write_text(YAML)
     (home.parent / "yurt.yaml").write_text(YAML)
     assert project.find() is None
@@ -98,34 +98,34 @@ def test_home_and_above_are_no_project(home: Path) -> None:
         (
             "yurt.yaml",
             "partitoin: x\n",
-            "1: partitoin is not a key of a project; did you mean 'partition'? For example: partition: main",
+            "1: partitoin is not a key of a project; did you mean 'partition'? (example: `partition: main`)",
         ),
         (
             "yurt.yaml",
             "name: x\nslurm_url: y\n",
-            "2: slurm_url is a key of a context, not of a project; it belongs in contexts.yaml",
+            "2: slurm_url is a key of a context, not of a project; move it to contexts.yaml",
         ),
-        ("yurt.yaml", "zzz: y\n", f"1: zzz is not a key of a project; its keys are {', '.join(project.KEYS)}"),
+        ("yurt.yaml", "zzz: y\n", f"1: zzz is not a key of a project; valid keys: {', '.join(project.KEYS)}"),
         (
             "yurt.yaml",
             "resources:\n  cpu: x\n",
-            "2: resources.cpu must be a whole number above zero, not 'x'. For example: cpu: 4",
+            "2: resources.cpu must be a positive integer, not 'x' (example: `cpu: 4`)",
         ),
-        ("yurt.yaml", "time: 1\ntime: 2\n", "2: time stands twice, in lines 1 and 2; keep one"),
+        ("yurt.yaml", "time: 1\ntime: 2\n", "2: time is set twice, in lines 1 and 2; keep one"),
         ("yurt.yaml", "a: [\n", "2: the file is not valid YAML: while parsing a flow node, did not find expected node"),
-        ("yurt.yaml", "- a\n", "1: the file must be a mapping of settings. For example: partition: main"),
+        ("yurt.yaml", "- a\n", "1: the file must be a mapping of settings (example: `partition: main`)"),
         (
             "pyproject.toml",
             "[tool.yurt]\n\nntasks = 'x'\n",
-            "3: tool.yurt.ntasks must be a whole number above zero, not 'x'. For example: ntasks: 4",
+            "3: tool.yurt.ntasks must be a positive integer, not 'x' (example: `ntasks: 4`)",
         ),
         (
             "pyproject.toml",
             "[tool.yurt.resources]\ncpus = 1\n",
-            "2: tool.yurt.resources.cpus is not a key of resources; did you mean 'cpu'? For example: cpu: 4",
+            "2: tool.yurt.resources.cpus is not a key of resources; did you mean 'cpu'? (example: `cpu: 4`)",
         ),
         ("pyproject.toml", "[tool.yurt\n", "1: the file is not valid TOML: Expected ']' at the end of a table decl"),
-        ("pyproject.toml", "[tool]\nyurt = 3\n", "2: tool.yurt must be a mapping of settings. For example: partition"),
+        ("pyproject.toml", "[tool]\nyurt = 3\n", "2: tool.yurt must be a mapping of settings (example: `partition"),
     ],
 )
 def test_faults(home: Path, name: str, text: str, said: str) -> None:
@@ -140,5 +140,5 @@ def test_faults(home: Path, name: str, text: str, said: str) -> None:
 def test_two_faults(home: Path) -> None:
     file = home / "work" / "yurt.yaml"
     file.write_text("ntasks: x\nzzz: 1\n")
-    with pytest.raises(UserError, match=r"has 2 faults:\n  line 1: ntasks must .*\n  line 2: zzz is not a key"):
+    with pytest.raises(UserError, match=r"has 2 errors:\n  line 1: ntasks must .*\n  line 2: zzz is not a key"):
         project.find()

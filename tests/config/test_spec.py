@@ -1,8 +1,9 @@
-"""`--spec`: a file of the user's runs elsewhere, gives experiments, and whatever it does yurt goes on."""
+"""`--spec`: a user's file runs in a separate process and defines experiments; its failures do not harm yurt."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-def test_one_experiment_made_by_hand(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_experiment(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PROJECT_QUALIFIED_NAME", "alice/vision")
     found = spec.read(FIXTURES / "basic_conf.py")
     (only,) = found.experiments
@@ -34,12 +35,12 @@ def test_one_experiment_made_by_hand(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert capfd.readouterr() == ("", "making the specification\n")
 
 
-def test_it_ends_itself(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_exits(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("PROJECT_QUALIFIED_NAME", raising=False)
     file = FIXTURES / "basic_conf.py"
     with pytest.raises(SpecError) as error:
         spec.read(file)
-    assert error.value.message == f"{file}:9: ended itself before it gave experiments"
+    assert error.value.message == f"{file}:9: exited before it defined experiments"
     assert capfd.readouterr().err == "Please set PROJECT_QUALIFIED_NAME\n"
 
 
@@ -52,7 +53,7 @@ def test_grids_zipped_axes_and_a_base() -> None:
         for path, action in (("/checkpoints/a", True), ("/checkpoints/b", False))
         for seed in range(3)
         for lr in (1e-4, 3e-4)
-    ], "zipped keys vary slowest, as mrunner had it"
+    ], "zipped keys vary slowest, as in mrunner"
     assert rows[-1]["strategies"] == ["goto", "explore"] and rows[-1]["lr"] == 0.001
     assert all(row["unfreeze"] == {"actor": 50_000, "critic": 0} and row["character"] is None for row in rows)
     first = found.experiments[0]
@@ -64,7 +65,7 @@ def test_grids_zipped_axes_and_a_base() -> None:
     ]
 
 
-def test_helpers_of_the_helper() -> None:
+def test_get_combinations() -> None:
     found = spec.read(FIXTURES / "gin_conf.py")
     assert [(each.parameters["width"], each.parameters["depth"]) for each in found.experiments] == [
         (64, 2),
@@ -105,7 +106,7 @@ def test_helpers_of_the_helper() -> None:
         ),
     ],
 )
-def test_what_a_file_may_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rows: object) -> None:
+def test_valid_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rows: object) -> None:
     here = tmp_path / "here"
     here.mkdir()
     (tmp_path / "beside.py").write_text("value = 7\n")
@@ -122,24 +123,30 @@ def test_what_a_file_may_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
         ("x = 1\n\n1/0\n", ":3: failed: ZeroDivisionError: division by zero"),
         ("def spec():\n  return helper()\ndef helper():\n  raise ValueError('a\\nb')\n", ":4: failed: ValueError: a b"),
         ("import json\ndef spec():\n  return json.loads('{')\n", ":3: failed: JSONDecodeError: "),
-        ("spec = [\n", ":1: is no valid Python: '[' was never closed"),
+        ("spec = [\n", ":1: is not valid Python: '[' was never closed"),
         ("import no_such_thing\n", ":1: failed: ModuleNotFoundError: No module named 'no_such_thing'"),
-        ("x = 1\n", " has neither spec() nor experiments_list"),
-        ("def spec(): pass\n", " gives no list of experiments as spec, but NoneType"),
-        ("spec = 3\n", " gives no list of experiments as spec, but int"),
-        ("spec = []\n", " gives no experiments"),
-        ("spec = [3]\n", " gives no mapping and no Experiment as experiment 1, but int"),
-        ("class X: parameters = 3\nspec = [{}, X()]\n", " gives experiment 2 parameters that are no mapping"),
-        ("spec = [{1: 2}]\n", " gives experiment 1 a parameter called 1, and names are texts"),
-        ("spec = [{'a': float('nan')}]\n", " gives experiment 1 a value of a that is nan, which JSON cannot carry"),
-        ("spec = [{'a': 1 << 64}]\n", " gives experiment 1 a value of a that has more than 64 bits"),
-        ("spec = [{'a': {1: 2}}]\n", " gives experiment 1 a value of a that has the key 1 in a dict"),
-        ("a = []\na.append(a)\nspec = [{'a': a}]\n", " gives experiment 1 a value of a that nests too deeply"),
-        ("spec = [{'parameters': {}, 'tags': 3}]\n", " gives an experiment that is none: tags of experiment 1: "),
-        ("def spec():\n  while True: yield {}\n", " gives more than 100,000 experiments"),
-        ("import os\nos._exit(3)\n", " ended Python (exit code 3) before it gave experiments"),
-        ("import os\nos.kill(os.getpid(), 9)\n", " ended Python (by SIGKILL) before it gave experiments"),
-        ("raise SystemExit('no GPU here')\n", ":1: ended itself before it gave experiments: no GPU here"),
+        ("x = 1\n", " defines neither spec() nor experiments_list"),
+        ("def spec(): pass\n", " must define a list of experiments as spec, not NoneType"),
+        ("spec = 3\n", " must define a list of experiments as spec, not int"),
+        ("spec = []\n", " defines no experiments"),
+        ("spec = [3]\n", " must define experiment 1 as a mapping or an Experiment, not int"),
+        ("class X: parameters = 3\nspec = [{}, X()]\n", " must define the parameters of experiment 2 as a mapping"),
+        ("spec = [{1: 2}]\n", " has the parameter name 1 in experiment 1; names must be strings"),
+        (
+            "spec = [{'a': float('nan')}]\n",
+            " has a value of a in experiment 1 that is nan, which JSON cannot represent",
+        ),
+        ("spec = [{'a': 1 << 64}]\n", " has a value of a in experiment 1 that has more than 64 bits"),
+        ("spec = [{'a': {1: 2}}]\n", " has a value of a in experiment 1 that has the dict key 1; keys must be strings"),
+        ("a = []\na.append(a)\nspec = [{'a': a}]\n", " has a value of a in experiment 1 that is nested too deeply"),
+        ("spec = [{'parameters': {}, 'tags': 3}]\n", " defines an invalid experiment: tags of experiment 1: "),
+        ("def spec():\n  while True: yield {}\n", " defines more than 100,000 experiments"),
+        ("import os\nos._exit(3)\n", " terminated Python before it defined experiments (exit code 3)"),
+        (
+            "import os\nos.kill(os.getpid(), 9)\n",
+            " terminated Python before it defined experiments (killed by SIGKILL)",
+        ),
+        ("raise SystemExit('no GPU here')\n", ":1: exited before it defined experiments: no GPU here"),
         (
             "from mrunner.helpers.specification_helper import *\n"
             "create_experiments_helper(params_grid={'a___': [1, 2], 'b___': [1]})\n",
@@ -165,7 +172,7 @@ def test_what_a_file_may_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
         ),
     ],
 )
-def test_what_can_be_wrong(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_files(tmp_path: Path, text: str, said: str) -> None:
     file = written(tmp_path, text)
     with pytest.raises(SpecError) as error:
         spec.read(file)
@@ -173,19 +180,19 @@ def test_what_can_be_wrong(tmp_path: Path, text: str, said: str) -> None:
     assert "\n" not in error.value.message and error.value.code == "spec-failed"
 
 
-def test_the_traceback_is_kept_and_who_executes_is_said(tmp_path: Path) -> None:
+def test_a_missing_module_has_a_traceback_and_a_hint(tmp_path: Path) -> None:
     file = written(tmp_path, "import no_such_thing\n")
     with pytest.raises(SpecError) as error:
         spec.read(file)
     assert error.value.traceback.startswith("Traceback") and f'File "{file}", line 1' in error.value.traceback
-    assert error.value.hint.endswith("executes it; install no_such_thing there")
+    assert error.value.hint == f"install no_such_thing for {sys.executable}, which runs the file"
 
 
 def test_functions_need_cloudpickle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WITH_FUNCTIONS", "1")
     (tmp_path / "cloudpickle.py").write_text("raise ImportError('not this one')\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SpecError, match=r"gives experiment 1 a value of param3 that is no number.*<lambda>"):
+    with pytest.raises(SpecError, match=r"has a value of param3 in experiment 1 that is not a number.*<lambda>"):
         spec.read(FIXTURES / "gin_conf.py")
     (tmp_path / "cloudpickle.py").write_text("def dumps(value): return b'pickle of ' + value.__name__.encode()\n")
     found = spec.read(FIXTURES / "gin_conf.py")
@@ -194,10 +201,10 @@ def test_functions_need_cloudpickle(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 PATIENCE = (1.5, 6, 30, 120)
-"""Seconds that a file is given; more, where a busy machine had not come to what the test is about."""
+"""Time limits in seconds; the longer ones are for busy machines."""
 
 
-def test_one_that_does_not_end(tmp_path: Path) -> None:
+def test_a_file_that_does_not_finish(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text = (
         "import subprocess, time\n"
@@ -205,15 +212,15 @@ def test_one_that_does_not_end(tmp_path: Path) -> None:
     )
     for seconds in PATIENCE:
         began = time.monotonic()
-        with pytest.raises(SpecError, match=f"took longer than {seconds} seconds"):
+        with pytest.raises(SpecError, match=f"did not finish within {seconds} seconds"):
             spec.read(written(tmp_path, text), seconds=seconds)
         assert time.monotonic() - began < 500
         if mark.exists():
             break
-    eventually(lambda: _gone(int(mark.read_text())))  # what it started is ended too
+    eventually(lambda: _gone(int(mark.read_text())))  # its children are killed too
 
 
-def test_one_that_leaves_something_behind(tmp_path: Path) -> None:
+def test_a_file_that_leaves_processes(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     text = (
         "import subprocess, threading, time\nchild = subprocess.Popen(['sleep', '600'], close_fds=False)\n"
@@ -226,14 +233,14 @@ def test_one_that_leaves_something_behind(tmp_path: Path) -> None:
     eventually(lambda: _gone(int(mark.read_text())))
 
 
-def test_one_that_closes_everything(tmp_path: Path) -> None:
+def test_a_file_that_closes_all_descriptors(tmp_path: Path) -> None:
     file = written(tmp_path, "import os, time\nos.closerange(0, 99)\ntime.sleep(600)\n")
     for seconds in PATIENCE:
         with pytest.raises(SpecError) as raised:
             spec.read(file, seconds=seconds)
-        if "took longer" not in raised.value.message:
+        if "did not finish" not in raised.value.message:
             break
-    assert "gave no experiments and does not end" in raised.value.message
+    assert "defined no experiments and does not exit" in raised.value.message
 
 
 def _gone(pid: int) -> bool:
@@ -244,23 +251,23 @@ def _gone(pid: int) -> bool:
     return state == "Z"
 
 
-def test_nothing_of_it_is_in_this_process(tmp_path: Path) -> None:
-    import sys
-
+def test_it_does_not_affect_this_process(tmp_path: Path) -> None:
     before = {*sys.modules}, [*sys.path], dict(os.environ), Path.cwd()
     spec.read(written(tmp_path, "import os, munch, mrunner, wave\nos.environ['X'] = '1'\nos.chdir('/')\nspec = [{}]\n"))
     assert (sys.path, dict(os.environ), Path.cwd()) == before[1:]
     assert not {"munch", "mrunner", "wave", "conf"} & ({*sys.modules} - before[0])
 
 
-def test_a_left_out_key_is_said(tmp_path: Path) -> None:
+def test_an_unknown_key_is_a_warning(tmp_path: Path) -> None:
     file = written(tmp_path, "spec = [{'parameters': {'a': 1}, 'tag': 'x'}, {'parameters': {}, 'tag': 'y'}]\n")
     (warning,) = spec.read(file).warnings
-    assert warning.startswith(f"{file}: tag of an experiment is left aside: yurt knows project, name, script")
+    assert warning.startswith(
+        f"{file}: ignored the unknown key tag of an experiment; valid keys: project, name, script"
+    )
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no file"):
+    with pytest.raises(UserError, match=r"file '.*gone\.py' not found"):
         spec.read(tmp_path / "gone.py")
 
 

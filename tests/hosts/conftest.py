@@ -18,7 +18,7 @@ from yurt.testing.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Connections of a test are its own, and end with it."""
+    """Give each test its own connections and close them at its end."""
     folder = Path(f"/tmp/yt-{abs(hash(str(tmp_path))) % 10**8}")
     monkeypatch.setenv("YURT_RUNTIME_DIR", str(folder))
     yield folder
@@ -32,7 +32,7 @@ def site(lab: Lab, name: str, *more: str, user: str = "alice") -> SshHost:
 
 @contextmanager
 def running_job(lab: Lab, cluster: str, node: str) -> Iterator[str]:
-    """The id of a job of alice that runs on a node of a cluster for the time of the block."""
+    """Run a job of alice on a node for the time of the block; yield its id."""
     login = lab.cluster(cluster).pid(lab.cluster(cluster).spec.login.name)
 
     def ask(command: str) -> str:

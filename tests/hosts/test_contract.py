@@ -1,4 +1,4 @@
-"""Every host passes the same suite."""
+"""Every kind of host passes the same contract suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question asked ahead is asked once, answered rightly, and never believed when it is another one."""
+"""A prefetched query is sent once, and its answer is used only for the same query."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def call(argv: list[str], *words: str) -> str:
     return subprocess.run([*argv, *words], capture_output=True, text=True, check=True).stdout
 
 
-def test_asked_once_each_time(asking: tuple[list[str], str], lab: Lab, tmp_path: Path) -> None:
+def test_each_query_is_sent_once(asking: tuple[list[str], str], lab: Lab, tmp_path: Path) -> None:
     argv, count = asking
     for turn in range(1, 4):
         assert call(argv, "one", count, "what follows") == "one\nwhat follows"
@@ -48,7 +48,7 @@ def test_asked_once_each_time(asking: tuple[list[str], str], lab: Lab, tmp_path:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_another_question_gets_its_own_answer(asking: tuple[list[str], str]) -> None:
+def test_another_query_gets_its_own_answer(asking: tuple[list[str], str]) -> None:
     argv, count = asking
     assert call(argv, "one", count, "first") == "one\nfirst"
     assert call(argv, "two", count, "first") == "two\nfirst"
@@ -69,7 +69,7 @@ def test_without_a_connection_or_with_a_broken_file(
         assert call(argv, "one", count, "x") == "one\nx"
 
 
-def test_a_master_that_died_meanwhile(asking: tuple[list[str], str], lab: Lab) -> None:
+def test_a_master_that_died(asking: tuple[list[str], str], lab: Lab) -> None:
     argv, count = asking
     assert call(argv, "one", count, "x") == "one\nx"
     host = site(lab, "alpha")
@@ -83,12 +83,12 @@ def test_a_master_that_died_meanwhile(asking: tuple[list[str], str], lab: Lab) -
 @pytest.mark.parametrize(
     "words", [["ps", "--cached"], ["ps", "--help"], ["show", "x"], [], ["run", "a", "b", "c", "ps"]]
 )
-def test_other_calls_ask_nothing_ahead(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_prefetch, "_file", lambda: pytest.fail("looked for a question"))
+def test_other_commands_prefetch_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_prefetch, "_file", lambda: pytest.fail("read the saved query"))
     queue_prefetch.begin(words)
 
 
-def test_forgotten_when_there_is_nothing_to_ask(asking: tuple[list[str], str], tmp_path: Path) -> None:
+def test_forget_deletes_the_saved_query(asking: tuple[list[str], str], tmp_path: Path) -> None:
     argv, count = asking
     assert call(argv, "one", count, "x") == "one\nx"
     assert list(tmp_path.glob("ahead-*"))

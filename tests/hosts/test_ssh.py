@@ -1,4 +1,4 @@
-"""ssh as users have it: masters that die, sites that ask, shells and dotfiles of all kinds, cut links."""
+"""ssh as users have it: masters that die, sites that prompt, shells and dotfiles of all kinds, lost connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_root(lab: Lab, cluster: str, script: str) -> str:
 
 @contextmanager
 def changed(lab: Lab, cluster: str, file: str, script: str) -> Iterator[None]:
-    """A file of a login host, changed for the time of the block; sshd takes it up."""
+    """Change a file of a login node for the time of the block and restart sshd."""
     restart = f"bash /etc/lab/service.sh sshd-outside stop; {script}; bash /etc/lab/service.sh sshd-outside start"
     as_root(lab, cluster, f"cp -p {file} /run/lab/saved; {restart}")
     try:
@@ -113,11 +113,11 @@ def test_one_session_at_a_time_is_enough(lab: Lab) -> None:
         with ThreadPoolExecutor(6) as pool:
             answers = list(pool.map(lambda n: host.run('sleep 0.2; echo "$1"', str(n), timeout=300).text, range(6)))
         assert answers == [f"{number}\n" for number in range(6)]
-        assert host.master.most() < 8
+        assert host.master.session_limit() < 8
 
 
 def test_at_most_eight_sessions(lab: Lab) -> None:
-    """Each session says how many there are when it begins; none ends before eight of them are there."""
+    """Each session prints how many there are when it starts; none exits before eight have started."""
     host = site(lab, "alpha")
     folder = f"/tmp/eight-{secrets.token_hex(4)}"
     seen = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{folder}")
@@ -128,7 +128,7 @@ def test_at_most_eight_sessions(lab: Lab) -> None:
         answers = [pool.submit(host.run, script, folder, str(number), timeout=300) for number in range(20)]
         try:
             eventually(lambda: len(list(seen.glob("in.*"))) >= 8)
-            time.sleep(1)  # in which one more would come, were it let in
+            time.sleep(1)  # time for a ninth session to start, if that were possible
             assert len(list(seen.glob("in.*"))) == 8
         finally:
             (seen / "go").touch()
@@ -138,7 +138,7 @@ def test_at_most_eight_sessions(lab: Lab) -> None:
 
 
 def test_one_master_for_all(lab: Lab) -> None:
-    """Many threads and processes that find no connection open just one."""
+    """Many threads and processes that find no connection open only one."""
     host = site(lab, "alpha")
     program = "import sys; from yurt.hosts import SshHost; SshHost('alpha', 'alice@alpha', sys.argv[1:]).run('true')"
     argv = [sys.executable, "-c", program, *host.master.options]
@@ -183,7 +183,7 @@ def test_master_killed_while_a_command_runs(lab: Lab) -> None:
     eventually(seen.with_suffix(".finished").exists)
 
 
-def test_link_cut_in_the_middle_of_an_answer(lab: Lab) -> None:
+def test_connection_lost_in_the_middle_of_the_output(lab: Lab) -> None:
     lab.faults.delay("alpha", Rules(cut_at=200_000, direction="down", connections=1))
     try:
         host = site(lab, "alpha")
@@ -195,7 +195,7 @@ def test_link_cut_in_the_middle_of_an_answer(lab: Lab) -> None:
         lab.faults.heal("alpha")
 
 
-def test_file_is_whole_or_not_there_when_the_link_is_cut(lab: Lab, tmp_path: Path) -> None:
+def test_put_is_atomic_when_the_connection_is_lost(lab: Lab, tmp_path: Path) -> None:
     host = site(lab, "alpha")
     host.put(b"old", "/tmp/yurt-cut")
     end_masters(host.master.socket.parent)
@@ -228,7 +228,7 @@ def test_users_own_shared_connection_is_used(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_through_a_jump_host(lab: Lab) -> None:
-    """beta's login host as seen from alpha's only: reached with -J, as `ssh_options` of a context has it."""
+    """beta's login node, reachable only from alpha's: -J, as in `ssh_options` of a context."""
     lab.faults.link()
     try:
         config = str(lab.instance.client / "ssh_config")
@@ -241,7 +241,7 @@ def test_through_a_jump_host(lab: Lab) -> None:
 
 
 def test_another_program_instead_of_ssh(lab: Lab, tmp_path: Path) -> None:
-    """`ssh_command`: a site's own wrapper, with words of its own."""
+    """`ssh_command`: a site's wrapper with its own arguments."""
     log = tmp_path / "log"
     wrapper = tmp_path / "site ssh"
     wrapper.write_text(f'#!/bin/sh\necho "$1" >> {log}\nshift\nexec ssh "$@"\n')
@@ -256,7 +256,7 @@ def test_another_program_instead_of_ssh(lab: Lab, tmp_path: Path) -> None:
 
 def test_site_that_asks_for_a_code(lab: Lab) -> None:
     error = failure(site(lab, "alpha", user="carol"))
-    assert (error.code, error.exit_code, error.hint) == ("ssh-login-required", 4, "run yurt login alpha")
+    assert (error.code, error.exit_code, error.hint) == ("ssh-login-required", 4, "run `yurt login alpha`")
 
 
 def test_host_keys_unknown_and_changed(lab: Lab, tmp_path: Path) -> None:
@@ -267,16 +267,15 @@ def test_host_keys_unknown_and_changed(lab: Lab, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
     known.write_text("alpha " + " ".join((tmp_path / "k.pub").read_text().split()[:2]) + "\n")
     error = failure(site(lab, "alpha", "-o", f"UserKnownHostsFile={known}"))
-    assert (error.code, error.exit_code) == ("ssh-key-changed", 5) and "in between" in error.message
+    assert (error.code, error.exit_code) == ("ssh-key-changed", 5) and "man-in-the-middle" in error.message
 
 
 def test_wrong_key(lab: Lab, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
     error = failure(site(lab, "beta", "-o", f"IdentityFile={tmp_path / 'k'}", user="nobody"))
-    assert (error.code, error.exit_code) == (
-        "ssh-denied",
-        5,
-    ) and "refused your key (it takes publickey)" in error.message
+    assert (error.code, error.exit_code) == ("ssh-denied", 5)
+    assert error.message == "beta: nobody@beta rejected your ssh key (accepted methods: publickey)"
+    assert "`ssh nobody@beta`" in error.hint and "`yurt context show beta`" in error.hint
 
 
 def test_no_such_host(lab: Lab) -> None:
@@ -289,7 +288,7 @@ def test_nothing_listens(lab: Lab) -> None:
     assert (error.code, error.exit_code) == ("ssh-refused", 4)
 
 
-def test_no_way_there(lab: Lab) -> None:
+def test_no_route(lab: Lab) -> None:
     lab.faults.cut("alpha")
     try:
         assert failure(site(lab, "alpha")).code in ("ssh-no-route", "ssh-timeout")
@@ -298,7 +297,7 @@ def test_no_way_there(lab: Lab) -> None:
     assert site(lab, "alpha").run("echo back").out == b"back\n"
 
 
-def test_host_that_never_answers(lab: Lab) -> None:
+def test_host_that_does_not_respond(lab: Lab) -> None:
     lab.faults.delay("alpha", Rules(cut_at=0, ending="stall", direction="both"))
     try:
         assert failure(site(lab, "alpha", "-o", "ConnectTimeout=2")).code == "ssh-timeout"
@@ -306,7 +305,7 @@ def test_host_that_never_answers(lab: Lab) -> None:
         lab.faults.heal("alpha")
 
 
-def test_full_disk_is_said(lab: Lab) -> None:
+def test_full_disk(lab: Lab) -> None:
     lab.faults.full("alpha:scratch")
     try:
         with pytest.raises(RefusedError, match="the disk is full") as caught:

@@ -1,4 +1,4 @@
-"""ssh's words, as its versions print them, and the errors they become."""
+"""ssh's error output, as its versions print it, and the errors it becomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from yurt.hosts import SshHost
 from yurt.hosts.base import refusal
 from yurt.hosts.ssh_errors import classify
 
-WORDS = [
+OUTPUTS = [
     ("ssh: Could not resolve hostname nope: Name or service not known", "ssh-no-such-host", 4),
     ("ssh: connect to host x port 22: No route to host", "ssh-no-route", 4),
     ("ssh: connect to host x port 22: Network is unreachable", "ssh-no-route", 4),
@@ -32,21 +32,35 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "exit_code"), WORDS)
-def test_words_become_errors(words: str, code: str, exit_code: int) -> None:
-    error = classify("big", "alice@big", words)
+@pytest.mark.parametrize(("output", "code", "exit_code"), OUTPUTS)
+def test_output_becomes_an_error(output: str, code: str, exit_code: int) -> None:
+    error = classify("big", "alice@big", output)
     assert (error.code, error.exit_code) == (code, exit_code)
     assert error.message.startswith("big: ") and error.hint
     assert "{" not in error.message + error.hint
 
 
-def test_banner_before_the_refusal_does_not_mislead() -> None:
+def test_a_rejected_key_names_the_next_steps() -> None:
+    error = classify("big", "alice@login", "alice@login: Permission denied (publickey).")
+    assert error.message == "big: alice@login rejected your ssh key (accepted methods: publickey)"
+    steps = ["`ssh alice@login`", "`yurt context show big`", "`ssh-add`", "`yurt login big`"]
+    assert sorted(steps, key=error.hint.index) == steps
+    assert classify("big", "alice@login", "Too many authentication failures").message.endswith("rejected your ssh key")
+
+
+def test_a_login_that_fails_after_its_prompts() -> None:
+    error = classify("big", "alice@login", "", interactive=True)
+    assert (error.message, error.code) == ("big: ssh could not log in to alice@login", "ssh-failed")
+    assert error.hint == "test the connection with `ssh alice@login`"
+
+
+def test_a_banner_before_the_error_does_not_mislead() -> None:
     banner = "Welcome. Sessions are timed out after an hour.\n"
     assert classify("b", "a@b", banner + "a@b: Permission denied (publickey).").code == "ssh-denied"
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("errors", "code"),
     [
         ("cat: write error: No space left on device", "disk-full"),
         ("cat: write error: Disk quota exceeded", "quota-full"),
@@ -54,18 +68,18 @@ def test_banner_before_the_refusal_does_not_mislead() -> None:
         ("", "site-refused"),
     ],
 )
-def test_why_a_file_was_not_written(words: str, code: str) -> None:
-    assert refusal("big", "'/x' could not be written", words).code == code
+def test_why_a_file_was_not_written(errors: str, code: str) -> None:
+    assert refusal("big", "cannot write '/x'", errors).code == code
 
 
-def test_address_that_ssh_would_take_for_an_option() -> None:
+def test_address_that_ssh_would_read_as_an_option() -> None:
     for address in ("-oProxyCommand=true", "a b", "a\0b", "a\nb"):
-        with pytest.raises(UserError, match="is no address"):
+        with pytest.raises(UserError, match="is not a valid address"):
             SshHost("x", address)
 
 
 @pytest.mark.parametrize("folder", ["/proc/nope", "/dev/null"])
-def test_folder_for_connections_that_cannot_be_made(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socket_folder_that_cannot_be_created(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_RUNTIME_DIR", folder)
     with pytest.raises(RefusedError) as caught:
         SshHost("x", "alice@x")

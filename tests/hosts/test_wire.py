@@ -1,4 +1,4 @@
-"""What travels: framed answers, scripts cut short, shells of all kinds."""
+"""The protocol: framed output, truncated scripts, login shells of all kinds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from yurt.hosts import wire
 
 
 @given(noise=st.binary(), answer=st.binary(), after=st.binary(), code=st.integers(0, 255))
-def test_answer_is_found_in_any_noise(noise: bytes, answer: bytes, after: bytes, code: int) -> None:
+def test_output_is_found_in_any_noise(noise: bytes, answer: bytes, after: bytes, code: int) -> None:
     parcel = wire.pack("true")
     output = noise + parcel.begin + answer + parcel.end + f"{code}\n".encode() + after
     assert wire.unpack(parcel, output) == wire.Framed(answer, code)
 
 
 @given(answer=st.binary(), cut=st.integers(0, 60))
-def test_an_answer_without_its_end_is_known_to_be_cut(answer: bytes, cut: int) -> None:
+def test_truncated_output_has_no_exit_code(answer: bytes, cut: int) -> None:
     parcel = wire.pack("true")
     whole = parcel.begin + answer + parcel.end + b"0\n"
     part = whole[: -min(cut, len(parcel.end) + 1) - 1]
@@ -32,7 +32,7 @@ def test_an_answer_without_its_end_is_known_to_be_cut(answer: bytes, cut: int) -
 
 
 @given(chunks=st.lists(st.binary(max_size=40)))
-def test_a_stream_never_hands_out_a_part_of_the_end_marker(chunks: list[bytes]) -> None:
+def test_a_stream_never_yields_a_part_of_the_end_marker(chunks: list[bytes]) -> None:
     parcel = wire.pack("true")
     answer = b"".join(chunks) + parcel.end[:7]
     held, out = b"", b""
@@ -43,8 +43,8 @@ def test_a_stream_never_hands_out_a_part_of_the_end_marker(chunks: list[bytes]) 
     assert out == answer and held.startswith(parcel.end)
 
 
-def test_a_script_cut_short_does_nothing(tmp_path: Path) -> None:
-    """Cut at every byte on its way: either nothing of it runs, or all of it was there."""
+def test_a_truncated_script_does_nothing(tmp_path: Path) -> None:
+    """Truncated at every byte: either nothing runs, or the script was complete."""
     ledger = tmp_path / "ledger"
     parcel = wire.pack('echo one >> "$1"\nif true; then\necho two >> "$1"\nfi', [str(ledger)])
     for length in range(len(parcel.stdin)):

@@ -1,4 +1,4 @@
-"""Comparing two runs: what differs, what is the same, what one of them has not."""
+"""Comparison of two runs: different, equal and missing properties."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_one_thing_differs(change: dict[str, Any], key: tuple[str, str], values:
 
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ("1", 1), (None, "null"), ([1], [1.0])])
-def test_what_looks_alike_to_python_differs(left: Any, right: Any) -> None:
+def test_values_that_are_equal_in_python_differ(left: Any, right: Any) -> None:
     sides = [Side(msgspec.structs.replace(BASE, params={"x": each}), Status()) for each in (left, right)]
     assert rows(*sides) == {("parameters", "x"): (left, right)}
 
@@ -119,12 +119,12 @@ def test_the_outcome() -> None:
     }
 
 
-def test_a_run_of_several_starts_took_as_long_as_they_together() -> None:
+def test_the_run_time_is_the_total_of_all_starts() -> None:
     whole = Status(state="completed", started=10, ended=20)
     pieces = Status(state="completed", started=10, ended=500, seconds=12.34)
     assert rows(Side(BASE, whole), Side(BASE, pieces)) == {("outcome", "seconds"): (10, 12.3)}
 
 
-def test_what_a_side_has_not_is_not_in_the_json() -> None:
+def test_a_missing_side_is_not_in_the_json() -> None:
     row = ComparedValue(part="parameters", key="x", same=False, left=None)
     assert msgspec.to_builtins(row) == {"part": "parameters", "key": "x", "same": False, "left": None}

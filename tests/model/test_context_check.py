@@ -1,4 +1,4 @@
-"""Keys of a context: the forms they may have, their other names, and a sentence for everything else."""
+"""Keys of a context: the notations of their values, their aliases, and a message for every fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def faults_of(body: Any) -> list[str]:
     return [fault.sentence for fault in check_file({"contexts": {"big": body}})[1]]
 
 
-def test_every_key_has_an_example_that_is_right() -> None:
+def test_every_key_has_a_valid_example() -> None:
     assert set(EXAMPLES) == {*KEYS, *(f"resources.{key}" for key in RESOURCES)}
     for key in KEYS:
         body = yaml_text.parse(f"{key}: {EXAMPLES[key]}")
@@ -57,11 +57,11 @@ def test_every_key_has_an_example_that_is_right() -> None:
         ("resources", "cpu=4 mem=8G", ContextResources(cpu=4, mem="8G")),
     ],
 )
-def test_forms(key: str, written: Any, kept: Any) -> None:
+def test_notations(key: str, written: Any, kept: Any) -> None:
     assert getattr(read({key: written}), key) == kept
 
 
-def test_other_names() -> None:
+def test_aliases() -> None:
     given = {
         "context_name": "big",
         "scratch_subdir": "mrunner",
@@ -89,127 +89,127 @@ def test_other_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (
             {"type": "local", "partitoin": "x"},
-            "contexts.big.partitoin is not a key of a context; did you mean 'partition'? For example: partition: main",
+            "contexts.big.partitoin is not a key of a context; did you mean 'partition'? (example: `partition: main`)",
         ),
         (
             {"type": "local", "neptun": "x"},
-            "contexts.big.neptun is not a key of a context; did you mean 'neptune'? For example: neptune: true",
+            "contexts.big.neptun is not a key of a context; did you mean 'neptune'? (example: `neptune: true`)",
         ),
-        ({"type": "local", "zzz": "x"}, f"contexts.big.zzz is not a key of a context; its keys are {', '.join(KEYS)}"),
+        ({"type": "local", "zzz": "x"}, f"contexts.big.zzz is not a key of a context; valid keys: {', '.join(KEYS)}"),
         (
             {"type": "cloud"},
-            "contexts.big.type must be local, slurm or kubernetes, not 'cloud'. For example: type: slurm",
+            "contexts.big.type must be local, slurm or kubernetes, not 'cloud' (example: `type: slurm`)",
         ),
         (
             {"backend_type": "cloud"},
-            "contexts.big.backend_type must be local, slurm or kubernetes, not 'cloud'. "
-            "For example: backend_type: slurm",
+            "contexts.big.backend_type must be local, slurm or kubernetes, not 'cloud' "
+            "(example: `backend_type: slurm`)",
         ),
-        ({}, "contexts.big.type is missing. For example: type: slurm"),
-        ({"type": None}, "contexts.big.type is missing. For example: type: slurm"),
-        (None, "contexts.big must be a mapping of keys to values, not nothing. For example: type: slurm"),
-        (["type"], "contexts.big must be a mapping of keys to values, not a list. For example: type: slurm"),
-        ({"type": "slurm"}, "contexts.big.slurm_url is missing. For example: slurm_url: alice@login.big.example"),
+        ({}, "contexts.big.type is missing (example: `type: slurm`)"),
+        ({"type": None}, "contexts.big.type is missing (example: `type: slurm`)"),
+        (None, "contexts.big must be a mapping of keys to values, not an empty value (example: `type: slurm`)"),
+        (["type"], "contexts.big must be a mapping of keys to values, not a list (example: `type: slurm`)"),
+        ({"type": "slurm"}, "contexts.big.slurm_url is missing (example: `slurm_url: alice@login.big.example`)"),
         (
             {"type": "local", "partition": ["a"]},
-            "contexts.big.partition must be text, not a list. For example: partition: main",
+            "contexts.big.partition must be text, not a list (example: `partition: main`)",
         ),
         (
             {"type": "local", "ntasks": "many"},
-            "contexts.big.ntasks must be a whole number above zero, not 'many'. For example: ntasks: 4",
+            "contexts.big.ntasks must be a positive integer, not 'many' (example: `ntasks: 4`)",
         ),
         (
             {"type": "local", "ntasks": 0},
-            "contexts.big.ntasks must be a whole number above zero, not '0'. For example: ntasks: 4",
+            "contexts.big.ntasks must be a positive integer, not '0' (example: `ntasks: 4`)",
         ),
         (
             {"type": "local", "track": "maybe"},
-            "contexts.big.track must be true or false, not 'maybe'. For example: track: true",
+            "contexts.big.track must be true or false, not 'maybe' (example: `track: true`)",
         ),
         (
             {"type": "local", "time": "x" * 99},
-            "contexts.big.time must be a time above zero, such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00, "
-            f"not '{'x' * 57}…'. For example: time: 2h",
+            "contexts.big.time must be a positive duration such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00, "
+            f"not '{'x' * 57}…' (example: `time: 2h`)",
         ),
         (
             {"type": "local", "time": ["2h"]},
-            "contexts.big.time must be a time above zero, such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00, "
-            "not a list. For example: time: 2h",
+            "contexts.big.time must be a positive duration such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00, "
+            "not a list (example: `time: 2h`)",
         ),
         (
             {"type": "local", "tags": {"a": "b"}},
-            "contexts.big.tags must be a list of words, not a mapping. For example: tags: [baseline, paper]",
+            "contexts.big.tags must be a list of strings, not a mapping (example: `tags: [baseline, paper]`)",
         ),
         (
             {"type": "local", "ssh_options": "-o 'x"},
-            "contexts.big.ssh_options must be a list of words with every quote closed, not '-o 'x'. "
-            'For example: ssh_options: ["-J", "gateway"]',
+            "contexts.big.ssh_options must be a list of strings with closed quotes, not '-o 'x' "
+            '(example: `ssh_options: ["-J", "gateway"]`)',
         ),
         (
             {"type": "local", "variables": {"A": ["x"]}},
-            "contexts.big.variables must be a mapping of names to text, not a mapping. "
-            'For example: variables: {OMP_NUM_THREADS: "4"}',
+            "contexts.big.variables must be a mapping of names to text, not a mapping "
+            '(example: `variables: {OMP_NUM_THREADS: "4"}`)',
         ),
         (
             {"type": "local", "sbatch_options": {"a": {}}},
-            "contexts.big.sbatch_options must be a mapping of options to text or null, not a mapping. "
-            "For example: sbatch_options: {constraint: a100, exclusive: null}",
+            "contexts.big.sbatch_options must be a mapping of options to text or null, not a mapping "
+            "(example: `sbatch_options: {constraint: a100, exclusive: null}`)",
         ),
         (
             {"type": "local", "cmd_type": "qsub"},
-            "contexts.big.cmd_type must be sbatch or srun, not 'qsub'. For example: cmd_type: sbatch",
+            "contexts.big.cmd_type must be sbatch or srun, not 'qsub' (example: `cmd_type: sbatch`)",
         ),
         (
             {"type": "local", "resources": [4]},
-            "contexts.big.resources must be a mapping of cpu, gpu and mem to amounts, not a list. "
-            "For example: resources: {cpu: 4, gpu: 1, mem: 8G}",
+            "contexts.big.resources must be a mapping of cpu, gpu and mem to amounts, not a list "
+            "(example: `resources: {cpu: 4, gpu: 1, mem: 8G}`)",
         ),
         (
             {"type": "local", "resources": {"gpus": 1}},
-            "contexts.big.resources.gpus is not a key of resources; did you mean 'gpu'? For example: gpu: a100:2",
+            "contexts.big.resources.gpus is not a key of resources; did you mean 'gpu'? (example: `gpu: a100:2`)",
         ),
         (
             {"type": "local", "resources": {"mem": "lots"}},
-            "contexts.big.resources.mem must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T, not 'lots'. "
-            "For example: mem: 8G",
+            "contexts.big.resources.mem must be a memory size such as 4096 (MB), 512M, 8G or 1T, not 'lots' "
+            "(example: `mem: 8G`)",
         ),
-        ({"type": "local", "tpu": 1}, "contexts.big.tpu is refused: yurt runs on no TPUs; remove the key"),
+        ({"type": "local", "tpu": 1}, "contexts.big.tpu is not supported: yurt does not run on TPUs; remove the key"),
         (
             {"type": "local", "resources": {"tpu": 1}},
-            "contexts.big.resources.tpu is refused: yurt runs on no TPUs; remove the key",
+            "contexts.big.resources.tpu is not supported: yurt does not run on TPUs; remove the key",
         ),
         (
             {"type": "local", "name": "small"},
-            "contexts.big.name is 'small' but the context is called 'big'; remove the key",
+            "contexts.big.name is 'small', but the context is named 'big'; remove the key",
         ),
         (
             {"type": "local", "track": True, "neptune": False},
-            "contexts.big.neptune says something else than another name of the same key, track; keep one of them",
+            "contexts.big.neptune conflicts with another name of the same key, track; keep one of them",
         ),
     ],
 )
-def test_a_sentence_for_every_fault(body: Any, said: str) -> None:
-    assert faults_of(body) == [said]
+def test_a_message_for_every_fault(body: Any, message: str) -> None:
+    assert faults_of(body) == [message]
 
 
-def test_all_faults_are_told() -> None:
+def test_all_faults_are_reported() -> None:
     assert len(faults_of({"type": "slurm", "ntasks": "x", "resources": {"cpu": "y", "mem": "z", "tpu": 1}})) == 5
 
 
 @pytest.mark.parametrize("name", ["big", "0", "plgrid.plggluna.sandbox", "a_b-C.9"])
-def test_names(name: str) -> None:
+def test_valid_names(name: str) -> None:
     assert is_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", None, 3])
-def test_no_names(name: object) -> None:
+def test_invalid_names(name: object) -> None:
     assert not is_name(name)
     faults = check_file({"contexts": {name: {"type": "local"}}})[1]
     assert [fault.sentence for fault in faults] == [
-        f"contexts.{name} is no name for a context: letters, digits, '.', '_' and '-', with a letter or a digit first. "
-        "For example: big-gpu: {type: slurm, slurm_url: alice@big.example}"
+        f"contexts.{name} is not a valid context name: use letters, digits, '.', '_' and '-', starting with a letter "
+        "or a digit (example: `big-gpu: {type: slurm, slurm_url: alice@big.example}`)"
     ]

@@ -1,4 +1,4 @@
-"""The names of files in a run folder: spelled once, and the same for Python, for sh and for what runs inside a job."""
+"""The names of files in a run folder: defined once, and equal in Python, in sh and in programs inside a job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from yurt.node import call, metrics
 
 SOURCE = Path(yurt.__file__).parent
 ALONE = ("node/", "backends/local/waiter.py")
-"""What cannot import the names; held to them below."""
+"""Programs that cannot import the names; a test below compares them."""
 
 NAMES = {name: value for name, value in vars(layout).items() if name.isupper() and isinstance(value, str)}
 TELLING = re.compile("|".join(re.escape(each) for each in NAMES.values() if re.search(r"\.\w|-\w", each)))
-"""Names that mean nothing else: `exit.json`, and not `work`."""
+"""Unambiguous names: `exit.json`, but not `work`."""
 
 
-def test_a_script_gets_the_names_for_their_placeholders() -> None:
+def test_placeholders_are_replaced() -> None:
     assert (
         layout.fill_in('[ -e "$1/@EXIT@.d" ] || echo "$@" > @START@$k')
         == '[ -e "$1/exit.json.d" ] || echo "$@" > gen.$k'
@@ -31,16 +31,16 @@ def test_a_script_gets_the_names_for_their_placeholders() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["@NO_SUCH@", "@CODES@", "@RE@", "@_@"])
-def test_a_placeholder_that_is_no_name_is_an_error(unknown: str) -> None:
+def test_an_unknown_placeholder_is_an_error(unknown: str) -> None:
     with pytest.raises(ValueError, match=unknown):
         layout.fill_in(f"echo {unknown}")
 
 
-def test_no_two_files_have_one_name() -> None:
+def test_names_are_unique() -> None:
     assert len(set(NAMES.values())) == len(NAMES)
 
 
-def test_what_stands_alone_has_the_same_names() -> None:
+def test_standalone_programs_use_the_same_names() -> None:
     own = {name: value for name, value in vars(waiter).items() if name in NAMES}
     assert own and own == {name: NAMES[name] for name in own}
     assert metrics.NAME == layout.METRICS
@@ -48,7 +48,7 @@ def test_what_stands_alone_has_the_same_names() -> None:
 
 
 def spelled() -> Iterator[str]:
-    """Where a script, or a string of Python's that is no text for people, has a name of its own."""
+    """Yield the places where a script or a Python string, other than a message, contains a name literally."""
     for file in sorted(SOURCE.rglob("*.py")):
         name = file.relative_to(SOURCE).as_posix()
         if name.startswith((*ALONE, "lab/", "testing/", "model/layout.py")):
@@ -69,5 +69,5 @@ def spelled() -> Iterator[str]:
                 yield f"{name}:{number}"
 
 
-def test_nobody_else_spells_them() -> None:
+def test_no_other_module_contains_the_names() -> None:
     assert list(spelled()) == []

@@ -1,4 +1,4 @@
-"""Plots: where a value lands, which axes are logarithmic, what is left out."""
+"""Plots: positions of values, logarithmic axes, skipped values."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_ticks_are_round(low: float, high: float, most: int, found: list[float])
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1e6, 1.79e308), (-1.7e308, 1.7e308), (0, 5e-324), (1e20, 1e20 + 20000)])
-def test_ends_of_an_axis_too_long_or_too_short_for_steps(low: float, high: float) -> None:
+def test_an_axis_without_round_steps_has_its_ends_as_ticks(low: float, high: float) -> None:
     assert plot.ticks(plot.Axis(low, high, log=False), 5) == [low, high]
 
 
 def test_a_range_hides_no_mean() -> None:
-    """Two x that share a cell: one with a mean where the other has its range."""
+    """Two x values share a cell: one has its mean where the other has its range."""
     drawing = plot.draw(plot.gathered([(0, 0), (1, 5), (1.001, 3), (1.001, 9), (100, 10)]), 40, 11)
     assert sum(line.count(plot.MEAN) for line in drawing.lines) == 4
 
@@ -74,10 +74,10 @@ def test_numbers_over_numbers() -> None:
     assert drawing.lines[12].index("3") == at and drawing.lines[11][at] == "┴"
 
 
-def test_decades_are_as_far_apart_as_each_other() -> None:
+def test_decades_are_equally_spaced() -> None:
     drawing = plot.draw(plot.gathered([(0.001, 1), (0.01, 1), (0.1, 1), (1, 1)]), 60, 6)
     assert drawing.log_x and not drawing.log_y
-    marks = [at for at, letter in enumerate(drawing.lines[-2]) if letter == "┴"]
+    marks = [at for at, character in enumerate(drawing.lines[-2]) if character == "┴"]
     assert len(marks) == 4 and len({b - a for a, b in pairwise(marks)}) == 1
 
 
@@ -104,7 +104,7 @@ number = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers
     st.integers(40, 200),
     st.integers(6, 30),
 )
-def test_whatever_the_numbers(pairs: list[tuple[object, float]], width: int, height: int) -> None:
+def test_any_numbers(pairs: list[tuple[object, float]], width: int, height: int) -> None:
     for some in (pairs, [pair for pair in pairs if isinstance(pair[0], int | float) and pair[0] is not True]):
         points = plot.gathered(some)
         if points:

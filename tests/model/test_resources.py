@@ -1,4 +1,4 @@
-"""Times, memory and GPUs as users write them."""
+"""Parsing of durations, memory sizes and GPU counts."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_time(written: str | int, minutes: int) -> None:
 @pytest.mark.parametrize(
     "written", ["", "0", 0, "0m", "00:00:00", "-5", "soon", "1:2:3:4", "h", "1w", "2h 3", "1.5h", True]
 )
-def test_no_time(written: str | int) -> None:
-    with pytest.raises(ValueError, match=r"^must be a time above zero, such as 90 \(minutes\), 2h"):
+def test_invalid_time(written: str | int) -> None:
+    with pytest.raises(ValueError, match=r"^must be a positive duration such as 90 \(minutes\), 2h"):
         parse_time(written)
 
 
 @given(st.integers(0, 40), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
-def test_every_form_of_a_time_agrees(days: int, hours: int, minutes: int, seconds: int) -> None:
+def test_all_notations_of_a_time_agree(days: int, hours: int, minutes: int, seconds: int) -> None:
     exact = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     forms = [
         f"{days}-{hours:02}:{minutes:02}:{seconds:02}",
@@ -90,7 +90,7 @@ def test_memory(written: str | int, mb: int | None) -> None:
     if mb is not None:
         assert parse_memory(written) == mb
         return
-    with pytest.raises(ValueError, match=r"^must be an amount of memory, such as 4096 \(MB\), 512M, 8G or 1T$"):
+    with pytest.raises(ValueError, match=r"^must be a memory size such as 4096 \(MB\), 512M, 8G or 1T$"):
         parse_memory(written)
 
 
@@ -119,6 +119,8 @@ def test_gpus(written: str | int, found: tuple[str | None, int]) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "-1", "a100:", "a100:x", "2:a100", "a b", True, 1.5])
-def test_no_gpus(written: str | int) -> None:
-    with pytest.raises(ValueError, match=r"^must be a number of GPUs, or a type and a number, such as 2 or a100:2$"):
+def test_invalid_gpus(written: str | int) -> None:
+    with pytest.raises(
+        ValueError, match=r"^must be a number of GPUs such as 2, or a type and a number such as a100:2$"
+    ):
         parse_gpus(written)

@@ -1,4 +1,4 @@
-"""yurt starts a run again by the table of the restart policy, whatever it sees of a start that left no ending."""
+"""yurt applies the restart policy to every observation of a start without an exit status."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ SEEN = {
 
 @pytest.mark.parametrize("again", ALLOWED, ids=str)
 @pytest.mark.parametrize("what", SEEN)
-def test_as_the_table_says(what: str, again: RestartPolicy) -> None:
+def test_the_policy_is_applied(what: str, again: RestartPolicy) -> None:
     cause, seen = SEEN[what]
     for failures in range(4):
         before = Status(state="running", retries=failures, missing_since=BEGAN, confirmed=True)
         after = next_status(before, seen, BEGAN + clocks().forgiving + 1, again)
-        # Of starts that were made the next one counts; of those that never were, yurt.
+        # The next start counts lost starts; yurt counts jobs that never started.
         past = Past() if seen.generation else Past(failures=failures)
         expected = bool(decide(KILLED, cause, again, past).again)
         assert ((after.state, after.start) == ("waiting", seen.generation + 1)) == expected, after
@@ -63,7 +63,7 @@ def test_as_the_table_says(what: str, again: RestartPolicy) -> None:
 
 
 @pytest.mark.parametrize("reason", ["limit", "lost", "error", "preempted"])
-def test_what_a_job_decided_is_not_decided_again(reason: str) -> None:
+def test_the_decision_of_a_job_is_kept(reason: str) -> None:
     seen = Observation(generation=1, over=f"1 {reason} 1 2")
     before = Status(state="running", missing_since=BEGAN, confirmed=True)
     for again in ALLOWED:

@@ -1,4 +1,4 @@
-"""The table of settings: the structs that are written by hand say the same, and everything made from it is complete."""
+"""The settings table: it matches the hand-written structs, and everything generated from it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run stands after a look: what was seen by the job itself, its queue and its records, put together."""
+"""The status of a run after an observation, combined from exit.json, the queue and the records."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def ending(code: int = 0, **more: Any) -> Ending:
 
 
 def after(seconds: float, *observations: Observation, before: Status | None = None) -> Status:
-    """How a run stands after looks at it, so many seconds apart."""
+    """Return the status of a run after observations this many seconds apart."""
     status = before or Status(state="queued", submitted=NOW, attempts=1, job="7")
     for count, seen in enumerate(observations):
         status = next_status(status, seen, NOW + count * seconds)
     return status
 
 
-# What one look finds.
+# One observation.
 
 
 @pytest.mark.parametrize(
@@ -57,22 +57,22 @@ def after(seconds: float, *observations: Observation, before: Status | None = No
         (ending(3), "timeout", "failed", "exit code 3"),
         (ending(137, signal=9), None, "failed", "killed by signal 9 (KILL)"),
         (ending(137, signal=9), "failed", "failed", "killed by signal 9 (KILL)"),
-        (ending(137, signal=9), "out_of_memory", "out_of_memory", "it used more memory than it had asked for"),
+        (ending(137, signal=9), "out_of_memory", "out_of_memory", "it used more memory than requested"),
         (ending(137, signal=9), "node_failed", "node_failed", "killed by signal 9 (KILL)"),
         (ending(143, signal=15), "timeout", "timeout", "it reached its time limit"),
         (ending(143, signal=15, cause="timeout"), None, "timeout", "it reached its time limit"),
-        (ending(1, cause="out_of_memory"), "failed", "out_of_memory", "it used more memory than it had asked for"),
+        (ending(1, cause="out_of_memory"), "failed", "out_of_memory", "it used more memory than requested"),
         (ending(143, signal=15, cause="cancelled"), "failed", "cancelled", "cancelled"),
         (
             ending(143, signal=15, cause="stopped"),
             "cancelled",
             "cancelled",
-            "its site told it to stop: preempted, or cancelled there by hand",
+            "the site stopped it: preempted, or cancelled outside yurt",
         ),
         (ending(200, signal=72), None, "failed", "killed by signal 72 (unknown)"),
     ],
 )
-def test_a_jobs_own_ending_is_believed(ended: Ending, record: State | None, state: str, reason: str) -> None:
+def test_exit_json_outranks_the_scheduler(ended: Ending, record: State | None, state: str, reason: str) -> None:
     for live in (None, "running"):
         seen = Observation(ending=ended, record=record, live=live, winner=WON, generation=1)
         status = after(0, seen)
@@ -105,7 +105,7 @@ def test_a_jobs_own_ending_is_believed(ended: Ending, record: State | None, stat
         (Observation(sure=True), "waiting"),
     ],
 )
-def test_one_look(seen: Observation, state: str) -> None:
+def test_one_observation(seen: Observation, state: str) -> None:
     assert after(0, seen).state == state
 
 
@@ -114,8 +114,13 @@ def test_one_look(seen: Observation, state: str) -> None:
     [
         (Observation(winner=WON, generation=1, record="failed", reason="why"), CLOCKS.settling, "failed", "why"),
         (Observation(winner=WON, generation=1, record="completed"), CLOCKS.settling, "completed", ""),
-        (Observation(record="node_failed"), CLOCKS.settling, "node_failed", "it ended before your code was started"),
-        (Observation(record="completed"), CLOCKS.settling, "failed", "it ended before your code was started"),
+        (
+            Observation(record="node_failed"),
+            CLOCKS.settling,
+            "node_failed",
+            "its job finished before your code started",
+        ),
+        (Observation(record="completed"), CLOCKS.settling, "failed", "its job finished before your code started"),
         (Observation(record="completed", gone=True), CLOCKS.settling, "completed", ""),
         (
             Observation(winner=WON, generation=1, stopped="timeout"),
@@ -124,21 +129,36 @@ def test_one_look(seen: Observation, state: str) -> None:
             "it reached its time limit",
         ),
         (Observation(winner=WON, generation=1, stopped="cancelled"), CLOCKS.settling, "cancelled", "cancelled"),
-        (Observation(winner=WON, generation=1), CLOCKS.forgiving, "lost", "the site forgot it, and it left no ending"),
-        (Observation(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not know it now"),
-        (Observation(gone=True), CLOCKS.forgiving, "lost", "the site forgot it, and its folder is gone"),
-        (Observation(), CLOCKS.resubmit - 1, "unknown", "the site does not know it now"),
-        (Observation(), CLOCKS.resubmit, "waiting", "the site forgot it before it started; it is submitted again"),
-        (Observation(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not know it now"),
+        (
+            Observation(winner=WON, generation=1),
+            CLOCKS.forgiving,
+            "lost",
+            "the site no longer lists its job, and it left no exit status",
+        ),
+        (Observation(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not list its job"),
+        (
+            Observation(gone=True),
+            CLOCKS.forgiving,
+            "lost",
+            "the site no longer lists its job, and its run folder is gone",
+        ),
+        (Observation(), CLOCKS.resubmit - 1, "unknown", "the site does not list its job"),
+        (
+            Observation(),
+            CLOCKS.resubmit,
+            "waiting",
+            "the site lost its job before it started; it will be submitted again",
+        ),
+        (Observation(records_known=False), 10 * CLOCKS.forgiving, "unknown", "the site does not list its job"),
     ],
 )
-def test_what_stays_away(seen: Observation, seconds: float, state: str, reason: str) -> None:
+def test_a_missing_job(seen: Observation, seconds: float, state: str, reason: str) -> None:
     status = after(seconds, seen, seen)
     assert (status.state, status.reason) == (state, reason)
 
 
-def test_a_job_the_queue_showed_for_long_is_not_submitted_again() -> None:
-    """Only a young job can have been lost by a crash of the controller; an old one was taken away."""
+def test_a_confirmed_job_is_not_submitted_again() -> None:
+    """A controller crash can lose only a new job; an older one was removed."""
     confirmed = after(CLOCKS.young, Observation(live="queued"), Observation(live="queued"))
     assert (
         confirmed.confirmed
@@ -146,16 +166,16 @@ def test_a_job_the_queue_showed_for_long_is_not_submitted_again() -> None:
     )
     assert after(CLOCKS.forgiving - 1, Observation(), Observation(), before=confirmed).state == "unknown"
     status = after(CLOCKS.forgiving, Observation(), Observation(), before=confirmed)
-    assert (status.state, status.reason) == ("lost", "the site forgot it before it started")
+    assert (status.state, status.reason) == ("lost", "the site lost its job before it started")
 
 
-def test_a_site_that_forgets_again_and_again_is_not_asked_for_ever() -> None:
+def test_submissions_of_lost_jobs_are_limited() -> None:
     worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
     assert after(CLOCKS.resubmit, Observation(), Observation(), before=worn).state == "unknown"
     assert after(CLOCKS.forgiving, Observation(), Observation(), before=worn).state == "lost"
 
 
-def test_seen_again_it_was_never_away() -> None:
+def test_a_job_that_reappears() -> None:
     away = after(4, Observation(live="running"), Observation(), Observation())
     assert away.state == "unknown" and away.missing_since == NOW + 4
     back = next_status(away, Observation(live="running"), NOW + 20)
@@ -163,7 +183,7 @@ def test_seen_again_it_was_never_away() -> None:
     assert after(CLOCKS.forgiving - 1, Observation(winner=WON, generation=1), before=back).state == "unknown"
 
 
-def test_a_requeue_and_its_count() -> None:
+def test_a_requeue_is_counted() -> None:
     first = after(1, Observation(live="running", winner=WON, generation=1))
     waits = next_status(first, Observation(live="queued", reason="it waits"), NOW + 9)
     assert (waits.state, waits.reason) == ("requeued", "it waits")
@@ -173,7 +193,7 @@ def test_a_requeue_and_its_count() -> None:
     assert (done.state, done.restarts) == ("completed", 1)
 
 
-def test_nothing_new_is_no_news() -> None:
+def test_an_unchanged_observation_changes_nothing() -> None:
     seen = Observation(live="running", native="RUNNING", job="7", node="n1", started=NOW)
     first = after(0, seen)
     assert first.seen_at == NOW
@@ -181,7 +201,7 @@ def test_nothing_new_is_no_news() -> None:
     assert next_status(first, Observation(live="running", node="n2"), NOW + 30).seen_at == NOW + 30
 
 
-def test_the_winners_job_is_the_runs_job() -> None:
+def test_the_job_that_passed_the_gate_is_the_job_of_the_run() -> None:
     assert after(0, Observation(live="running", job="8", winner="abc.7")).job == "7"
     assert after(0, Observation(live="running", job="8")).job == "8"
 
@@ -190,7 +210,7 @@ def test_names_of_signals() -> None:
     assert (signal_name(9), signal_name(11), signal_name(999)) == ("KILL", "SEGV", "unknown")
 
 
-# Whatever is seen, in whatever order.
+# Any observations, in any order.
 
 endings = st.builds(
     Ending,
@@ -228,7 +248,7 @@ pauses = st.sampled_from([0.0, 1.0, CLOCKS.resubmit, CLOCKS.settling, CLOCKS.for
 
 
 @given(finals, observations)
-def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: Observation) -> None:
+def test_only_exit_json_changes_a_final_status(before: Status, seen: Observation) -> None:
     status = next_status(before, seen, NOW)
     assert status.final
     if seen.ending is None:
@@ -238,11 +258,13 @@ def test_what_is_final_moves_only_for_the_jobs_own_ending(before: Status, seen: 
 
 
 @given(statuses, observations)
-def test_any_look_at_any_run(before: Status, seen: Observation) -> None:
+def test_any_observation_of_any_run(before: Status, seen: Observation) -> None:
     status = next_status(before, seen, NOW)
     empty_gate = not seen.winner and not seen.generation and not seen.gone
     assert status.restarts >= before.restarts
-    assert next_status(status, seen, NOW) == status or status.state == "waiting", "the same look twice says the same"
+    assert next_status(status, seen, NOW) == status or status.state == "waiting", (
+        "the same observation twice gives the same status"
+    )
     if status.final:
         assert status.ended is not None and not status.cancel_requested and status.missing_since is None
     if status.state == "waiting":
@@ -256,21 +278,21 @@ def test_any_look_at_any_run(before: Status, seen: Observation) -> None:
     elif seen.live is not None:
         assert not status.final or seen.winner == CANCELLED
     elif not seen.sure and not seen.records_known:
-        assert status.state != "lost", "silence of the records was taken for loss"
+        assert status.state != "lost", "lost without readable records"
     elif before.missing_since is None and not seen.sure:
-        assert status.state != "lost", "one look was enough to give it up"
+        assert status.state != "lost", "lost after one observation"
 
 
 @given(statuses, st.lists(st.tuples(observations, pauses), max_size=8), observations)
-def test_any_sequence_ends_sensibly(
+def test_any_sequence_reaches_a_stable_state(
     before: Status, history: list[tuple[Observation, float]], last: Observation
 ) -> None:
-    """Once a run stays as it was seen last, some looks later it has ended, waits, or is plainly somewhere."""
+    """If the last observation repeats, the run finishes, is resubmitted, or stays in the queue."""
     now, status, ended = NOW, before, False
     for seen, pause in history:
         now += pause
         status = next_status(status, seen, now)
-        assert not ended or status.final, "it came back from its end"
+        assert not ended or status.final, "a final state was left"
         ended = status.final
         if status.state == "waiting":
             status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1, submitted=now)
@@ -288,11 +310,11 @@ def test_any_sequence_ends_sensibly(
             status = next_status(status, known, now)
             if status.state == "waiting":
                 status = msgspec.structs.replace(status, state="queued", attempts=status.attempts + 1)
-        assert status.final, "the records are back, and it still hangs"
+        assert status.final, "the records are readable, and it still does not finish"
 
 
-def test_what_a_run_is_known_by_at_the_next_look() -> None:
-    """Only a status that time alone does not change may be passed over when the queue says the same."""
+def test_the_mark_for_the_next_query() -> None:
+    """An unchanged row in the queue may be skipped only if time alone does not change the status."""
     seen = Observation(live="running", mark="7|RUNNING")
     young, confirmed = after(0, seen), after(CLOCKS.young, seen, seen)
     assert (mark_of(young, seen), mark_of(confirmed, seen)) == ("", "7|RUNNING")
@@ -346,12 +368,12 @@ def test_whether_it_is_started_again(policy: RestartPolicy, changes: dict[str, A
     first = next_status(QUEUED, seen, NOW, policy)
     status = next_status(first, seen, NOW + CLOCKS.settling, policy)
     assert status.state == state
-    assert first.state == "unknown" or changes.get("sure"), "not before it can be sure"
+    assert first.state == "unknown" or changes.get("sure"), "not before it is certain"
     if state == "waiting":
         assert (status.start, status.missing_since, status.final) == (3, None, False)
 
 
-def test_one_that_vanished_is_started_again_after_a_while() -> None:
+def test_a_run_that_disappeared_is_started_again_after_a_while() -> None:
     status = QUEUED
     for ahead in (0.0, CLOCKS.settling, CLOCKS.forgiving):
         assert not status.final and status.state != "waiting"
@@ -359,7 +381,7 @@ def test_one_that_vanished_is_started_again_after_a_while() -> None:
     assert (status.state, status.start) == ("waiting", 3)
 
 
-def test_a_failure_before_its_start_is_retried_as_often_as_it_may_be() -> None:
+def test_failures_before_the_start_are_retried_up_to_the_limit() -> None:
     status, failed = QUEUED, Observation(record="node_failed", native="NODE_FAIL")
     for number in (1, 2):
         status = next_status(status, failed, NOW, RestartPolicy(retries=2))

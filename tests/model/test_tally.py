@@ -1,4 +1,4 @@
-"""A sweep in one line: what the bar and the words say at any width."""
+"""A sweep in one line: the bar and the text at any width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_words() -> None:
     assert tally.words({"queued": 3}) == "3 queued of 3"
 
 
-def test_words_are_cut_to_what_matters() -> None:
+def test_the_text_is_shortened_to_fit() -> None:
     assert tally.brief(HALF, 80) == "37/40 done, 2 running, 1 failed"
     assert tally.brief(HALF, 30) == "37/40 done, 1 failed"
     assert tally.brief(HALF, 16) == "37/40, 1 failed"
@@ -38,7 +38,7 @@ def test_a_bar() -> None:
     assert tally.bar({"timeout": 1}, 4) == [("failed", "xxxx")]
 
 
-def test_a_bar_gives_way_to_words_last() -> None:
+def test_the_bar_is_dropped_last() -> None:
     assert tally.drawn(HALF, 80) == (tally.bar(HALF, 20), "37/40 done, 2 running, 1 failed")
     assert tally.drawn(HALF, 37) == (tally.bar(HALF, 4), "37/40 done, 2 running, 1 failed")
     assert tally.drawn(HALF, 36) == (tally.bar(HALF, 14), "37/40 done, 1 failed")

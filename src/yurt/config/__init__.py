@@ -1,1 +1,1 @@
-"""The user's files: contexts, project settings."""
+"""The user's configuration files: contexts, project settings, experiments."""

@@ -1,4 +1,4 @@
-"""contexts.yaml: read into context values, and changed without touching anything else the user wrote."""
+"""Reads contexts.yaml into Context values, and changes it without touching the rest of the user's text."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 
 from yurt.config import paths
-from yurt.config.remembered import remembered
+from yurt.config.parse_cache import cached
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL, Context, ContextsFile
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """What taking over the contexts of another file came to."""
+    """The result of merging the contexts of another file."""
 
     added: list[str]
     replaced: list[str]
     unchanged: list[str]
     current: str | None
-    """The context made current, if none was."""
+    """The context that became the current one, if there was none."""
 
 
 def default_file() -> Path:
@@ -28,9 +28,9 @@ def default_file() -> Path:
 
 
 def load(file: Path) -> ContextsFile:
-    """The contexts there are: those of the file, and `local` in any case.
+    """Return the contexts of the file and the built-in context `local`.
 
-    UserError tells every fault of the file with its line.
+    UserError lists every fault of the file with its line.
     """
     found = read(file)
     if LOCAL.name in found.contexts:
@@ -39,34 +39,34 @@ def load(file: Path) -> ContextsFile:
 
 
 def read(file: Path) -> ContextsFile:
-    """What the file itself says; nothing where there is no file. UserError as `load`."""
-    return _known(file).says
+    """Return the contexts of the file alone; none if it does not exist. UserError as for `load`."""
+    return _parsed(file).content
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """What a file says, and the line of every key of every context."""
+class _Parsed(msgspec.Struct, frozen=True):
+    """The content of a file, and the line of every key of every context."""
 
-    says: ContextsFile
+    content: ContextsFile
     lines: dict[str, dict[str, int]]
 
 
-def _known(file: Path) -> _Known:
+def _parsed(file: Path) -> _Parsed:
     from yurt.config.text import text_of
 
     text = text_of(file)
     if not text.strip():
-        return _Known(ContextsFile(), {})
+        return _Parsed(ContextsFile(), {})
 
-    def understand() -> _Known:
+    def parse_text() -> _Parsed:
         from yurt.config import yaml_text
         from yurt.config.contexts_text import parse
 
-        says = parse(text, file)
+        content = parse(text, file)
         document, lines, _twice = yaml_text.parse_with_lines(text)
-        bodies = document["contexts"] if says.contexts else {}
-        return _Known(says, {name: _lines_in(bodies[name], name, lines) for name in says.contexts})
+        bodies = document["contexts"] if content.contexts else {}
+        return _Parsed(content, {name: _lines_in(bodies[name], name, lines) for name in content.contexts})
 
-    return remembered("contexts", text, _Known, understand)
+    return cached("contexts", text, _Parsed, parse_text)
 
 
 def _lines_in(body: Any, name: str, lines: dict[tuple[str, ...], int]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def _lines_in(body: Any, name: str, lines: dict[tuple[str, ...], int]) -> dict[s
 
 
 def named(name: str) -> Context:
-    """The context of that name. NotFoundError names the nearest."""
+    """Return the context with that name. NotFoundError suggests a similar name."""
     there = load(default_file()).contexts
     if name not in there:
         raise not_found(name, there)
@@ -82,14 +82,14 @@ def named(name: str) -> Context:
 
 
 def check_name(name: str) -> None:
-    """UserError where a context cannot be called that."""
+    """UserError if the name is not valid for a context."""
     from yurt.model.context_keys import is_name
 
     if not is_name(name):
         raise UserError(
-            f"'{name}' is no name for a context",
+            f"invalid context name '{name}'",
             code="usage",
-            hint="use letters, digits, '.', '_' and '-', with a letter or a digit first",
+            hint="use letters, digits, '.', '_' and '-', starting with a letter or a digit",
         )
 
 
@@ -97,27 +97,30 @@ def not_found(name: str, there: Iterable[str]) -> NotFoundError:
     from yurt.model.context_check import nearest
 
     near = nearest(name, list(there))
-    text = f"there is no context '{name}'" + (f"; did you mean '{near}'?" if near else "")
-    return NotFoundError(text, code="not-found", hint="yurt context list")
+    text = f"context '{name}' not found" + (f"; did you mean '{near}'?" if near else "")
+    return NotFoundError(text, code="not-found", hint="run `yurt context list` to see all contexts")
 
 
 def current_name(flag: str = "") -> str:
-    """The context to use, which may not exist: --context, else $YURT_CONTEXT, else the file's, else `local`."""
+    """Return the name of the context to use: --context, $YURT_CONTEXT, the file's current context, or `local`.
+
+    The context may not exist.
+    """
     return flag or os.environ.get("YURT_CONTEXT") or read(default_file()).current_context or LOCAL.name
 
 
 def line_of(file: Path, context: str, key: str) -> int | None:
-    """The line where a key of a context stands, under whatever name; None where it does not."""
+    """Return the line that sets a key of a context, under any of its names; None if the file does not set it."""
     return key_lines(file, context).get(key)
 
 
 def key_lines(file: Path, context: str) -> dict[str, int]:
-    """The line of every key a context of the file sets, by yurt's own names (also resources.cpu and so on)."""
-    return _known(file).lines.get(context, {})
+    """Return the line of every key that a context sets, by canonical name (also resources.cpu and so on)."""
+    return _parsed(file).lines.get(context, {})
 
 
 def own_lines(body: dict[str, Any], lines: dict[tuple[str, ...], int]) -> dict[str, int]:
-    """The lines of a body's keys by yurt's own names."""
+    """Return the lines of a body's keys by canonical name."""
     from yurt.model.context_keys import canonical_key
 
     found: dict[str, int] = {}
@@ -130,7 +133,7 @@ def own_lines(body: dict[str, Any], lines: dict[tuple[str, ...], int]) -> dict[s
 
 
 def put(file: Path, new: Iterable[Context]) -> None:
-    """Add contexts, or replace those of the same name; everything else in the file stays as it is."""
+    """Add contexts, or replace those with the same name; the rest of the file is unchanged."""
     from yurt.config.contexts_change import change
 
     made = {context.name: _checked(context) for context in new}
@@ -138,7 +141,7 @@ def put(file: Path, new: Iterable[Context]) -> None:
 
 
 def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
-    """Add the contexts of another file, all or none. UserError where one is there already and differs."""
+    """Add the contexts of another file, all or none. UserError if one exists with other values, without `replace`."""
     from yurt.config.contexts_change import change
 
     done: list[Merged] = []
@@ -152,7 +155,9 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
         if other and not replace:
             names = ", ".join(f"'{name}'" for name in other)
             raise UserError(
-                f"{file} has other contexts of the name {names}", code="context-exists", hint="repeat it with --replace"
+                f"{file} already has different contexts with these names: {names}",
+                code="context-exists",
+                hint="use `--replace` to overwrite them",
             )
         current = None if there.current_context else new.current_context
         done.append(Merged([name for name in new.contexts if name not in known], other, same, current))
@@ -166,28 +171,31 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
 
 
 def remove(file: Path, names: Iterable[str]) -> None:
-    """Take contexts out of the file; names that are not there are no error."""
+    """Remove contexts from the file; missing names are ignored."""
     from yurt.config.contexts_change import change
 
-    doomed = set(names)
+    removed = set(names)
 
     def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        for name in doomed & set(there.contexts):
+        for name in removed & set(there.contexts):
             text = splice.remove(text, name)
-        rest = {name: context for name, context in there.contexts.items() if name not in doomed}
-        if there.current_context not in doomed:
+        rest = {name: context for name, context in there.contexts.items() if name not in removed}
+        if there.current_context not in removed:
             return text, ContextsFile(rest, there.current_context)
         return splice.set_current(text, None), ContextsFile(rest)
 
-    if doomed:
+    if removed:
         change(file, edit)
 
 
 def copy(file: Path, source: str, target: str) -> None:
-    """Add a context like another one, its comments too; the source's text does not change."""
-    from yurt.config.contexts_change import change, says
+    """Add a copy of a context, with its comments.
+
+    NotFoundError if the source does not exist; UserError if the target exists or has an invalid name.
+    """
+    from yurt.config.contexts_change import change, parses_to
 
     there = load(file).contexts
     if source not in there:
@@ -195,9 +203,9 @@ def copy(file: Path, source: str, target: str) -> None:
     check_name(target)
     if target in there:
         raise UserError(
-            f"there is a context '{target}' already",
+            f"context '{target}' already exists",
             code="context-exists",
-            hint="choose a name not in: yurt context list",
+            hint="choose another name; run `yurt context list` to see the names in use",
         )
 
     def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
@@ -205,15 +213,15 @@ def copy(file: Path, source: str, target: str) -> None:
 
         new = msgspec.structs.replace(there.contexts.get(source, LOCAL), name=target)
         without_comments, wanted = _with(text, there, {target: new})
-        if source in there.contexts and says(made := splice.copy(text, source, target), wanted):
+        if source in there.contexts and parses_to(made := splice.copy(text, source, target), wanted):
             return made, wanted
-        return without_comments, wanted  # an anchor cannot stand twice
+        return without_comments, wanted  # the text has an anchor, which cannot be defined twice
 
     change(file, edit)
 
 
 def use(file: Path, name: str) -> None:
-    """Make a context the current one. NotFoundError where there is none of that name."""
+    """Make a context the current one. NotFoundError if it does not exist."""
     from yurt.config.contexts_change import change
 
     there = load(file).contexts
@@ -229,7 +237,7 @@ def use(file: Path, name: str) -> None:
 
 
 def body_text(file: Path, name: str) -> str:
-    """The YAML of one context as it stands in the file, without its name. NotFoundError where there is none."""
+    """Return the YAML of one context as written in the file, without its name. NotFoundError if it does not exist."""
     from yurt.config import splice
     from yurt.config.text import text_of
 
@@ -240,8 +248,11 @@ def body_text(file: Path, name: str) -> str:
 
 
 def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
-    """Give a context another text. UserError where the text has faults (by its own lines), or the file no longer
-    says what it `was`; then nothing has changed."""
+    """Replace the text of a context.
+
+    UserError if the new text has faults (with its own line numbers), or if the current text is no longer `was`; the
+    file is then unchanged.
+    """
     from yurt.config.contexts_change import change
     from yurt.config.contexts_text import parse
 
@@ -250,19 +261,19 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
 
         if (name not in there.contexts and name != LOCAL.name) or body_text(file, name) != was:
             raise UserError(
-                f"the context '{name}' was changed by somebody else meanwhile",
+                f"another process changed context '{name}' during the edit",
                 code="context-changed",
-                hint=f"yurt context edit {name}",
+                hint=f"run `yurt context edit {name}` again",
             )
         made, start = splice.put(text, name, body)
-        says_now = parse(made, f"{name}.yaml", skip=made.count("\n", 0, start)).contexts[name]
-        return made, ContextsFile({**there.contexts, name: says_now}, there.current_context)
+        changed = parse(made, f"{name}.yaml", skip=made.count("\n", 0, start)).contexts[name]
+        return made, ContextsFile({**there.contexts, name: changed}, there.current_context)
 
     change(file, edit)
 
 
 def _checked(context: Context) -> Context:
-    """The context as it will be read back."""
+    """Return the context as it will be read back. UserError if it is invalid."""
     from yurt.model.context_check import check_file
 
     found, wrong = check_file({"contexts": {context.name: msgspec.to_builtins(context)}})

@@ -1,4 +1,4 @@
-"""One change to a contexts file: alone, all at once, and with no effect on anything it is not about."""
+"""Changes a contexts file atomically, under a lock, and without side effects on other contexts."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from yurt.errors import UserError
 from yurt.model.context import ContextsFile
 
 Edit = Callable[[str, ContextsFile], tuple[str, ContextsFile]]
-"""Makes of a text, and what it says, another text and what that one must say."""
+"""A function from (text, parsed text) to (new text, expected parse of the new text)."""
 
 
 def change(file: Path, edit: Edit) -> None:
-    """Read, change and write the file while nobody else does; a link to the file stays a link.
+    """Read, edit and write the file under its lock; a symbolic link stays a link.
 
-    UserError where the new text would not say exactly what it must; then nothing has changed.
+    UserError if the new text does not parse to the expected contexts; the file is then unchanged.
     """
     target = file.resolve()
     try:
         with locked(target):
             text = text_of(target)
-            before = parse(text, file)  # a file that yurt cannot read is never rewritten
-            made, wanted = _edited(file, edit, text, before)
+            before = parse(text, file)  # never rewrite a file that yurt cannot parse
+            made, expected = _edited(file, edit, text, before)
             if made != text:
-                if not says(made, wanted):
-                    raise _by_hand(file)
+                if not parses_to(made, expected):
+                    raise _needs_manual_edit(file)
                 ending = "\r\n" if b"\r\n" in (target.read_bytes() if target.exists() else b"") else "\n"
                 paths.write_private(target, made.replace("\n", ending).encode())
     except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}", code="config-unwritable") from None
+        raise UserError(f"cannot write {file}: {error.strerror}", code="config-unwritable") from None
 
 
-def says(text: str, wanted: ContextsFile) -> bool:
-    """Whether a text is right and says just that."""
+def parses_to(text: str, expected: ContextsFile) -> bool:
+    """Whether a text is valid and parses to exactly these contexts."""
     try:
-        return parse(text, "") == wanted
+        return parse(text, "") == expected
     except UserError:
         return False
 
@@ -48,13 +48,12 @@ def _edited(file: Path, edit: Edit, text: str, before: ContextsFile) -> tuple[st
     try:
         return edit(text, before)
     except ValueError:
-        raise _by_hand(file) from None
+        raise _needs_manual_edit(file) from None
 
 
-def _by_hand(file: Path) -> UserError:
+def _needs_manual_edit(file: Path) -> UserError:
     return UserError(
-        f"{file} cannot be changed by yurt without harm to the rest of it, such as contexts that share anchors; "
-        "change it by hand",
+        f"yurt cannot change {file} without affecting other parts of it, such as contexts that share an anchor",
         code="config-unwritable",
-        hint=f"{faults.editor()} {paths.as_typed(file)}",
+        hint=faults.edit_hint(file),
     )

@@ -1,4 +1,4 @@
-"""The text of a contexts file understood, and every fault in it told with its line."""
+"""Parses the text of a contexts file and reports every fault with its line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yurt.model.context_check import Fault, check_file
 
 
 def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:
-    """What a text says. UserError tells every fault; the first `skip` lines are not counted as the user's."""
+    """Parse a contexts file. UserError lists every fault; the first `skip` lines do not count in line numbers."""
     import yaml
 
     from yurt.config import yaml_text
@@ -26,7 +26,7 @@ def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:
 
 
 def _explained(text: str, file: Path | str, skip: int) -> UserError:
-    """The slow way: every fault, with its line."""
+    """Parse again with line numbers, which is slower, and return the error for all faults."""
     import yaml
 
     from yurt.config import yaml_text
@@ -37,9 +37,9 @@ def _explained(text: str, file: Path | str, skip: int) -> UserError:
         line, problem = yaml_text.syntax_fault(text, error)
         return faults.error(file, [Fault((), problem)], {(): max(1, line - skip)})
     except RecursionError:
-        return faults.error(file, [Fault((), "nests too deeply")], {})
+        return faults.error(file, [Fault((), "is nested too deeply")], {})
     wrong = check_file(document)[1]
     wrong += [
-        Fault(path, f"stands twice, in lines {one - skip} and {two - skip}; keep one") for path, one, two in twice
+        Fault(path, f"is set twice, in lines {one - skip} and {two - skip}; keep one") for path, one, two in twice
     ]
     return faults.error(file, wrong, {path: max(1, line - skip) for path, line in lines.items()})

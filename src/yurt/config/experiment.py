@@ -1,8 +1,8 @@
-"""An experiment as a file describes it (`--config`): neptune.yaml as mrunner read it, or yurt.yaml.
+"""Reads an experiment from a file (`--config`): neptune.yaml as mrunner read it, or yurt.yaml.
 
-Values of parameters are typed by YAML 1.2: 3, 0.1, 1e-3, true and null are what they look like, everything else and
-whatever stands in quotes is text; a list is one value. Under `grid` and `zip` a list is the values of its key, and a
-text is read as on the command line, so that 0..9 and "@seeds.txt" work. Name, note and tags are always texts.
+Parameter values are typed as in YAML 1.2: 3, 0.1, 1e-3, true and null have their types; everything else, and every
+quoted value, is text; a list is one value. Under `grid` and `zip` a list contains the values of its key, and text is
+parsed as on the command line, so that 0..9 and "@seeds.txt" work. Name, note and tags are always text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from yurt.config.project import KEYS as SETTINGS
 from yurt.config.text import text_of
 from yurt.errors import UserError
 from yurt.model import params
-from yurt.model.context_check import Fault, said, unknown
+from yurt.model.context_check import Fault, described, unknown
 from yurt.model.context_keys import tidy
 from yurt.model.grid import Axis, GridError, checked
 from yurt.model.grid_text import axes, column
@@ -38,11 +38,11 @@ OF_NEPTUNE = (
     *("host", "port", "username", "password", "open-webbrowser", "executable", "metric", "pip-requirements-file"),
     *("exclude", "paths-to-copy", "channels", "backup", "storage-url", "neptune-storage", "ml-framework", "worker"),
 )
-"""Keys of neptune.yaml that mrunner had no use for, or that belong to a context here."""
+"""Keys of neptune.yaml that mrunner ignored, or that belong to a context in yurt."""
 
 
 class Experiment(msgspec.Struct, frozen=True):
-    """What a file says of an experiment."""
+    """The content of an experiment file."""
 
     project: str = ""
     name: str = ""
@@ -50,36 +50,37 @@ class Experiment(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = {}
     grids: Sequence[Sequence[Axis]] = ()
-    """The axes of each grid; one grid follows the other. Nothing where the file has neither grid nor zip."""
+    """The axes of each grid, in order. Empty if the file has neither grid nor zip."""
     warnings: Sequence[str] = ()
 
 
 def read(file: Path) -> Experiment:
-    """What a file says. UserError tells every fault in it, each with its line."""
+    """Read an experiment file. UserError lists every fault with its line."""
     import yaml
 
     from yurt.config import yaml_text, yaml_typed
 
     if not file.is_file():
-        raise UserError(f"there is no file '{file}'", code="usage", hint="--config neptune.yaml, or yurt.yaml")
+        hint = "pass a file: `--config neptune.yaml` or `--config yurt.yaml`"
+        raise UserError(f"file '{file}' not found", code="usage", hint=hint)
     text = text_of(file)
     try:
         try:
             texts, lines, twice = yaml_text.parse_with_lines(text)
-        except ValueError:  # !!int and the like before what is none: this one knows where
+        except ValueError:  # an explicit tag such as !!int on another value; this parser reports its line
             yaml_typed.parse(text)
             raise
         if twice:
-            found = [Fault(path, f"stands twice, in lines {one} and {two}; keep one") for path, one, two in twice]
+            found = [Fault(path, f"is set twice, in lines {one} and {two}; keep one") for path, one, two in twice]
             raise faults.error(file, found, lines)
         typed, words = yaml_typed.parse(text)
     except yaml.YAMLError as error:
         line, problem = yaml_text.syntax_fault(text, error)
         raise faults.error(file, [Fault((), problem)], {(): line}) from None
     except RecursionError:
-        raise faults.error(file, [Fault((), "nests too deeply")], {}) from None
+        raise faults.error(file, [Fault((), "is nested too deeply")], {}) from None
     if texts is None or not isinstance(texts, dict):
-        problem = f"must be a mapping of keys, not {said(texts)}"
+        problem = f"must be a mapping of keys, not {described(texts)}"
         raise faults.error(file, [Fault((), problem, f"parameters: {EXAMPLES['parameters']}")], lines)
     reader = _Reader(file, texts, typed)
     made = reader.experiment()
@@ -87,7 +88,7 @@ def read(file: Path) -> Experiment:
         raise faults.error(file, reader.faults, lines)
     tops = {line: path[0] for path, line in lines.items() if len(path) == 1}
     warnings = [
-        f"{file}:{line}: {word} is a text; write true or false if that is meant"
+        f"{file}:{line}: '{word}' is read as text; write true or false for a boolean"
         for line, word in words
         if tops.get(max((top for top in tops if top <= line), default=0)) in ("parameters", "grid", "zip")
     ]
@@ -95,7 +96,7 @@ def read(file: Path) -> Experiment:
 
 
 class _Reader:
-    """One file, key by key, and everything that is wrong with it."""
+    """Reads one file key by key and collects its faults."""
 
     def __init__(self, file: Path, texts: Mapping[Any, Any], typed: Mapping[Any, Any]) -> None:
         self.file = file
@@ -107,7 +108,7 @@ class _Reader:
     def experiment(self) -> Experiment:
         self._check_keys()
         if self.texts.get("note") is not None and self.texts.get("description") is not None:
-            self._wrong(("description",), "says the same as note; keep one of them")
+            self._wrong(("description",), "has the same meaning as note; keep one of them")
         tags = self._tidied("tags", "tags") or ()
         parameters = self._parameters()
         return Experiment(
@@ -123,27 +124,27 @@ class _Reader:
         self.faults.append(Fault(path, problem, example))
 
     def _check_keys(self) -> None:
-        aside = []
+        ignored = []
         for key in map(str, self.texts):
             if key in EXAMPLES:
                 continue
             if key in SETTINGS and self.file.name == "yurt.yaml":
                 continue
             if key in OF_NEPTUNE:
-                aside.append(key)
+                ignored.append(key)
             elif key in SETTINGS:
-                self._wrong((key,), "is a setting of a project, not of an experiment; it belongs in yurt.yaml")
+                self._wrong((key,), "is a project setting, not a key of an experiment; move it to yurt.yaml")
             else:
                 self.faults.append(unknown((key,), list(EXAMPLES), EXAMPLES, "an experiment"))
-        if aside:
-            self.warnings.append(f"{self.file}: yurt has no use for {', '.join(aside)}")
+        if ignored:
+            self.warnings.append(f"{self.file}: ignored keys that yurt does not use: {', '.join(ignored)}")
 
     def _tidied(self, key: str, form: str) -> Any:
         value = self.texts.get(key)
         try:
             return None if value is None else tidy(form, value)
         except ValueError as problem:
-            self._wrong((key,), f"{problem}, not {said(value)}", f"{key}: {EXAMPLES[key]}")
+            self._wrong((key,), f"{problem}, not {described(value)}", f"{key}: {EXAMPLES[key]}")
             return None
 
     def _parameters(self) -> dict[str, Any]:
@@ -153,25 +154,25 @@ class _Reader:
         return {key: self._checked(("parameters", key), value) for key, value in self._keys(("parameters",), body)}
 
     def _declared(self, body: list[Any]) -> dict[str, Any]:
-        """The defaults of parameters in neptune's first form: a list of {name: lr, type: double, default: 0.1}."""
+        """Return the defaults in neptune's oldest format: a list of {name: lr, type: double, default: 0.1}."""
         found: dict[str, Any] = {}
         for number, (each, text) in enumerate(zip(body, self.texts["parameters"], strict=True), 1):
             if not isinstance(each, dict) or not isinstance(text.get("name"), str):
                 example = "parameters: {lr: 0.1}, or {name: lr, type: double, default: 0.1} in the list"
-                self._wrong(("parameters",), f"has no name in item {number} of its list", example)
+                self._wrong(("parameters",), f"has a list item without a name (item {number})", example)
             elif text["name"] in found:
-                self._wrong(("parameters",), f"has '{text['name']}' twice in its list")
+                self._wrong(("parameters",), f"lists '{text['name']}' twice")
             elif each.get("default") is not None:
                 found[text["name"]] = text["default"] if each.get("type") == "string" else each["default"]
         return found
 
     def _keys(self, path: tuple[str, ...], body: Any) -> list[tuple[str, Any]]:
-        """The keys of a mapping of parameters that may be called so, with their values."""
+        """Return the keys with valid names of a mapping of parameters, and their values."""
         if body is None:
             return []
         if not isinstance(body, dict):
             self._wrong(
-                path, f"must be a mapping of keys to values, not {said(body)}", f"{path[0]}: {EXAMPLES[path[0]]}"
+                path, f"must be a mapping of keys to values, not {described(body)}", f"{path[0]}: {EXAMPLES[path[0]]}"
             )
             return []
         good = []
@@ -181,7 +182,7 @@ class _Reader:
                 params.check_key(name)
                 good.append((name, value))
             except ValueError as problem:
-                self._wrong((*path, name), f"cannot stand: {problem}")
+                self._wrong((*path, name), f"is not allowed: {problem}")
         return good
 
     def _checked(self, path: tuple[str, ...], value: Any) -> Any:
@@ -192,26 +193,24 @@ class _Reader:
             return None
 
     def _grids(self, taken: set[str]) -> list[list[Axis]]:
-        """The axes of every grid in the file."""
+        """Return the axes of every grid in the file."""
         given = {key: self.typed[key] for key in ("grid", "zip") if key in self.typed}
         bodies = given["grid"] if isinstance(given.get("grid"), list) else [given.get("grid")]
         for key, parts in (("grid", bodies or [None]), ("zip", [given.get("zip")])):
             if key in given and any(part in (None, {}) for part in parts):
-                self._wrong((key,), "is empty: there is no parameter set in it", f"{key}: {EXAMPLES[key]}")
+                self._wrong((key,), "is empty", f"{key}: {EXAMPLES[key]}")
         together = self._columns("zip", given.get("zip"), taken)
         try:
             return [axes(self._columns("grid", each, taken | set(together)), together) for each in bodies if given]
         except GridError as error:
-            self._wrong(("zip",), f"cannot be: {error.problem}")
+            self._wrong(("zip",), f"is invalid: {error.problem}")
             return []
 
     def _columns(self, kind: str, body: Any, taken: set[str]) -> dict[str, Sequence[Any]]:
         found: dict[str, Sequence[Any]] = {}
         for key, value in self._keys((kind,), body):
             if key in taken:
-                self._wrong(
-                    (kind, key), "stands under another key too; a parameter is in one of parameters, grid and zip"
-                )
+                self._wrong((kind, key), "is set twice; set a parameter in only one of parameters, grid and zip")
                 continue
             try:
                 found[key] = self._values(value)

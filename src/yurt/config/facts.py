@@ -1,4 +1,4 @@
-"""Probed facts of each context, kept beside contexts.yaml with the date they were seen."""
+"""The cached facts of each context, stored beside contexts.yaml with the time of the probe."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ WEEK = 7 * 24 * 3600.0
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Facts, and the address they were seen at: another address is another site."""
+    """Facts and the address they were probed at; another address is another site."""
 
     address: list[str]
     facts: Facts
@@ -25,7 +25,7 @@ def file_of(name: str) -> Path:
 
 
 def load(context: Context, *, now: float | None = None) -> Facts | None:
-    """What is known of a context; None if nothing, too old, or of another address."""
+    """Return the cached facts of a context; None if there are none, they are too old, or the address differs."""
     try:
         kept = msgspec.json.decode(file_of(context.name).read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError):
@@ -37,13 +37,11 @@ def load(context: Context, *, now: float | None = None) -> Facts | None:
 
 
 def save(context: Context, facts: Facts) -> None:
-    """Keep facts for a week. UserError where the configuration folder cannot be written."""
+    """Store facts for a week. UserError if the configuration folder is not writable."""
     try:
         _write(context, facts)
     except OSError as error:
-        raise UserError(
-            f"{file_of(context.name)} cannot be written: {error.strerror}", code="config-unwritable"
-        ) from None
+        raise UserError(f"cannot write {file_of(context.name)}: {error.strerror}", code="config-unwritable") from None
 
 
 def _write(context: Context, facts: Facts) -> None:
@@ -51,10 +49,10 @@ def _write(context: Context, facts: Facts) -> None:
 
 
 def _address(context: Context) -> list[str]:
-    """All that decides which machine answers."""
+    """Return everything that determines which machine ssh connects to."""
     return [context.slurm_url or "", *context.ssh_command, "", *context.ssh_options]
 
 
 def forget(name: str) -> None:
-    """The site said otherwise, or the context is gone: ask anew next time."""
+    """Delete the cached facts; the next command that needs them probes the site again."""
     file_of(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Makes one error of everything that is wrong in a file of the user's."""
+"""Combines all faults of a configuration file into one error."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from yurt.model.context_check import Fault
 
 
 def editor() -> str:
-    """The user's editor, as a shell would run it."""
+    """Return the user's editor command."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
 
 
 def error(file: Path | str, faults: Sequence[Fault], lines: Mapping[tuple[str, ...], int]) -> UserError:
-    """One error for all faults, in the order of their lines; it names the file and what to do."""
-    told = sorted(((line_of(fault.path, lines), fault.sentence) for fault in faults), key=lambda each: each[0])
-    if len(told) == 1:
-        message = f"{file}:{told[0][0]}: {told[0][1]}"
+    """Return one error for all faults, ordered by line, with the command to edit the file as its hint."""
+    rows = sorted(((line_of(fault.path, lines), fault.sentence) for fault in faults), key=lambda each: each[0])
+    if len(rows) == 1:
+        message = f"{file}:{rows[0][0]}: {rows[0][1]}"
     else:
-        message = "\n".join([f"{file} has {len(told)} faults:", *(f"  line {line}: {said}" for line, said in told)])
-    hint = f"{editor()} {paths.as_typed(file)}" if isinstance(file, Path) else ""
-    return UserError(message, code="config-invalid", hint=hint)
+        message = "\n".join([f"{file} has {len(rows)} errors:", *(f"  line {line}: {text}" for line, text in rows)])
+    return UserError(message, code="config-invalid", hint=edit_hint(file) if isinstance(file, Path) else "")
+
+
+def edit_hint(file: Path) -> str:
+    """Return the hint to edit a file."""
+    return f"edit the file with `{editor()} {paths.as_typed(file)}`"
 
 
 def line_of(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:
-    """The line of a key; of what it stands in, where the key itself is missing."""
+    """Return the line of a key, or of its nearest existing parent if the key is missing."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

@@ -1,4 +1,4 @@
-"""One writer at a time for a file, across processes; nothing is left behind."""
+"""A lock that allows one writer of a file at a time, across processes. The lock file is removed afterwards."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from yurt.config import paths
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold the right to change a file inside the `with`; waits for whoever has it. OSError where none can be had."""
-    beside = file.parent / f".{file.stem}.lock"
+    """Hold the lock of a file inside the `with` block; wait for other holders. OSError if it cannot be created."""
+    lock_file = file.parent / f".{file.stem}.lock"
     paths.make_private(file.parent)
-    descriptor = _take(beside)
+    descriptor = _acquire(lock_file)
     try:
         yield
     finally:
-        beside.unlink(missing_ok=True)
+        lock_file.unlink(missing_ok=True)
         os.close(descriptor)
 
 
-def _take(beside: Path) -> int:
+def _acquire(lock_file: Path) -> int:
     import fcntl
 
     while True:
-        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with suppress(OSError):  # a file system without locks: each write is still atomic
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):
-            if os.stat(beside).st_ino == os.fstat(descriptor).st_ino:
+            if os.stat(lock_file).st_ino == os.fstat(descriptor).st_ino:
                 return descriptor
-        os.close(descriptor)  # whoever held it took the file away; what we locked is nobody's
+        os.close(descriptor)  # the previous holder removed the file; this lock is on a deleted file

@@ -1,6 +1,6 @@
-"""Where yurt keeps a user's files, and how it writes them: aside, then renamed, for their eyes only.
+"""Where yurt stores a user's files, and how it writes them: to a temporary file, then renamed, mode 0600.
 
-Under sudo the files belong to the person who typed it, not to root.
+Under sudo the files belong to the invoking user, not to root.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 
 
 def config_home() -> Path:
-    """$YURT_CONFIG_HOME, else the platform's folder. Not created here."""
+    """Return $YURT_CONFIG_HOME, else the platform's folder. It may not exist."""
     return _home("YURT_CONFIG_HOME", "config")
 
 
 def data_home() -> Path:
-    """$YURT_DATA_HOME, else the platform's folder. Not created here."""
+    """Return $YURT_DATA_HOME, else the platform's folder. It may not exist."""
     return _home("YURT_DATA_HOME", "data")
 
 
@@ -36,7 +36,7 @@ def _home(variable: str, kind: str) -> Path:
 
 
 def as_typed(path: str | Path) -> str:
-    """A path as a person would type it in a shell: from ~ where it is at home, quoted where it must be."""
+    """Return a path as typed in a shell: with ~ for the home folder, quoted if necessary."""
     home = f"{Path.home()}/"
     text = str(path)
     if text.startswith(home):
@@ -45,7 +45,7 @@ def as_typed(path: str | Path) -> str:
 
 
 def invoking_user() -> tuple[int, int] | None:
-    """(uid, gid) of the person behind sudo, or None where there is none."""
+    """Return (uid, gid) of the user who called sudo; None without sudo."""
     if os.geteuid() != 0 or not os.environ.get("SUDO_UID", "").isdigit():
         return None
     uid, gid = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "0"))
@@ -53,14 +53,14 @@ def invoking_user() -> tuple[int, int] | None:
 
 
 def hand_over(path: Path) -> None:
-    """Give a file or folder to the person behind sudo, if there is one."""
+    """Change the owner of a file or folder to the user who called sudo, if any."""
     person = invoking_user()
     if person is not None:
         os.chown(path, *person, follow_symlinks=False)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter, with any parents it needs."""
+    """Create a folder and its missing parents with mode 0700."""
     absent = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(absent):
         each.mkdir(mode=0o700, exist_ok=True)
@@ -68,18 +68,18 @@ def make_private(folder: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file atomically, mode 0600; a reader sees the old content or the new one."""
+    """Replace a file atomically, mode 0600. Readers see either the old content or the new one."""
     import tempfile
 
     make_private(path.parent)
-    descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        hand_over(Path(aside))
-        os.replace(aside, path)
+        hand_over(Path(temporary))
+        os.replace(temporary, path)
     except BaseException:
-        os.unlink(aside)
+        os.unlink(temporary)
         raise

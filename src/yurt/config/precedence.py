@@ -1,10 +1,10 @@
-"""Where a setting comes from: flag > environment > project > context > default, decided here and nowhere else."""
+"""Resolves settings by precedence: flag, environment, project, context, default. Only this module decides it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,19 +13,23 @@ from yurt.errors import UserError
 from yurt.model.context import LOCAL, Context
 from yurt.model.settings import TABLE
 
+if TYPE_CHECKING:
+    from yurt.model.context_check import Fault
+    from yurt.model.settings_row import Row
+
 KEYS: tuple[str, ...] = Context.__struct_fields__
 
 FIXED = ("name", "type", "lab")
-"""What makes a context that context: no flag, variable or project changes it."""
+"""Settings that identify a context; flags, variables and projects cannot change them."""
 
 MAPPINGS = {row.key for row in TABLE if row.form in ("mapping", "options", "group")}
-"""Settings whose parts are decided one by one: `gpu` may come from a flag and `mem` from the context."""
+"""Settings that are merged key by key: `gpu` may come from a flag and `mem` from the context."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A setting and where its value came from: flag, $YURT_TIME, yurt.yaml:3, contexts.yaml:12, default.
+    """A setting and the source of its value: flag, $YURT_TIME, yurt.yaml:3, contexts.yaml:12, default.
 
-    The value of a mapping may have several sources; the strongest stands first.
+    A mapping may have several sources; the one with the highest precedence comes first.
     """
 
     key: str
@@ -34,7 +38,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def decide(key: str, places: Iterable[tuple[str, Any]]) -> Setting:
-    """The value of one setting from (source, value or None) of each place, the strongest first; else its default."""
+    """Return a setting from (source, value or None) pairs, highest precedence first; else its default."""
     given = [(source, value) for source, value in places if value is not None]
     if not given:
         return Setting(key, _value(LOCAL, key), "default")
@@ -47,9 +51,9 @@ def decide(key: str, places: Iterable[tuple[str, Any]]) -> Setting:
 
 
 def resolve(context: Context, flags: Mapping[str, Any] | None = None) -> dict[str, Setting]:
-    """Every setting of a run on a context. A flag not given is None, () or {}.
+    """Return every setting of a run on a context. A flag that is not given is None, () or {}.
 
-    UserError where a variable, the project or the file of contexts holds something wrong.
+    UserError if a flag, a variable, the project file or the contexts file is invalid.
     """
     found = project.find()
     file = contexts.default_file()
@@ -71,7 +75,7 @@ def resolve(context: Context, flags: Mapping[str, Any] | None = None) -> dict[st
 
 
 def as_context(name: str, settings: Mapping[str, Setting]) -> Context:
-    """The context a run sees once everything is decided."""
+    """Return the context with all settings resolved."""
     values = {key: setting.value for key, setting in settings.items() if setting.value is not None}
     return msgspec.convert({**values, "name": name}, Context)
 
@@ -81,16 +85,39 @@ def _value(context: Context, key: str) -> Any:
 
 
 def _tidied(key: str, value: Any, variable: str) -> Any:
-    """The value of an environment variable, or else of a flag, in yurt's own form; None where none was given."""
+    """Return the canonical value of an environment variable or a flag; None if it is not given."""
     if value is None or value in ("", (), [], {}):
         return None
     from yurt.model.context_check import check_body
 
     values, faults = check_body({key: value}, KEYS, "a context")
     if faults:
-        row = next(row for row in TABLE if row.key == key)
-        flag = row.flag or f"--{key.replace('_', '-')}"
-        label, example = (f"${variable}", f"{variable}={row.example}") if variable else (flag, f"{flag} {row.example}")
-        said = "; ".join(".".join((label, *fault.path[1:])) + f" {fault.problem}" for fault in faults)
-        raise UserError(f"{said}. For example: {example}", code="config-invalid" if variable else "usage")
+        raise _invalid(key, variable, faults)
     return next(iter(values.values()), None)
+
+
+def _invalid(key: str, variable: str, faults: Sequence[Fault]) -> UserError:
+    rows = {row.key: row for row in TABLE}
+    if variable:
+        problems = [".".join((f"${variable}", *fault.path[1:])) + f" {fault.problem}" for fault in faults]
+        example = f"{variable}={_example(rows[key], ' ')}"
+        return UserError("; ".join(problems), code="config-invalid", hint=f"use a value such as `{example}`")
+    found = [rows.get(".".join(fault.path), rows[key]) for fault in faults]
+    flags = [row.flag or f"--{key.replace('_', '-')}" for row in found]
+    problems = [f"{flag} {fault.problem}" for flag, fault in zip(flags, faults, strict=True)]
+    hint = f"use a value such as `{flags[0]} {_example(found[0], '')}`"
+    return UserError("; ".join(problems), code="usage", hint=hint)
+
+
+def _example(row: Row, separator: str) -> str:
+    """Return the example of a setting as typed in a shell; only the first item of several without a separator."""
+    from shlex import quote
+
+    from yurt.config import yaml_text
+
+    value = yaml_text.parse(row.example)
+    if isinstance(value, dict):
+        items = [name if text is None else f"{name}={text}" for name, text in value.items()]
+    else:
+        items = [str(each) for each in (value if isinstance(value, list) else [value])]
+    return quote(separator.join(items) if separator else items[0])

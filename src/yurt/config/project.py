@@ -1,4 +1,4 @@
-"""The project a user works in: the folder with a yurt.yaml, or a pyproject.toml with [tool.yurt], and its settings."""
+"""Finds the user's project: the folder with yurt.yaml, or pyproject.toml with [tool.yurt], and its settings."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _OF_SITE = {row.key for row in TABLE if row.site}
 
 KEYS = tuple(key for key in Context.__struct_fields__ if key not in _OF_SITE)
-"""What a project may set: its name, and settings that are keys of a context too."""
+"""Keys of a project: its name, and the context keys that a project may set."""
 
 
 EXPERIMENT_KEYS = ("project", "note", "description", "parameters", "grid", "zip")
-"""What yurt.yaml may say besides: of experiments, which are read with `--config`; see yurt.config.experiment."""
+"""Other keys of yurt.yaml: those of an experiment, read with `--config`; see yurt.config.experiment."""
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A folder and what its file says."""
+    """A project folder and its settings."""
 
     folder: Path
     file: Path
@@ -36,9 +36,9 @@ class Project(msgspec.Struct, frozen=True):
 
 
 def find(start: Path | None = None) -> Project | None:
-    """The project around a folder (the working folder), or None. UserError tells every fault of its file.
+    """Return the project that contains a folder (default: the working directory), or None.
 
-    The home folder and what is above it hold no project, unless one starts there.
+    The search stops at the home folder, unless it starts there. UserError lists every fault of the project file.
     """
     start = (start or Path.cwd()).absolute()
     for folder in (start, *start.parents):
@@ -64,7 +64,7 @@ def _in_yaml(file: Path) -> Project | None:
     except yaml.YAMLError as error:
         line, problem = yaml_text.syntax_fault(text, error)
         raise faults.error(file, [Fault((), problem)], {(): line}) from None
-    found = [Fault(path, f"stands twice, in lines {one} and {two}; keep one") for path, one, two in twice]
+    found = [Fault(path, f"is set twice, in lines {one} and {two}; keep one") for path, one, two in twice]
     if isinstance(document, dict):
         document = {key: value for key, value in document.items() if key not in EXPERIMENT_KEYS}
     return _checked(file, document, (), lines, found)
@@ -92,7 +92,7 @@ def _in_toml(file: Path) -> Project | None:
 
 
 def _toml_lines(text: str) -> dict[tuple[str, ...], int]:
-    """The line of every table and every key written as usual; tomllib does not tell."""
+    """Return the line of every table and every key in the usual notation; tomllib does not report lines."""
     import re
 
     found: dict[tuple[str, ...], int] = {}

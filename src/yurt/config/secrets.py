@@ -1,6 +1,6 @@
-"""Where the values of secrets come from: a variable of the environment, else the system's keyring.
+"""Finds the values of secrets: in the environment, else in the system keyring.
 
-Nothing here writes a value anywhere but into the keyring, and no message holds one.
+Values are written only to the keyring, and no message contains a value.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ from yurt.model import secrets
 
 SERVICE = "yurt"
 NAMES = "yurt: names of secrets"
-"""Under which service the keyring keeps the list of names, which it cannot give itself."""
+"""The keyring service that stores the list of names, because a keyring cannot list its entries."""
 
 CODED = "base64:"
-"""Before a value that is no text; keyrings keep nothing else."""
+"""Prefix of an encoded value: keyrings store only text."""
 
 
 def check_name(name: str) -> str:
-    """The name, if it can be that of a secret; else UserError."""
+    """Return the name. UserError if it is not valid for a secret."""
     try:
         secrets.check_name(name)
     except ValueError as error:
-        raise UserError(f"{error}, so no secret can have it", code="usage", hint="for example HF_TOKEN") from None
+        raise UserError(f"invalid secret name: {error}", code="usage", hint="use a name such as `HF_TOKEN`") from None
     return name
 
 
 def values_of(names: Sequence[str]) -> dict[str, bytes]:
-    """The values of secrets as they are now. UserError where one is not to be found, or cannot be handed over."""
+    """Return the current values of secrets. UserError if one is missing or cannot be passed to a run."""
     if not names:
         return {}
-    _leave_no_core()
+    _disable_core_dumps()
     found = {name: _value_of(name) for name in names}
     try:
         secrets.check_values(found)
     except ValueError as error:
-        raise UserError(str(error), code="secret-invalid", hint="hand over a key, and fetch the rest with it") from None
+        hint = "pass a short key as the secret, and fetch the large value with it in the run"
+        raise UserError(str(error), code="secret-invalid", hint=hint) from None
     return found
 
 
@@ -52,19 +53,19 @@ def _value_of(name: str) -> bytes:
         try:
             value = read(name)
         except RefusedError as error:
-            why = f" ({error.message})" if error.hint else ""
+            why = f" ({error.message})" if has_keyring() else ""
     if value is None:
         raise UserError(
-            f"secret {name} is not in the environment or the keyring of this yurt{why}",
+            f"secret {name} is neither in the environment nor in the keyring{why}",
             code="secret-missing",
-            hint=f"yurt secret set {name}, or export {name}",
+            hint=f"run `yurt secret set {name}`, or set the variable with `export {name}=...`",
         )
     return value
 
 
 def keep(name: str, value: bytes) -> None:
-    """Put a value into the keyring. RefusedError where there is none, or it cannot be used."""
-    _leave_no_core()
+    """Store a value in the keyring. RefusedError if there is no usable keyring."""
+    _disable_core_dumps()
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -76,14 +77,14 @@ def keep(name: str, value: bytes) -> None:
         _call(name, lambda ring: ring.set_password(SERVICE, name, text))
     if read(name) != value:
         raise RefusedError(
-            f"the keyring did not keep {name}; export the variable instead",
+            f"the keyring did not store {name}",
             code="keyring-unavailable",
-            hint="keyring diagnose",
+            hint=f"check it with `keyring diagnose`, or set the variable with `export {name}=...`",
         )
 
 
 def has_keyring() -> bool:
-    """Whether this machine has a keyring, usable or not."""
+    """Whether this machine has a keyring, even an unusable one."""
     import keyring
     from keyring.backends.fail import Keyring
 
@@ -91,16 +92,16 @@ def has_keyring() -> bool:
 
 
 def kept() -> list[str]:
-    """The names of the secrets in the keyring."""
+    """Return the names of the secrets in the keyring."""
     names: list[str] = _call("", _names)
     return [name for name in names if read(name) is not None]
 
 
 def forget(name: str) -> bool:
-    """Take a value out of the keyring; False if it was not in it."""
+    """Remove a value from the keyring; False if it was not stored."""
     with locked(paths.data_home() / "secrets"):
-        there = read(name) is not None
-        if there:
+        stored = read(name) is not None
+        if stored:
             _call(name, lambda ring: ring.delete_password(SERVICE, name))
         names = _call(name, _names)
         if name in names:
@@ -109,7 +110,7 @@ def forget(name: str) -> bool:
                 name,
                 lambda ring: ring.set_password(NAMES, SERVICE, rest) if rest else ring.delete_password(NAMES, SERVICE),
             )
-    return there
+    return stored
 
 
 def _names(ring: Any) -> list[str]:
@@ -117,34 +118,34 @@ def _names(ring: Any) -> list[str]:
 
 
 def read(name: str) -> bytes | None:
-    """The value in the keyring; None if it is not in it. RefusedError where there is no keyring."""
+    """Return the value in the keyring; None if it is not stored. RefusedError if there is no usable keyring."""
     text: str | None = _call(name, lambda ring: ring.get_password(SERVICE, name))
     if text is None:
         return None
     return base64.b64decode(text.removeprefix(CODED)) if text.startswith(CODED) else text.encode()
 
 
-def _call(name: str, what: Callable[[Any], Any]) -> Any:
-    """Something asked of the keyring. RefusedError, with a hint only where there is one that could be mended."""
+def _call(name: str, operation: Callable[[Any], Any]) -> Any:
+    """Run an operation on the keyring. RefusedError if there is no keyring or it fails."""
     import keyring
     from keyring.errors import KeyringError, NoKeyringError
 
-    instead = f"export {name or 'the variable'} instead"
+    export = f"set the variable with `export {name or 'NAME'}=...`"
     try:
-        return what(keyring.get_keyring())
+        return operation(keyring.get_keyring())
     except NoKeyringError:
-        raise RefusedError(f"there is no keyring on this machine; {instead}", code="keyring-unavailable") from None
+        raise RefusedError("this machine has no keyring", code="keyring-unavailable", hint=export) from None
     except (KeyringError, OSError) as error:
-        said = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
+        reason = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
         raise RefusedError(
-            f"the keyring cannot be used: {said or type(error).__name__}; {instead}",
+            f"cannot use the keyring: {reason or type(error).__name__}",
             code="keyring-unavailable",
-            hint="keyring diagnose",
+            hint=f"check it with `keyring diagnose`, or {export}",
         ) from None
 
 
-def _leave_no_core() -> None:
-    """Should this process crash, no file of its memory is left."""
+def _disable_core_dumps() -> None:
+    """Prevent a crash of this process from writing its memory to a file."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

@@ -1,4 +1,4 @@
-"""Experiments from a Python file of the user's (`--spec`), which runs in a process of its own, for a limited time."""
+"""Reads experiments from a user's Python file (`--spec`), executed in a separate process with a time limit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from yurt.errors import UserError
 from yurt.model.grid import LIMIT
 
 SECONDS = 120.0
-"""What a spec file may take; it may import the whole project."""
+"""Time limit of a spec file; it may import the whole project."""
 
 PROGRAM = Path(__file__).with_name("spec_program.py")
 SHIM = Path(__file__).parents[1] / "node" / "shim"
 
 
 class SpecError(UserError):
-    """A spec file failed. `traceback` is Python's own account of it."""
+    """A spec file failed. `traceback` is Python's traceback."""
 
     def __init__(self, message: str, *, hint: str = "", traceback: str = "") -> None:
         super().__init__(message, code="spec-failed", hint=hint)
@@ -34,19 +34,19 @@ class SpecError(UserError):
 
 
 class SpecExperiment(msgspec.Struct, frozen=True):
-    """One experiment of a spec file; nothing stands for what the file does not say."""
+    """One experiment of a spec file; None or empty for fields that the file does not set."""
 
     parameters: dict[str, Any]
     name: str | None = None
     project: str | None = None
     script: str | list[str] | None = None
-    """The command: a line for a shell, or its words."""
+    """The command: a shell command line, or a list of arguments."""
     tags: list[str] = []
     env: dict[str, str | int | float | bool | None] = {}
     exclude: list[str] = []
     python_path: str | None = None
     mrunner: bool = False
-    """Made with mrunner's helpers: its script takes no parameters as arguments, it asks for them."""
+    """Made with mrunner's helpers: its script loads its parameters itself and takes none as arguments."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -59,70 +59,76 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """What a spec file gives."""
+    """The content of a spec file."""
 
     experiments: Sequence[SpecExperiment]
     warnings: Sequence[str] = ()
 
 
 def read(file: Path, *, seconds: float = SECONDS) -> Spec:
-    """Execute a spec file. What it prints goes to standard error. SpecError says what is wrong, and in which line."""
+    """Execute a spec file; its standard output goes to standard error. SpecError has the problem and its line."""
     if not file.is_file():
-        raise UserError(f"there is no file '{file}'", code="usage", hint="--spec experiments.py")
+        raise UserError(f"file '{file}' not found", code="usage", hint="pass a Python file: `--spec experiments.py`")
     written, code = _executed(file, seconds)
     if not written:
-        raise SpecError(f"{file} ended Python ({_ending(code)}) before it gave experiments")
+        raise SpecError(f"{file} terminated Python before it defined experiments ({_exit_of(code)})")
     try:
         answer = msgspec.json.decode(written, type=_Answer)
     except msgspec.MsgspecError as error:
-        raise SpecError(f"{file} gives an experiment that is none: {_worded(error)}") from None
+        raise SpecError(f"{file} defines an invalid experiment: {_described(error)}") from None
     if answer.problem is not None:
         where = f"{file}:{answer.line}:" if answer.line is not None else str(file)
-        hint = f"{sys.executable} executes it; install {answer.missing} there" if answer.missing else ""
+        hint = f"install {answer.missing} for {sys.executable}, which runs the file" if answer.missing else ""
         raise SpecError(f"{where} {answer.problem}", hint=hint, traceback=answer.traceback)
     if not answer.experiments:
-        raise SpecError(
-            f"{file} gives no experiments", hint="its spec() returns or yields them, or experiments_list has"
-        )
+        hint = "return or yield them from `spec()`, or list them in `experiments_list`"
+        raise SpecError(f"{file} defines no experiments", hint=hint)
     return Spec(answer.experiments, [f"{file}: {note}" for note in answer.notes])
 
 
 def _executed(file: Path, seconds: float) -> tuple[bytes, int]:
-    """What the program wrote, all of it or nothing, and its exit code. Nothing it started is left."""
-    ours, its = os.pipe()
+    """Run the file; return the complete output of spec_program, or nothing, and its exit code.
+
+    Kills every process that the file started. SpecError after `seconds`.
+    """
+    read_end, write_end = os.pipe()
     try:
         child = subprocess.Popen(
-            [sys.executable, "-P", str(PROGRAM), str(file), str(its), str(SHIM), str(LIMIT), str(int(seconds) + 5)],
+            [
+                *(sys.executable, "-P", str(PROGRAM)),
+                *(str(file), str(write_end), str(SHIM), str(LIMIT), str(int(seconds) + 5)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=2,
-            pass_fds=[its],
+            pass_fds=[write_end],
             start_new_session=True,
         )
     except BaseException:
-        os.close(ours)
+        os.close(read_end)
         raise
     finally:
-        os.close(its)
-    until = time.monotonic() + seconds
+        os.close(write_end)
+    deadline = time.monotonic() + seconds
     try:
-        written = _all_of(ours, until)
-        return written, child.wait(max(0.1, until - time.monotonic()))
+        written = _all_of(read_end, deadline)
+        return written, child.wait(max(0.1, deadline - time.monotonic()))
     except TimeoutError as late:
         raise SpecError(
-            f"{file} took longer than {seconds:g} seconds", hint="it may have a loop without an end"
+            f"{file} did not finish within {seconds:g} seconds", hint="check the file for an endless loop"
         ) from late
     except subprocess.TimeoutExpired as late:
-        raise SpecError(f"{file} gave no experiments and does not end", hint="it may have closed all files") from late
+        hint = "check whether it closes all file descriptors"
+        raise SpecError(f"{file} defined no experiments and does not exit", hint=hint) from late
     finally:
-        os.close(ours)
+        os.close(read_end)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
 
 
-def _all_of(pipe: int, until: float) -> bytes:
+def _all_of(pipe: int, deadline: float) -> bytes:
     parts: list[bytes] = []
-    while select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+    while select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
         part = os.read(pipe, 1 << 20)
         if not part:
             return b"".join(parts)
@@ -130,21 +136,21 @@ def _all_of(pipe: int, until: float) -> bytes:
     raise TimeoutError
 
 
-def _ending(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+def _exit_of(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
 
 
-def _worded(error: msgspec.MsgspecError) -> str:
-    """Without the path's own marks: `$.experiments[0].tags` is the tags of experiment 1."""
+def _described(error: msgspec.MsgspecError) -> str:
+    """Describe an error with its place in words: `$.experiments[0].tags` is the tags of experiment 1."""
     import re
 
-    said, _, path = str(error).partition(" - at ")
+    problem, _, path = str(error).partition(" - at ")
     place = re.search(r"experiments\[(\d+)\]\.(\w+)", path)
-    return f"{place[2]} of experiment {int(place[1]) + 1}: {said}" if place else said
+    return f"{place[2]} of experiment {int(place[1]) + 1}: {problem}" if place else problem
 
 
 def variables(experiment: SpecExperiment) -> Mapping[str, str]:
-    """The environment variables an experiment asks for; python_path is PYTHONPATH, as mrunner had it."""
+    """Return the environment variables of an experiment; python_path becomes PYTHONPATH, as in mrunner."""
     from yurt.model.params import as_text
 
     found = {key: as_text(value) for key, value in experiment.env.items() if value is not None}

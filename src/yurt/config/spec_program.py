@@ -1,6 +1,6 @@
-"""Executes a spec file of the user's, in a process of its own, and writes the experiments it makes to a pipe, as JSON.
+"""Executes a user's spec file in a separate process and writes its experiments to a pipe as JSON.
 
-Not imported by yurt. usage: spec_program.py FILE DESCRIPTOR SHIM LIMIT SECONDS. What the file prints is for people.
+Not imported by yurt. Usage: spec_program.py FILE DESCRIPTOR SHIM LIMIT SECONDS. Output of the file is not parsed.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 NAMES = ("experiments_list", "spec", "experiment")
-"""What a file may call its experiments, or the function that makes them; the first that it has counts."""
+"""Names for the experiments, or for the function that returns them; the first one defined counts."""
 
 FIELDS = ("project", "name", "script", "parameters", "env", "tags", "exclude", "python_path")
 MODULE = "yurt_spec_file"
 
 notes: dict[str, None] = {}
-"""What is said of the file besides, each sentence once."""
+"""Warnings about the file, each once."""
 
 
-class Unfit(Exception):
-    """The file gave something that is no experiment; said in a sentence that goes on from the file's name."""
+class Invalid(Exception):
+    """The file does not define valid experiments. The message continues a sentence that starts with the file's name."""
 
 
 def main() -> None:
     file, pipe, shim, limit = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    signal.alarm(int(sys.argv[5]))  # where yurt was killed, nobody else ends a file that hangs
+    signal.alarm(int(sys.argv[5]))  # stops a file that hangs if yurt was killed
     os.set_inheritable(pipe, False)
     sys.argv = [file]
     sys.path[:0] = [shim, os.path.dirname(os.path.abspath(file)), os.getcwd()]
@@ -46,7 +46,7 @@ def main() -> None:
     sys.stderr.flush()
     with os.fdopen(pipe, "w", encoding="utf-8") as stream:
         stream.write(text)
-    os._exit(0)  # threads of the file's may still run
+    os._exit(0)  # the file's threads may still run
 
 
 def _found(file: str, limit: int) -> Iterator[tuple[int, Any]]:
@@ -55,36 +55,36 @@ def _found(file: str, limit: int) -> Iterator[tuple[int, Any]]:
     module = types.ModuleType(MODULE)
     module.__file__ = file
     sys.modules[MODULE] = module
-    vars(module)["script"] = os.path.basename(file)  # as mrunner sets it; files take their name from it
+    vars(module)["script"] = os.path.basename(file)  # as mrunner sets it; spec files take their name from it
     exec(code, vars(module))
     name = next((each for each in NAMES if hasattr(module, each)), None)
     if name is None:
-        raise Unfit("has neither spec() nor experiments_list")
+        raise Invalid("defines neither spec() nor experiments_list")
     made = getattr(module, name)
     if callable(made) and not hasattr(made, "parameters"):
         made = made()
     if isinstance(made, Mapping) or hasattr(made, "parameters"):
         made = [made]
     if made is None or isinstance(made, str | bytes) or not hasattr(made, "__iter__"):
-        raise Unfit(f"gives no list of experiments as {name}, but {type(made).__name__}")
+        raise Invalid(f"must define a list of experiments as {name}, not {type(made).__name__}")
     for number, each in enumerate(made, 1):
         if number > limit:
-            raise Unfit(f"gives more than {limit:,} experiments, and a sweep has at most as many")
+            raise Invalid(f"defines more than {limit:,} experiments, the maximum of a sweep")
         yield number, each
 
 
 def _plain(number: int, made: Any) -> dict[str, Any]:
-    """An experiment in plain values. A mapping without `parameters` is the parameters themselves."""
+    """Return an experiment as plain values. A mapping without `parameters` is the parameters themselves."""
     if isinstance(made, Mapping):
         fields = dict(made) if isinstance(made.get("parameters"), Mapping) else {"parameters": made}
         for key in set(fields) - set(FIELDS):
-            notes[f"{key} of an experiment is left aside: yurt knows {', '.join(FIELDS)}"] = None
+            notes[f"ignored the unknown key {key} of an experiment; valid keys: {', '.join(FIELDS)}"] = None
     elif hasattr(made, "parameters"):
         fields = {key: getattr(made, key, None) for key in FIELDS}
     else:
-        raise Unfit(f"gives no mapping and no Experiment as experiment {number}, but {type(made).__name__}")
+        raise Invalid(f"must define experiment {number} as a mapping or an Experiment, not {type(made).__name__}")
     if not isinstance(fields["parameters"], Mapping):
-        raise Unfit(f"gives experiment {number} parameters that are no mapping")
+        raise Invalid(f"must define the parameters of experiment {number} as a mapping")
     plain: dict[str, Any] = {}
     for key, value in fields.items():
         if key == "parameters":
@@ -97,7 +97,7 @@ def _plain(number: int, made: Any) -> dict[str, Any]:
 
 def _key(number: int, name: Any) -> str:
     if not isinstance(name, str):
-        raise Unfit(f"gives experiment {number} a parameter called {name!r}, and names are texts")
+        raise Invalid(f"has the parameter name {name!r} in experiment {number}; names must be strings")
     return name
 
 
@@ -105,33 +105,33 @@ def _value(number: int, name: str, value: Any) -> Any:
     try:
         return _carried(value)
     except (TypeError, ValueError) as error:
-        raise Unfit(f"gives experiment {number} a value of {name} that {error}") from None
+        raise Invalid(f"has a value of {name} in experiment {number} that {error}") from None
 
 
 def _carried(value: Any, depth: int = 0) -> Any:
-    """A value as JSON has it, of the same type; what has no place in JSON is pickled, if that can be."""
+    """Return a value as JSON with the same type; a value that JSON cannot represent is pickled if possible."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError("has more than 64 bits; give it as text")
+            raise ValueError("has more than 64 bits; pass it as a string")
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError(f"is {value}, which JSON cannot carry; give it as text, or None")
+            raise ValueError(f"is {value}, which JSON cannot represent; pass it as a string or None")
         return float(value)
     if depth > 20:
-        raise ValueError("nests too deeply")
+        raise ValueError("is nested too deeply")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ValueError(f"has the key {key!r} in a dict, and keys are texts")
+                raise ValueError(f"has the dict key {key!r}; keys must be strings")
         return {key: _carried(each, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_carried(each, depth + 1) for each in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # of numpy, or like it
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy and similar
         return _carried(value.tolist(), depth + 1)
     return _pickled(value)
 
@@ -142,22 +142,22 @@ def _pickled(value: Any) -> dict[str, str]:
     except ImportError:
         what = getattr(value, "__qualname__", type(value).__name__)
         raise ValueError(
-            f"is no number, text, list or dict ({what}); with cloudpickle installed beside yurt it could be sent"
+            f"is not a number, string, list or dict ({what}); install cloudpickle beside yurt to send it"
         ) from None
     return {"pickled": repr(value)[:80], "cloudpickle": base64.b64encode(dumps(value)).decode()}
 
 
 def _failure(file: str, error: BaseException) -> dict[str, Any]:
-    """What went wrong, in words that go on from the file's name, and the line of the file it went wrong in."""
+    """Return the problem, as a sentence that continues the file's name, and the line of the file that caused it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = frames[-1].lineno if frames else None
     missing = None
-    if isinstance(error, Unfit):
+    if isinstance(error, Invalid):
         problem, line = str(error), None
     elif isinstance(error, SyntaxError) and error.filename == file:
-        problem, line = f"is no valid Python: {error.msg}", error.lineno
+        problem, line = f"is not valid Python: {error.msg}", error.lineno
     elif isinstance(error, SystemExit):
-        problem = "ended itself before it gave experiments"
+        problem = "exited before it defined experiments"
         if isinstance(error.code, str):
             problem += f": {error.code}"
     elif isinstance(error, OSError) and error.filename == file and not frames:
@@ -165,9 +165,8 @@ def _failure(file: str, error: BaseException) -> dict[str, Any]:
     else:
         problem = f"failed: {type(error).__name__}: {error}".rstrip(": ")
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    words = " ".join(problem.split())
-    told = "".join(traceback.format_exception(error))
-    return {"problem": words, "line": line, "missing": missing, "traceback": told}
+    text = "".join(traceback.format_exception(error))
+    return {"problem": " ".join(problem.split()), "line": line, "missing": missing, "traceback": text}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Changes to the text of a contexts file that touch nothing but what they are about. Pure.
+"""Edits the text of a contexts file without touching unrelated lines. Pure.
 
-A context's text is its own lines and the comments indented under it; comments above it stay where they are.
+The text of a context is its own lines and the comments indented under it; comments above it stay in place.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ STEP = "  "
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Where one context stands in the text, and what is in its lines."""
+    """The position of one context in the text."""
 
     key: tuple[int, int]
     start: int
     end: int
     body: int
-    """Where the lines of its body begin; -1 if the body is not made of whole lines."""
+    """Where the lines of its body start; -1 if the body does not consist of separate lines."""
 
 
 def blocks(text: str) -> dict[str, Block]:
-    """Every context in a text whose `contexts` are in block style."""
+    """Return the position of every context; empty if `contexts` is not in block style."""
     found = _section(text, "contexts")
     if found is None or not _is_block(found[1]):
         return {}
@@ -39,7 +39,7 @@ def _block(text: str, key: Any, value: Any, limit: int) -> Block:
     start = text.rfind("\n", 0, key.start_mark.index) + 1
     indent = key.start_mark.index - start
     end = text.rfind("\n", 0, limit) + 1 if limit < len(text) else len(text)
-    while end > start and _stands_above(line := _last_line(text, end), indent):
+    while end > start and _belongs_below(line := _last_line(text, end), indent):
         end -= len(line)
     body = -1
     if _is_block(value) and value.start_mark.index > key.end_mark.index:
@@ -51,8 +51,8 @@ def _last_line(text: str, end: int) -> str:
     return text[text.rfind("\n", 0, end - 1) + 1 : end]
 
 
-def _stands_above(line: str, indent: int) -> bool:
-    """Whether a line is empty or a comment that belongs to what follows it."""
+def _belongs_below(line: str, indent: int) -> bool:
+    """Whether a line is blank, or a comment that belongs to the lines after it."""
     bare = line.strip()
     return not bare or (bare.startswith("#") and len(line) - len(line.lstrip()) <= indent)
 
@@ -62,14 +62,14 @@ def _is_block(node: Any) -> bool:
 
 
 def _section(text: str, name: str) -> tuple[Any, Any] | None:
-    """The key and the value of a top-level key."""
+    """Return the key node and the value node of a top-level key."""
     root = yaml_text.compose(text)
     pairs = root.value if root is not None and root.id == "mapping" else []
     return next(((key, value) for key, value in pairs if key.value == name), None)
 
 
 def in_block_style(text: str) -> str:
-    """The text with `contexts` on lines of its own, so that one of them can be changed alone; else ValueError."""
+    """Return the text with `contexts` in block style, so that one context can be changed alone; else ValueError."""
     root = yaml_text.compose(text)
     section = _section(text, "contexts")
     flow = section is not None and getattr(section[1], "flow_style", False) and section[1].value
@@ -86,7 +86,7 @@ def in_block_style(text: str) -> str:
     try:
         document = writer.load(text)
     except YAMLError as error:
-        raise ValueError("written in a way that cannot be put on lines") from error
+        raise ValueError("the file cannot be converted to block style") from error
     document.fa.set_block_style()
     if flow:
         document["contexts"].fa.set_block_style()
@@ -97,12 +97,12 @@ def in_block_style(text: str) -> str:
 
 def _own(there: dict[str, Block], name: str) -> Block:
     if name not in there:
-        raise ValueError(f"{name} has no lines of its own")
+        raise ValueError(f"context '{name}' is not on separate lines")
     return there[name]
 
 
 def body_of(text: str, name: str) -> str:
-    """The lines of a context's body, from its own left edge; empty if they are not lines of its own."""
+    """Return the lines of a context's body without their indent; empty if they are not separate lines."""
     block = blocks(text).get(name)
     if block is None or block.body < 0:
         return ""
@@ -112,7 +112,7 @@ def body_of(text: str, name: str) -> str:
 
 
 def put(text: str, name: str, body: str) -> tuple[str, int]:
-    """Give a context this body, in place where it exists, else after the others; also tells where the body begins."""
+    """Set the body of a context, in place or after the last one; return the text and the start of the body."""
     text = _with_section(_ended(in_block_style(text)))
     there = blocks(text)
     block = there.get(name)
@@ -127,7 +127,7 @@ def put(text: str, name: str, body: str) -> tuple[str, int]:
 
 
 def _step(text: str, block: Block) -> str:
-    """The indent of the body's keys."""
+    """Return the indent of the body's keys."""
     lines = text[block.body : block.end].split("\n")
     first = next(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
     return first[: len(first) - len(first.lstrip())]
@@ -138,7 +138,7 @@ def _indented(text: str, by: str) -> str:
 
 
 def copy(text: str, source: str, target: str) -> str:
-    """Add the lines of one context once more, under another name."""
+    """Add a copy of a context's lines under another name."""
     text = _ended(in_block_style(text))
     there = blocks(text)
     block = _own(there, source)
@@ -155,14 +155,14 @@ def copy(text: str, source: str, target: str) -> str:
 
 
 def remove(text: str, name: str) -> str:
-    """Take the lines of a context out."""
+    """Remove the lines of a context."""
     text = _ended(in_block_style(text))
     block = _own(blocks(text), name)
     return text[: block.start] + text[block.end :]
 
 
 def set_current(text: str, name: str | None) -> str:
-    """Make current_context name a context, or take the key out."""
+    """Set current_context, or remove the key if the name is None."""
     text = _ended(in_block_style(text))
     section = _section(text, "current_context")
     if section is None:
@@ -176,7 +176,7 @@ def set_current(text: str, name: str | None) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as YAML of any version reads it as text."""
+    """Return a name quoted so that every YAML version reads it as text."""
     return yaml_text.dump({name: None}).rpartition(":")[0]
 
 
@@ -185,7 +185,7 @@ def _ended(text: str) -> str:
 
 
 def _with_section(text: str) -> str:
-    """The text with a `contexts` key that can take one more."""
+    """Return the text with a `contexts` key to which a context can be added."""
     section = _section(text, "contexts")
     if section is None:
         return _with_key(text, "contexts:\n")
@@ -197,7 +197,7 @@ def _with_section(text: str) -> str:
 
 
 def _with_key(text: str, line: str) -> str:
-    """One more top-level key at the end, with the indent of the others."""
+    """Append a top-level key with the indent of the others."""
     root = yaml_text.compose(text)
     if root is None:
         return text + line
@@ -207,7 +207,7 @@ def _with_key(text: str, line: str) -> str:
 
 
 def _after_last(text: str, there: dict[str, Block]) -> tuple[int, str]:
-    """Where a new context goes, and its indent."""
+    """Return the position and the indent for a new context."""
     if there:
         last = list(there.values())[-1]
         return last.end, text[last.start : last.key[0]]

@@ -1,7 +1,7 @@
-"""YAML as a user writes it: every scalar is its own text, keys stand once, every key's line is known.
+"""YAML where every scalar is text, duplicate keys are errors, and the line of every key is available.
 
-The type of a value is decided by the key it belongs to, so `12:00:00`, `0123`, `1.10` and `no` stay what was typed;
-only an empty value, ~ and null are nothing.
+The key decides the type of its value, so `12:00:00`, `0123`, `1.10` and `no` stay as typed. Only an empty value, ~ and
+null are None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 Path = tuple[str, ...]
 Lines = dict[Path, int]
 
-_DEEPEST = 6  # no file of yurt's nests deeper, and an anchor may contain itself
+_DEEPEST = 6  # yurt's files are not nested deeper; an anchor may contain itself
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -29,13 +29,13 @@ class Strict(_Loader):
     def flatten_mapping(self, node: Any) -> None:
         keys = [key.value for key, _value in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
-            raise yaml.constructor.ConstructorError(None, None, "a key stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "duplicate key", node.start_mark)
         super().flatten_mapping(node)
 
 
 class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, indentless and flow)  # items of a list stand further in than its key
+        super().increase_indent(flow, indentless and flow)  # indent list items below their key
 
 
 def _as_text(dumper: Any, text: str) -> Any:
@@ -47,12 +47,12 @@ _Dumper.add_representer(str, _as_text)
 
 
 def parse(text: str) -> Any:
-    """What the text says, quickly. yaml.YAMLError where it is no YAML or a key stands twice."""
+    """Parse a text, fast. yaml.YAMLError if it is not valid YAML or has duplicate keys."""
     return yaml.load(text, Loader=Strict)
 
 
 def parse_with_lines(text: str) -> tuple[Any, Lines, list[tuple[Path, int, int]]]:
-    """What the text says, the line of every key, and keys that stand twice (path, first line, second line)."""
+    """Return the parsed text, the line of every key, and duplicate keys as (path, first line, second line)."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -86,12 +86,12 @@ def _walk(node: Any, path: Path, lines: Lines, twice: list[tuple[Path, int, int]
 
 
 def compose(text: str) -> Any:
-    """The nodes of the text, with where each begins and ends."""
+    """Return the node tree of the text, with start and end marks."""
     return yaml.compose(text, Loader=_Loader)
 
 
 def dump(value: Any) -> str:
-    """YAML in block style that `parse` reads back as it was."""
+    """Return YAML in block style that `parse` reads back unchanged."""
     made: str = yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True, width=1 << 30
     )
@@ -99,15 +99,15 @@ def dump(value: Any) -> str:
 
 
 def syntax_fault(text: str, error: yaml.YAMLError) -> tuple[int, str]:
-    """The line of a syntax error, and what is wrong there."""
+    """Return the line and the description of a syntax error."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
         position = getattr(error, "position", 0)
         line = text.encode()[:position].count(b"\n") + 1
-        return line, f"is not valid YAML: {getattr(error, 'reason', None) or 'it cannot be read'}"
+        return line, f"is not valid YAML: {getattr(error, 'reason', None) or 'unreadable'}"
     written = text.split("\n")
     line = min(mark.line, len(written) - 1)
     if re.match(r" *\t", written[line]):
-        return line + 1, "is not valid YAML: a tab stands where only spaces may; indent with spaces"
+        return line + 1, "is not valid YAML: the indentation contains a tab; indent with spaces"
     about = [getattr(error, "context", None), getattr(error, "problem", None)]
     return mark.line + 1, "is not valid YAML: " + ", ".join(part for part in about if part)

@@ -1,6 +1,6 @@
-"""YAML with types, for values that have no key to decide theirs: parameters of experiments.
+"""YAML with typed scalars, for parameters of experiments, whose keys do not decide the type.
 
-Numbers and truth values are those of YAML 1.2, which has 1e-3 among them; 0123, 12:00:00, 1_000, yes and no are texts.
+Numbers and booleans follow YAML 1.2, which includes 1e-3. 0123, 12:00:00, 1_000, yes and no are text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Typed(Strict):
                 else float(text.replace(".", "") if _NEITHER.match(text) else text)
             )
         except ValueError:
-            raise yaml.constructor.ConstructorError(None, None, f"'{text}' is no number", node.start_mark) from None
+            raise yaml.constructor.ConstructorError(None, None, f"'{text}' is not a number", node.start_mark) from None
 
     def word(self, node: Any) -> str:
         text: str = self.construct_scalar(node)
@@ -56,7 +56,10 @@ _means("!word", _WORD, "yYnNoO", _Typed.word)
 
 
 def parse(text: str) -> tuple[Any, list[tuple[int, str]]]:
-    """What the text says, and the lines of words that YAML 1.1 took for true or false. yaml.YAMLError as elsewhere."""
+    """Return the parsed text, and (line, word) of each word that YAML 1.1 reads as a boolean.
+
+    yaml.YAMLError if it is not valid YAML or has duplicate keys.
+    """
     loader = _Typed(text)
     try:
         return loader.get_single_data(), loader.words

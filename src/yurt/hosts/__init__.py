@@ -1,4 +1,4 @@
-"""Where commands run: this machine, a host reached by ssh, a compute node behind one."""
+"""Where commands run: this machine, a host reached by ssh, a compute node reached through its login node."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The contract every host keeps: run a script, stream one, put a file, get a file.
+"""The contract of every host: run a script, stream its output, put a file, get a file.
 
-Every operation may be repeated. One that raises UnreachableError may or may not have happened.
+Every operation may be retried. An operation that raises UnreachableError may or may not have taken effect.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
+from yurt.hosts.ssh_errors import RETRY
 
 if TYPE_CHECKING:
     import subprocess
@@ -34,9 +35,9 @@ case $target in */*) folder=${target%/*}/ ;; *) folder=./ ;; esac
 mkdir -p -- "$folder" || exit 1
 if [ -d "$target" ]; then echo "it is a folder" >&2 && exit 1; fi
 umask 077
-aside=$folder.yurt-put-$(uname -n)-$$
-trap 'rm -f -- "$aside"' EXIT
-cat > "$aside" && [ "$(wc -c < "$aside")" -eq "$size" ] && chmod "$mode" -- "$aside" && mv -f -- "$aside" "$target"
+part=$folder.yurt-put-$(uname -n)-$$
+trap 'rm -f -- "$part"' EXIT
+cat > "$part" && [ "$(wc -c < "$part")" -eq "$size" ] && chmod "$mode" -- "$part" && mv -f -- "$part" "$target"
 """
 
 GET = """\
@@ -46,7 +47,7 @@ wc -c < "$1" && cat -- "$1"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a script came to: its own exit code and output, free of banners and noise."""
+    """The result of a script: its exit code and output, without login banners."""
 
     code: int
     out: bytes
@@ -62,7 +63,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Stream:
-    """A script's output as it comes. After the last chunk `code` and `err` are known."""
+    """The output of a running script, chunk by chunk. `code` and `err` are set after the last chunk."""
 
     def __init__(
         self,
@@ -106,73 +107,73 @@ class Stream:
             yield last.out
 
     def _next(self, descriptor: int, begun: bool) -> bytes:
-        """The next bytes; UnreachableError where none come in time."""
+        """Return the next bytes. UnreachableError if none arrive in time."""
         left = self._silence if begun else max(0.0, self._start - time.monotonic())
         if not select.select([descriptor], [], [], left)[0]:
             raise UnreachableError(
-                f"{self._host.name}: " + ("it fell silent" if begun else "the script did not begin in time"),
+                f"{self._host.name}: " + ("the connection timed out" if begun else "the script did not start in time"),
                 code="timed-out",
-                hint="repeat the command: it is safe to",
+                hint=RETRY,
             )
         return os.read(descriptor, CHUNK)
 
     def close(self) -> None:
-        """End the script if it still runs, and this side of it."""
-        _abandon(self._process)
+        """Stop the script if it still runs, and release its pipes."""
+        _kill(self._process)
         self._err.close()
 
 
 class Host(ABC):
-    """A place where scripts run. Subclasses say how a command gets there and what failures mean."""
+    """A machine that runs scripts. Subclasses define how it is reached and what its failures mean."""
 
     name: str
 
     @abstractmethod
     def argv(self, command: str) -> list[str]:
-        """The command line that hands `command` to a shell on the host."""
+        """Return the local command line that runs `command` in a shell on the host."""
 
     def terminal(self, command: str) -> list[str]:
-        """The command line that runs `command` there in the terminal of whoever calls yurt."""
+        """Return the local command line that runs `command` on the host in the user's terminal."""
         return self.argv(command)
 
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
-        """Whatever must be there while one command runs, such as a connection. May raise."""
+        """Provide what a command needs while it runs, such as a connection. May raise YurtError."""
         del deadline
         yield
 
     @contextlib.contextmanager
     def forward(self, node: str, port: int) -> Iterator[int]:
-        """Have a port of a node, as the host reaches it, on this machine's loopback; yields the port here."""
+        """Forward a port of a node, reached from the host, to 127.0.0.1; yield the local port."""
         del node
         yield port
 
     def lost(self, returned: int, errors: bytes, *, begun: bool) -> YurtError:
-        """The error for a script whose end was never heard of."""
-        words = errors.decode(errors="replace").strip().splitlines()[-1:]
-        what = "the answer was cut off" if begun else "no script could be started"
+        """Return the error for a script that started or not (`begun`) and whose exit code did not arrive."""
+        last_line = errors.decode(errors="replace").strip().splitlines()[-1:]
+        what = "lost connection before the output was complete" if begun else "cannot start a script"
         return UnreachableError(
-            f"{self.name}: {what}" + "".join(f": {line}" for line in words) + f" (exit code {returned})",
+            f"{self.name}: {what}" + "".join(f": {line}" for line in last_line) + f" (exit code {returned})",
             code="connection-lost",
-            hint="repeat the command: it is safe to",
+            hint=RETRY,
         )
 
     def retry(self, errors: bytes, attempt: int) -> bool:
-        """Whether a script that never began may be sent once more at once, after so many attempts."""
+        """Whether to send a script that did not start again immediately, after `attempt` attempts."""
         del errors, attempt
         return False
 
     def run(
         self, script: str, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT, prefetch: bool = False
     ) -> Answer:
-        """Run a script to its end. Its own failure is an answer; only a lost answer raises.
+        """Run a script and wait for it. A nonzero exit code is returned; UnreachableError if none arrives.
 
-        `prefetch`: the script changes nothing and is likely to be run again, so the next yurt may begin with it.
+        `prefetch`: the script is read-only and likely to be repeated, so the next yurt process may send it early.
         """
         if prefetch:
-            early = self._early(script, arguments, stdin)
-            if early is not None:
-                return early
+            prefetched = self._prefetched(script, arguments, stdin)
+            if prefetched is not None:
+                return prefetched
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
             parcel = wire.pack(script, arguments)
@@ -185,8 +186,8 @@ class Host(ABC):
                 raise self.lost(returned, err or out, begun=framed is not None)
         raise AssertionError("not reached")
 
-    def _early(self, script: str, arguments: Sequence[str], stdin: bytes) -> Answer | None:
-        """The answer to a question asked ahead; else the question is left for the next yurt to ask ahead."""
+    def _prefetched(self, script: str, arguments: Sequence[str], stdin: bytes) -> Answer | None:
+        """Return the prefetched result of a script; if there is none, save the script for the next process."""
         socket = self.socket()
         if not socket:
             return None
@@ -198,30 +199,30 @@ class Host(ABC):
             if framed is not None and framed.code == 0:
                 return Answer(0, framed.out, b"")
         parcel = wire.pack(script, arguments)
-        queue_prefetch.leave(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
+        queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
         return None
 
     def socket(self) -> str:
-        """The socket of a connection that must be open before anything can be asked; empty where there is none."""
+        """Return the socket of the connection that prefetching requires; empty if the host has none."""
         return ""
 
     def _communicate(
         self, parcel: wire.Parcel, stdin: bytes, deadline: float, timeout: float
     ) -> tuple[int, bytes, bytes]:
-        import subprocess  # not at the top: an answer that was asked for ahead needs none
+        import subprocess  # not at the top: a prefetched result does not need it
 
         process = self._start(parcel, subprocess.PIPE)
         try:
             out, err = process.communicate(parcel.stdin + stdin, timeout=max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            _abandon(process)
+            _kill(process)
             raise UnreachableError(
-                f"{self.name}: no answer in {timeout:.0f} s",
+                f"{self.name}: no response within {timeout:.0f} s",
                 code="timed-out",
-                hint="repeat the command: it is safe to",
+                hint=RETRY,
             ) from None
         except BaseException:
-            _abandon(process)
+            _kill(process)
             raise
         return process.returncode, out, err
 
@@ -230,23 +231,23 @@ class Host(ABC):
 
         argv = self.argv(parcel.command)
         try:
-            # In a session of its own: a stream's script ends its whole process group.
+            # A new session: a streamed script kills its whole process group.
             return subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, start_new_session=True
             )
         except FileNotFoundError:
             raise RefusedError(
-                f"the program '{argv[0]}' is not on this machine", code="program-missing", hint="install it"
+                f"program '{argv[0]}' not found on this machine", code="program-missing", hint=f"install `{argv[0]}`"
             ) from None
 
     @contextlib.contextmanager
     def stream(
         self, script: str, *arguments: str, timeout: float = TIMEOUT, silence: float | None = None
     ) -> Iterator[Stream]:
-        """Run a script and hand out its output as it comes; it ends when the block is left.
+        """Run a script and yield its output stream; leaving the block stops the script.
 
-        `timeout` bounds the start, `silence` the wait for each further byte. What passes them, and a
-        link that dies, raises UnreachableError out of the iteration.
+        `timeout` limits the start, `silence` the wait for each further chunk. Iteration raises
+        UnreachableError if either is exceeded or the connection is lost.
         """
         import tempfile
 
@@ -265,16 +266,19 @@ class Host(ABC):
                 stream.close()
 
     def put(self, content: bytes, target: str, *, mode: int = 0o600, timeout: float = TIMEOUT) -> None:
-        """Write a file there, whole or not at all; folders on its way are made."""
+        """Write a file on the host atomically and create its parent folders. RefusedError if that fails."""
         answer = self.run(PUT, target, f"{mode:o}", str(len(content)), stdin=content, timeout=timeout)
         if answer.code:
-            raise refusal(self.name, f"'{target}' could not be written", answer.errors)
+            raise refusal(self.name, f"cannot write '{target}'", answer.errors)
 
     def get(self, source: str, target: Path, *, timeout: float = TIMEOUT) -> None:
-        """Fetch a file, whole or not at all: `target` is replaced only when all of it is here."""
+        """Fetch a file atomically: `target` is replaced only when the file is complete.
+
+        NotFoundError if the host does not have the file.
+        """
         import tempfile
 
-        descriptor, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with (
                 os.fdopen(descriptor, "wb") as file,
@@ -293,17 +297,17 @@ class Host(ABC):
                     received += file.write(body)
                 errors = stream.err.decode(errors="replace").strip()
                 if stream.code == 44:
-                    raise NotFoundError(f"{self.name} has no file '{source}'", code="not-found")
+                    raise NotFoundError(f"{self.name}: file '{source}' not found", code="not-found")
                 if stream.code or received != size:
-                    raise refusal(self.name, f"'{source}' could not be read", errors or "it changed meanwhile")
-            os.replace(aside, target)
+                    raise refusal(self.name, f"cannot read '{source}'", errors or "it changed while it was read")
+            os.replace(temporary, target)
         except BaseException:
-            Path(aside).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
 
 
-def _abandon(process: subprocess.Popen[bytes]) -> None:
-    """End a program and let go of its pipes. Not read to their end: ssh lent them to its master."""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and close its pipes without draining them: an ssh master may hold them open."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -315,10 +319,11 @@ def _abandon(process: subprocess.Popen[bytes]) -> None:
 
 
 def refusal(name: str, what: str, errors: str) -> RefusedError:
-    """The error for something the far side would not do, by its own words."""
-    words = errors.splitlines()[-1] if errors else "no reason given"
+    """Return the error for an operation that failed on a host, with the reason from its stderr."""
+    reason = errors.splitlines()[-1] if errors else "no error message"
+    space = f"free disk space on {name}"
     if "No space left on device" in errors:
-        return RefusedError(f"{name}: {what}: the disk is full", code="disk-full", hint="free some space there")
+        return RefusedError(f"{name}: {what}: the disk is full", code="disk-full", hint=space)
     if "quota exceeded" in errors.lower():
-        return RefusedError(f"{name}: {what}: your quota is used up", code="quota-full", hint="free some space there")
-    return RefusedError(f"{name}: {what}: {words}", code="site-refused")
+        return RefusedError(f"{name}: {what}: your disk quota is exceeded", code="quota-full", hint=space)
+    return RefusedError(f"{name}: {what}: {reason}", code="site-refused")

@@ -1,7 +1,8 @@
-"""A remote shell for rsync: ssh, without whatever a login prints before the command. Started as a script.
+"""A remote shell for rsync: ssh, without the login's output before the command. Started as a script.
 
-It copies both ways itself, since rsync's ends do not block and ssh lends its own to a master; and it never waits
-without an end. $YURT_CLEAN holds the descriptor for signs of life, the mark, seconds of silence, and ssh's words.
+It copies both directions itself, because rsync's descriptors are non-blocking and ssh passes its own to a master; every
+wait has a timeout. $YURT_CLEAN is JSON: the descriptor for status bytes, the marker, the timeout in seconds, the ssh
+command line.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ import sys
 import time
 
 CHUNK = 1 << 18
-BEGUN, ALIVE, MUTE = b"b", b".", b"!"
-"""Signs of life: the command has begun; bytes were moved in the last second; it ended without a word."""
+BEGUN, ALIVE, NO_OUTPUT = b"b", b".", b"!"
+"""Status bytes: the command started; bytes were copied in the last second; the command failed without output."""
 
 SMALL = 64
-"""Bytes that rsync sends every now and then only to seem alive; they say nothing of the far side."""
+"""Size of rsync's keep-alive messages; they do not prove that the remote side is alive."""
 
 GRACE = 5.0
-"""Seconds in which ssh must have ended when nobody is there to talk to."""
+"""Seconds that ssh has to exit after rsync closed its end."""
 
 LOST = 255
 """The exit code of ssh without a connection."""
 
 
-def main(words: list[str]) -> int:
-    life, mark, silence, *ssh = json.loads(os.environ.pop("YURT_CLEAN"))
-    command = f"printf %s {mark}; exec {' '.join(words[1:])}".replace("'", "'\\''")
+def main(arguments: list[str]) -> int:
+    status, mark, silence, *ssh = json.loads(os.environ.pop("YURT_CLEAN"))
+    command = f"printf %s {mark}; exec {' '.join(arguments[1:])}".replace("'", "'\\''")
     process = subprocess.Popen([*ssh, f"sh -c '{command}'"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     try:
-        spoke = _relay(process, mark.encode(), int(life), float(silence))
+        had_output = _relay(process, mark.encode(), int(status), float(silence))
         code = process.wait(timeout=GRACE)
-        if not spoke and code not in (0, LOST):
-            _tell(int(life), MUTE)
+        if not had_output and code not in (0, LOST):
+            _report(int(status), NO_OUTPUT)
         return code
     except (subprocess.TimeoutExpired, OSError):
         return LOST
@@ -45,7 +46,7 @@ def main(words: list[str]) -> int:
 
 
 class _Flow:
-    """One direction: what was read of a source, and is not written to the sink yet."""
+    """One direction of the copy: bytes read from the source and not yet written to the sink."""
 
     def __init__(self, source: int, sink: int) -> None:
         self.source, self.sink = source, sink
@@ -59,7 +60,7 @@ class _Flow:
         return {self.source: select.POLLIN} if self.open else {}
 
     def move(self, ready: dict[int, int]) -> int:
-        """Read or write what can be now; returns how many bytes were written."""
+        """Read or write without blocking; return the number of bytes written."""
         if self.held and self.sink in ready:
             count = _write(self.sink, self.held)
             self.held = self.held[count:]
@@ -70,43 +71,43 @@ class _Flow:
         return 0
 
 
-def _relay(process: subprocess.Popen[bytes], mark: bytes, life: int, silence: float) -> bool:
-    """Copy until the far side has ended; whether the command said anything. TimeoutError after too long a silence."""
+def _relay(process: subprocess.Popen[bytes], mark: bytes, status: int, silence: float) -> bool:
+    """Copy until the remote side closes; return whether the command wrote anything. TimeoutError without traffic."""
     assert process.stdin is not None and process.stdout is not None
     up, down = _Flow(0, process.stdin.fileno()), _Flow(process.stdout.fileno(), 1)
-    noise: bytes | None = b""  # None once the command has begun
-    listens, spoke = True, False
-    moved = said = time.monotonic()
+    noise: bytes | None = b""  # None once the command has started
+    open_sink, had_output = True, False
+    moved = reported = time.monotonic()
     while down.open or down.held:
-        # rsync's end is always looked at. It may be closed before all it said has gone out.
-        ready = _ready({**({1: 0} if listens else {}), **down.waits(), **up.waits()})
-        listens = listens and not ready.get(1, 0) & ~select.POLLOUT
+        # Always poll rsync's end: it may close before all of its output has been copied.
+        ready = _ready({**({1: 0} if open_sink else {}), **down.waits(), **up.waits()})
+        open_sink = open_sink and not ready.get(1, 0) & ~select.POLLOUT
         now = time.monotonic()
-        if now - moved > (silence if listens or up.open else GRACE):
+        if now - moved > (silence if open_sink or up.open else GRACE):
             raise TimeoutError
         try:
             if down.move(ready) or (down.held and noise is not None):
                 moved = now
         except OSError:
-            listens = False
+            open_sink = False
         if noise is not None and down.held:
             noise, down.held = _after(mark, noise + down.held)
             if noise is None:
-                _tell(life, BEGUN)
-        spoke = spoke or down.held != b""
-        if not listens:
+                _report(status, BEGUN)
+        had_output = had_output or down.held != b""
+        if not open_sink:
             down.held = b""
         try:
             if up.move(ready) > SMALL:
                 moved = now
-        except OSError:  # the far side ended; what it said last is still to come
+        except OSError:  # the remote side exited; its last output may still arrive
             up.open, up.held = False, b""
         if not up.open and not up.held:
             process.stdin.close()
-        if moved - said >= 1:
-            said = moved
-            _tell(life, ALIVE)
-    return spoke
+        if moved - reported >= 1:
+            reported = moved
+            _report(status, ALIVE)
+    return had_output
 
 
 def _ready(waits: dict[int, int]) -> dict[int, int]:
@@ -117,13 +118,13 @@ def _ready(waits: dict[int, int]) -> dict[int, int]:
 
 
 def _after(mark: bytes, text: bytes) -> tuple[bytes | None, bytes]:
-    """What may be the beginning of the mark, None if all of it was there; and what follows it."""
+    """Return the bytes that may start the marker, or None if it is complete; and the bytes after the marker."""
     _noise, found, rest = text.partition(mark)
     return (None, rest) if found else (text[-len(mark) :], b"")
 
 
 def _read(descriptor: int) -> bytes | None:
-    """Bytes; none at the end; None if there are none now."""
+    """Return bytes; b"" at the end; None if none are available now."""
     try:
         return os.read(descriptor, CHUNK)
     except BlockingIOError:
@@ -139,9 +140,9 @@ def _write(descriptor: int, text: bytes) -> int:
         return 0
 
 
-def _tell(life: int, sign: bytes) -> None:
+def _report(status: int, sign: bytes) -> None:
     with contextlib.suppress(OSError):
-        os.write(life, sign)
+        os.write(status, sign)
 
 
 if __name__ == "__main__":

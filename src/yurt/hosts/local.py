@@ -6,7 +6,7 @@ from yurt.hosts.base import Host
 
 
 class LocalHost(Host):
-    """Commands run here, as the person who called yurt."""
+    """Runs commands on this machine as the current user."""
 
     name = "this machine"
 

@@ -1,4 +1,4 @@
-"""One ssh connection per context, shared by all of yurt's commands through OpenSSH's own multiplexing."""
+"""One ssh connection per context, shared by all yurt commands through OpenSSH multiplexing."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from yurt.hosts import sockets, ssh_errors
 from yurt.model.digest import digest
 
 SESSIONS = 8
-"""At most this many sessions at once on one master, over all yurt processes of a user."""
+"""Maximum number of concurrent sessions on one master, over all yurt processes of a user."""
 
 LIFETIME = "12h"
 
-PATIENCE = 20.0
-"""Seconds to wait for another yurt that is opening the connection."""
+OPEN_TIMEOUT = 20.0
+"""Seconds to wait for another yurt process that is opening the connection."""
 
 
 class Master:
-    """The master connection of one destination. Nothing is opened before `ensure` or `log_in`."""
+    """The master connection to one destination. Only `ensure` and `log_in` open it."""
 
     def __init__(self, name: str, program: Sequence[str], options: Sequence[str], destination: str) -> None:
         self.name = name
@@ -34,7 +34,7 @@ class Master:
         self.socket = sockets.folder() / digest("\0".join([*self.ssh, destination]), 6).hex()
 
     def seems_alive(self) -> bool:
-        """Whether there is a socket. One of a killed master stays behind, which the next command notices."""
+        """Whether the socket exists. A killed master leaves its socket; the next command detects that."""
         return self.socket.exists()
 
     def alive(self) -> bool:
@@ -54,7 +54,7 @@ class Master:
         return True
 
     def settings(self) -> dict[str, str]:
-        """What the user's ssh would do, by `ssh -G`; {} if it cannot say."""
+        """Return the user's ssh settings for the destination, from `ssh -G`; {} if that fails."""
         import subprocess
 
         argv = [*self.ssh, "-G", self.destination]
@@ -66,53 +66,56 @@ class Master:
             return {}
         return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
 
-    def is_users_own(self, settings: dict[str, str]) -> bool:
-        """Whether the user's config shares connections itself: then yurt uses theirs."""
+    def user_shares_connections(self, settings: dict[str, str]) -> bool:
+        """Whether the user's ssh configuration shares connections; yurt then uses that connection."""
         return settings.get("controlmaster", "false") not in ("no", "false") and settings.get(
             "controlpath", "none"
         ) not in ("none", "")
 
     def ensure(self, deadline: float) -> None:
-        """Have a master, opening one if that needs no prompt. Raises what `yurt login` would mend."""
+        """Open a master if none is open and no prompt is needed.
+
+        Raises the error for ssh's output; `ssh-login-required` means that only `yurt login` can open it.
+        """
         if self.alive():
             return
-        with self._locked(min(deadline, time.monotonic() + PATIENCE)):
+        with self._locked(min(deadline, time.monotonic() + OPEN_TIMEOUT)):
             if self.alive():
                 return
             self.socket.unlink(missing_ok=True)
             left = max(1.0, deadline - time.monotonic())
-            code, words = self._open(["-o", "BatchMode=yes"], timeout=left, prompt=False)
+            code, output = self._open(["-o", "BatchMode=yes"], timeout=left, prompt=False)
             if code != 0:
-                raise self._failure(words)
+                raise self._failure(output)
 
     def log_in(self) -> bool:
-        """Open a master, letting ssh ask the person. True if one was opened, False if there was one.
+        """Open a master; ssh may prompt the user. True if it was opened, False if it was already open.
 
-        Where the user's own config shares connections, that is the one that is opened.
+        If the user's ssh configuration shares connections, open that connection instead.
         """
         if self.alive():
             return False
-        if self.is_users_own(self.settings()):
-            if self._quietly([*self.ssh, "-O", "check", self.destination]) == 0:
+        if self.user_shares_connections(self.settings()):
+            if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
                 return False
             import subprocess
 
-            code, words = subprocess.call([*self.ssh, self.destination, "true"]), ""
+            code, output = subprocess.call([*self.ssh, self.destination, "true"]), ""
         else:
-            with self._locked(time.monotonic() + PATIENCE):
+            with self._locked(time.monotonic() + OPEN_TIMEOUT):
                 if self.alive():
                     return False
                 self.socket.unlink(missing_ok=True)
-                code, words = self._open([], timeout=None, prompt=True)
+                code, output = self._open([], timeout=None, prompt=True)
         if code != 0:
-            raise ssh_errors.classify(self.name, self.destination, words, asked=True)
+            raise ssh_errors.classify(self.name, self.destination, output, interactive=True)
         return True
 
-    def _failure(self, words: str) -> YurtError:
-        """What ssh's words mean; a key it could not use without its passphrase is a matter for `yurt login`."""
-        error = ssh_errors.classify(self.name, self.destination, words)
-        if error.code == "ssh-denied" and any(_wants_passphrase(key) for key in self._identities()):
-            return ssh_errors.login_needed(self.name, "your key has a passphrase, which only you can type")
+    def _failure(self, output: str) -> YurtError:
+        """Return the error for ssh's output; a key that needs its passphrase needs `yurt login`."""
+        error = ssh_errors.classify(self.name, self.destination, output)
+        if error.code == "ssh-denied" and any(_needs_passphrase(key) for key in self._identities()):
+            return ssh_errors.login_needed(self.name, "your ssh key needs its passphrase")
         return error
 
     def _identities(self) -> list[Path]:
@@ -126,15 +129,15 @@ class Master:
         return [Path(value).expanduser() for value in found]
 
     def close(self) -> None:
-        """End the master, and with it every session on it."""
-        self._quietly([*self.ssh, "-S", self.control_path, "-O", "exit", self.destination])
+        """Stop the master and every session on it."""
+        self._run_quietly([*self.ssh, "-S", self.control_path, "-O", "exit", self.destination])
 
     @property
     def control_path(self) -> str:
-        """The socket as ssh takes it: a percent sign would be expanded."""
+        """The socket path for ssh, with percent signs escaped."""
         return str(self.socket).replace("%", "%%")
 
-    def _quietly(self, argv: list[str]) -> int:
+    def _run_quietly(self, argv: list[str]) -> int:
         import subprocess
 
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10).returncode
@@ -150,7 +153,7 @@ class Master:
         import subprocess
         import tempfile
 
-        # Into a file: a master in the background keeps a pipe open, and its reader waiting, for ever.
+        # stderr goes to a file: the background master keeps a pipe open, and its reader would wait forever.
         with tempfile.TemporaryFile() as errors:
             try:
                 done = subprocess.run(
@@ -172,7 +175,10 @@ class Master:
 
     @contextlib.contextmanager
     def _locked(self, deadline: float) -> Iterator[None]:
-        """Two commands that both find no master must not open two; a person at a prompt is not waited for."""
+        """Hold the lock for opening the master, so that two commands do not open two.
+
+        UnreachableError after `deadline`: another process probably waits at a prompt.
+        """
         descriptor = os.open(f"{self.socket}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             while True:
@@ -181,8 +187,10 @@ class Master:
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise ssh_errors.login_needed(
-                            self.name, "a login is under way, and waits for its person"
+                        raise UnreachableError(
+                            f"{self.name}: another login is in progress and waits for input",
+                            code="ssh-login-required",
+                            hint="complete that login, then run the command again",
                         ) from None
                     time.sleep(0.05)
             yield
@@ -191,9 +199,9 @@ class Master:
 
     @contextlib.contextmanager
     def slot(self, deadline: float) -> Iterator[None]:
-        """Hold one of the sessions this master may carry; waits for one to become free."""
+        """Hold one of the master's session slots; wait until one is free. UnreachableError after `deadline`."""
         while True:
-            for number in range(self.most()):
+            for number in range(self.session_limit()):
                 descriptor = os.open(f"{self.socket}.slot{number}", os.O_RDWR | os.O_CREAT, 0o600)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,43 +215,43 @@ class Master:
                 return
             if time.monotonic() > deadline:
                 raise UnreachableError(
-                    f"{self.name}: all {self.most()} sessions of the connection stayed busy",
+                    f"{self.name}: all {self.session_limit()} sessions of the ssh connection are in use",
                     code="ssh-busy",
-                    hint="repeat the command when the others are done",
+                    hint="run the command again when other yurt commands have finished",
                 )
             time.sleep(0.05)
 
-    def most(self) -> int:
-        """How many sessions sshd was seen to bear: 8 unless it refused."""
+    def session_limit(self) -> int:
+        """Return how many concurrent sessions sshd accepts: 8 until it has refused one."""
         try:
             return max(1, min(SESSIONS, int(Path(f"{self.socket}.most").read_text())))
         except (FileNotFoundError, ValueError):
             return SESSIONS
 
-    def bear_fewer(self) -> None:
-        """Remember that sshd refused a session: one fewer from now on, until the master is gone."""
-        fewer = max(1, self.most() - 1)
-        aside = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
-        aside.write_text(str(fewer))
-        aside.rename(f"{self.socket}.most")
+    def lower_session_limit(self) -> None:
+        """Record that sshd refused a session: use one fewer until the next master is opened."""
+        fewer = max(1, self.session_limit() - 1)
+        temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
+        temporary.write_text(str(fewer))
+        temporary.rename(f"{self.socket}.most")
 
 
 def _jumps_as_settings(options: Sequence[str]) -> list[str]:
-    """ssh options with `-J gate` as `-o ProxyJump=gate`: the same, but ssh lets a ProxyCommand stand beside it."""
+    """Replace `-J gate` by `-o ProxyJump=gate`: ssh accepts only the latter together with a ProxyCommand."""
     found: list[str] = []
-    words = iter(options)
-    for word in words:
-        if word == "-J":
-            found += ["-o", f"ProxyJump={next(words, '')}"]
-        elif word.startswith("-J"):
-            found += ["-o", f"ProxyJump={word[2:]}"]
+    remaining = iter(options)
+    for option in remaining:
+        if option == "-J":
+            found += ["-o", f"ProxyJump={next(remaining, '')}"]
+        elif option.startswith("-J"):
+            found += ["-o", f"ProxyJump={option[2:]}"]
         else:
-            found.append(word)
+            found.append(option)
     return found
 
 
-def _wants_passphrase(key: Path) -> bool:
-    """Whether a private key is there and cannot be read without a passphrase."""
+def _needs_passphrase(key: Path) -> bool:
+    """Whether a private key exists and cannot be read without a passphrase."""
     if not key.is_file():
         return False
     argv = ["ssh-keygen", "-y", "-P", "", "-f", str(key)]

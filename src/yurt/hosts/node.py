@@ -1,4 +1,4 @@
-"""A compute node as a host: a command line wrapped onto the host it is reached from."""
+"""A compute node as a host: commands run through its login node with srun or ssh."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Way = Literal["srun", "ssh"]
 
 
 class NodeHost(Host):
-    """A node inside a running job, entered through the job (srun) or by ssh where the site allows it."""
+    """A node of a running job, reached through the job (srun), or by ssh if the site allows it."""
 
     def __init__(self, login: Host, node: str, job: str, way: Way = "srun") -> None:
-        self.name = f"{node} behind {login.name}"
+        self.name = f"{node} on {login.name}"
         self._login = login
         self._node, self._job, self._way = node, job, way
 
@@ -36,8 +36,8 @@ class NodeHost(Host):
 
     @contextlib.contextmanager
     def forward(self, node: str, port: int) -> Iterator[int]:
-        with self._login.forward(node or self._node, port) as here:
-            yield here
+        with self._login.forward(node or self._node, port) as local_port:
+            yield local_port
 
     def retry(self, errors: bytes, attempt: int) -> bool:
         return self._login.retry(errors, attempt)

@@ -1,6 +1,6 @@
-"""Brings a folder of a host here by rsync, over the host's own connection. A transfer that was cut goes on.
+"""Fetches a folder of a host with rsync over the host's connection. An interrupted transfer can be continued.
 
-A link that falls silent is given up: by clean.py, which sees the bytes; and here, should that fail too.
+A connection without traffic times out: clean.py watches the bytes, and this module is the fallback.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from yurt.hosts.ssh import SshHost
 from yurt.model.files import Brought, Pick, Progress
 
 PARTIAL = ".yurt-partial"
-"""Where the beginnings of files are kept, beside the files: nothing half-done stands under its name."""
+"""The folder for partial files, beside the files, so that every file under its own name is complete."""
 
 SILENCE = 60
-"""Seconds without a byte after which a transfer is given up."""
+"""Seconds without traffic after which a transfer times out."""
 
 VANISHED = 24
-CUT = (10, 12, 14, 20, 30, 35, 255)
-"""Exit codes of rsync: files vanished meanwhile; after a lost connection."""
+LOST = (10, 12, 14, 20, 30, 35, 255)
+"""rsync exit codes: files vanished during the transfer; the connection was lost."""
 
-STRANGE = (1, 2, 4, 5, 126, 127)
-"""Exit codes of rsync: the two sides do not understand each other, or one is not there."""
+INCOMPATIBLE = (1, 2, 4, 5, 126, 127)
+"""rsync exit codes: the two rsync programs are incompatible, or one is missing."""
 
 
 class Strange(Exception):
-    """The two sides cannot speak rsync with each other."""
+    """The rsync programs on this machine and the host cannot work together."""
 
 
 @cache
 def usable() -> bool:
-    """Whether this machine has an rsync that knows what is asked of it: not macOS's own."""
+    """Whether this machine has rsync 3.1 or later; the one that macOS ships is too old."""
     if shutil.which("rsync") is None:
         return False
     done = subprocess.run(["rsync", "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -66,16 +66,16 @@ def bring(
     names: Sequence[str] = (),
     silence: int = SILENCE,
 ) -> Brought:
-    """Bring what is in a folder there into a folder here. Files that are here already are not sent again.
+    """Fetch the content of a folder on the host into a local folder. Unchanged files are not sent again.
 
-    `names` are folders in that folder, or links to folders: what is in these comes, and nothing else.
-    UnreachableError: what has arrived is kept, and the next call goes on from there. Strange: nothing was brought.
+    `names` are folders, or links to folders, in that folder: if given, only their content is fetched.
+    UnreachableError: received files are kept, and the next call continues. Strange: nothing was fetched.
     """
     for attempt in itertools.count(1):
         with host.session(time.monotonic() + TIMEOUT):
             transfer = _Transfer(host, source, target, pick, names=names, silence=silence)
             code = transfer.run(progress)
-        if code in CUT and not transfer.begun and host.retry(transfer.errors.encode(), attempt):
+        if code in LOST and not transfer.begun and host.retry(transfer.errors.encode(), attempt):
             continue
         problem = transfer.problem(code)
         if problem is not None:
@@ -85,7 +85,7 @@ def bring(
 
 
 class _Transfer:
-    """One call of rsync, and everything it started."""
+    """One rsync process and its children."""
 
     def __init__(
         self, host: Host, source: str, target: Path, pick: Pick, *, names: Sequence[str], silence: int
@@ -100,81 +100,81 @@ class _Transfer:
 
     @property
     def begun(self) -> bool:
-        """Whether anything was started on the host."""
+        """Whether rsync started on the host."""
         return not isinstance(self._host, SshHost) or clean.BEGUN in self._signs
 
     def _argv(self) -> list[str]:
-        words = ["rsync", "-rlpts", f"--timeout={self._silence}", f"--partial-dir={PARTIAL}", "--no-human-readable"]
-        words += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
+        argv = ["rsync", "-rlpts", f"--timeout={self._silence}", f"--partial-dir={PARTIAL}", "--no-human-readable"]
+        argv += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
         if self._pick.only:
-            words += ["-m", "--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
+            argv += ["-m", "--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
         if self._names:
-            # Each goes by its name below the dot; -ii tells of what is here already, too.
-            words += ["-R", "--no-implied-dirs", "-ii"]
-        there = [f"{self._source}/./{name}/" for name in self._names] or [f"{self._source}/"]
+            # -R keeps the path after the dot; -ii also lists files that are already up to date.
+            argv += ["-R", "--no-implied-dirs", "-ii"]
+        sources = [f"{self._source}/./{name}/" for name in self._names] or [f"{self._source}/"]
         if isinstance(self._host, SshHost):
-            words += ["-e", shlex.join([sys.executable, "-I", "-S", clean.__file__])]
-            there = [f"{'' if at else 'there'}:{path}" for at, path in enumerate(there)]
-        return [*words, *there, f"{self._target.absolute()}/"]
+            argv += ["-e", shlex.join([sys.executable, "-I", "-S", clean.__file__])]
+            sources = [f"{'' if at else 'host'}:{path}" for at, path in enumerate(sources)]
+        return [*argv, *sources, f"{self._target.absolute()}/"]
 
     def run(self, progress: Progress) -> int:
-        """Run it to its end, however it ends; returns its exit code."""
+        """Run rsync, wait for it, and return its exit code; 255 if it timed out."""
         import tempfile
 
-        hear, life = os.pipe()
-        os.set_blocking(hear, False)
+        status_read, status_write = os.pipe()
+        os.set_blocking(status_read, False)
         environment = {**os.environ, "LC_ALL": "C"}
         if isinstance(self._host, SshHost):
             mark = f"yurt-begin-{os.urandom(8).hex()}"
             *ssh, _command = self._host.argv("")
-            environment["YURT_CLEAN"] = json.dumps([life, mark, self._silence, *ssh])
+            environment["YURT_CLEAN"] = json.dumps([status_write, mark, self._silence, *ssh])
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as excludes:
             excludes.write(b"".join(_literal(path) + b"\0" for path in self._pick.without))
             excludes.seek(0)
             try:
-                # In a session of its own: all it started is ended with it.
+                # A new session, so that its children can be killed with it.
                 process = subprocess.Popen(
                     self._argv(),
                     stdin=excludes,
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     env=environment,
-                    pass_fds=[life],
+                    pass_fds=[status_write],
                     start_new_session=True,
                 )
             except BaseException:
-                os.close(hear)
+                os.close(status_read)
                 raise
             finally:
-                os.close(life)
+                os.close(status_write)
             try:
                 assert process.stdout is not None
-                self._watch(process.stdout, hear, progress)
-                _ended(process, 30)
+                self._watch(process.stdout, status_read, progress)
+                _exited(process, 30)
             finally:
-                _end(process)
+                _stop(process)
                 with contextlib.suppress(BlockingIOError):
-                    self._signs += os.read(hear, 4096)
-                os.close(hear)
+                    self._signs += os.read(status_read, 4096)
+                os.close(status_read)
                 errors.seek(0)
                 self.errors = errors.read().decode(errors="replace")
         return 255 if self._late else process.returncode
 
-    def _watch(self, output: IO[bytes], hear: int, progress: Progress) -> None:
-        """Read what rsync says until it has no more to say, or nothing at all moves."""
+    def _watch(self, output: IO[bytes], status: int, progress: Progress) -> None:
+        """Read rsync's output until it closes, or until there is no traffic for too long."""
         held = b""
-        descriptors = [output.fileno(), hear]
+        descriptors = [output.fileno(), status]
         limit = self._silence + 30
         while True:
             ready = select.select(descriptors, [], [], limit if isinstance(self._host, SshHost) else None)[0]
             if not ready:
                 self._late = True
                 return
-            if hear in ready:
-                signs = os.read(hear, 4096)
+            if status in ready:
+                signs = os.read(status, 4096)
                 self._signs += signs
                 if not signs:
-                    descriptors.remove(hear)
+                    descriptors.remove(status)
             if output.fileno() in ready:
                 chunk = os.read(output.fileno(), 1 << 16)
                 *lines, held = re.split(rb"[\r\n]+", held + chunk)
@@ -201,9 +201,9 @@ class _Transfer:
             self._below[name] = [files + sent, bytes_ + size * sent, matched + 1]
 
     def brought(self, code: int) -> Brought:
-        gone = self._vanished() if code == VANISHED else set()
+        incomplete = self._vanished() if code == VANISHED else set()
         below = {
-            name: Brought(files=files, size=size, matched=matched, vanished=name in gone)
+            name: Brought(files=files, size=size, matched=matched, vanished=name in incomplete)
             for name, (files, size, matched) in self._below.items()
         }
         return Brought(
@@ -211,7 +211,7 @@ class _Transfer:
         )
 
     def _vanished(self) -> set[str]:
-        """The folders something vanished from; all of them if that is not said."""
+        """Return the folders from which files vanished; all folders if rsync does not name them."""
         start = re.escape(f"{self._source}/")
         found = [
             re.search(rf'"{start}(?:\./)?([^/"]+)', line) for line in self.errors.splitlines() if "vanished" in line
@@ -220,39 +220,39 @@ class _Transfer:
         return names if names and len(names) <= len(found) and None not in found else set(self._names)
 
     def problem(self, code: int) -> YurtError | None:
-        """What it means that it ended so; None if all is well. Raises Strange."""
+        """Return the error for an exit code; None on success. Raises Strange."""
         if code in (0, VANISHED):
             return None
-        said = [line for line in self.errors.splitlines() if line.startswith("rsync")]
-        full = [line for line in said if re.search("no space left|quota exceeded", line, re.IGNORECASE)]
+        errors = [line for line in self.errors.splitlines() if line.startswith("rsync")]
+        full = [line for line in errors if re.search("no space left|quota exceeded", line, re.IGNORECASE)]
         if full and "[sender]" not in full[0]:
             return here_is_full(self._target, full[0])
-        if clean.MUTE in self._signs or (code in STRANGE and not self._files):
+        if clean.NO_OUTPUT in self._signs or (code in INCOMPATIBLE and not self._files):
             raise Strange
-        if code in CUT and not self.begun:
+        if code in LOST and not self.begun:
             return self._host.lost(255, self.errors.encode(), begun=False)
-        if code in CUT:
-            return cut(self._host)
-        why = said[0].partition(": ")[2] if said else f"rsync ended with {code}"
-        return refusal(self._host.name, "not everything could be fetched", why)
+        if code in LOST:
+            return _interrupted(self._host)
+        why = errors[0].partition(": ")[2] if errors else f"rsync ended with exit code {code}"
+        return refusal(self._host.name, "some files could not be fetched", why)
 
 
-def cut(host: Host) -> UnreachableError:
+def _interrupted(host: Host) -> UnreachableError:
     return UnreachableError(
-        f"{host.name}: the connection was lost; what has arrived is kept",
+        f"{host.name}: lost connection during the transfer; files fetched so far are kept",
         code="connection-lost",
-        hint="repeat the command: it goes on from there",
+        hint="run the command again; it fetches the remaining files",
     )
 
 
 def _literal(path: str) -> bytes:
-    """A path as a pattern that means only it. A backslash is one only in a pattern that has something to escape."""
-    special = any(letter in path for letter in "*?[")
+    """Return an rsync pattern that matches only this path. A backslash is an escape only in patterns with *, ? or [."""
+    special = any(character in path for character in "*?[")
     return os.fsencode("/" + (re.sub(r"([*?\[\\])", r"\\\1", path) if special else path))
 
 
-def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for a program's end, and leave its number taken: what it started still goes by it."""
+def _exited(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a process to exit without reaping it: its process group id must stay valid for its children."""
     deadline = time.monotonic() + seconds
     while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
         if time.monotonic() > deadline:
@@ -261,12 +261,12 @@ def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all it started; politely first, so that it keeps what has arrived."""
-    if not _ended(process, 0):
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process and its children. SIGTERM comes first, so that rsync keeps partial files."""
+    if not _exited(process, 0):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
-        _ended(process, 5)
+        _exited(process, 5)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""The folder of yurt's connection sockets: short, private, and only trusted if it is ours."""
+"""The folder of yurt's connection sockets: a short path, private, and owned by the user."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pathlib import Path
 from yurt.errors import RefusedError
 
 LONGEST = 80
-"""ssh appends a random part while it makes a socket; the whole must stay under 104 characters."""
+"""Maximum length. ssh appends a random suffix when it creates a socket; the path must stay below 104 characters."""
 
 
 def folder() -> Path:
-    """$YURT_RUNTIME_DIR, else the session's runtime folder, else one in /tmp. Made if absent, 0700."""
+    """Return $YURT_RUNTIME_DIR, else a folder in $XDG_RUNTIME_DIR, else one in /tmp; create it with mode 0700.
+
+    RefusedError if it cannot be created or is not private.
+    """
     named = os.environ.get("YURT_RUNTIME_DIR")
     session = os.environ.get("XDG_RUNTIME_DIR")
     candidates = [Path(named)] if named else [Path(session) / "yurt"] if session and Path(session).is_dir() else []
@@ -23,15 +26,15 @@ def folder() -> Path:
         chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RefusedError(
-            f"no folder for connections can be made at {chosen}: {error.strerror}",
+            f"cannot create the folder {chosen} for connection sockets: {error.strerror}",
             code="runtime-unsafe",
-            hint=f"name another: export YURT_RUNTIME_DIR={Path.home()}/.yurt-run",
+            hint=f"use another folder: `export YURT_RUNTIME_DIR={Path.home()}/.yurt-run`",
         ) from None
     found = chosen.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise RefusedError(
-            f"{chosen} is not a private folder of yours, so no connection can be kept there",
+            f"{chosen} is not a private folder owned by you, so yurt cannot create connection sockets in it",
             code="runtime-unsafe",
-            hint=f"remove it, or name another: export YURT_RUNTIME_DIR={Path.home()}/.yurt-run",
+            hint=f"remove it, or use another folder: `export YURT_RUNTIME_DIR={Path.home()}/.yurt-run`",
         )
     return chosen

@@ -1,4 +1,4 @@
-"""Brings a folder of a host here as tar streams, where one side has no rsync. Each file appears when it is whole."""
+"""Fetches a folder of a host as tar streams if rsync is missing on either side. Files appear only when complete."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from yurt.model.files import Brought, Pick, Progress
 LIST = r"""
 cd "$1" || exit 1
 export LC_ALL=C
-if [ -n "$2" ]; then set -- ./*/; else set -- .; fi # what is in folders there, or in links to folders
+if [ -n "$2" ]; then set -- ./*/; else set -- .; fi # the content of its folders and of links to folders
 find "$@" \( -type f -o -type l \) -printf '%s %T@ %l\0%p\0' 2> /dev/null ||
   find "$@" \( -type f -o -type l \) -exec sh -c 'for each; do printf "\0%s\0" "$each"; done' yurt {} +
 """
-"""Of each file its size, its time and where it leads to; nothing of that where find cannot say it."""
+"""Prints size, modification time and link target of each file; empty fields if find has no -printf."""
 
 SEND = r"""
 cd "$1" || exit 1
@@ -32,54 +32,54 @@ printf '%s\0' "$@" | tar -c -f - --null -T -
 """
 
 BATCH = 1 << 20
-"""Bytes of file names in one call."""
+"""Maximum bytes of file names in one call."""
 
 
 def bring(
     host: Host, source: str, target: Path, pick: Pick, progress: Progress, *, names: Sequence[str] = ()
 ) -> Brought:
-    """Bring what is in a folder there into a folder here. Files of the same size and time are not sent again.
+    """Fetch the content of a folder on the host into a local folder. Files with equal size and time are not sent again.
 
-    `names` are all the folders in that folder, or links to folders: what is in these comes.
-    UnreachableError: what has arrived whole is kept, and the next call sends the rest.
+    `names` are all folders, or links to folders, in that folder: if given, only their content is fetched.
+    UnreachableError: complete files are kept, and the next call fetches the rest.
     """
     matched, wanted = _compare(host, source, target, pick, inside=bool(names))
-    aside = target / PARTIAL
+    partial = target / PARTIAL
     files = size = 0
     below = {name: [0, 0, matched.get(name, 0)] for name in names}
     vanished = False
     try:
         for batch in _batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
-                for name, each in _extract(stream, target, aside):
+                for name, each in _extract(stream, target, partial):
                     files, size = files + 1, size + each
                     if name in below:
                         below[name] = [below[name][0] + 1, below[name][1] + each, below[name][2]]
                     progress(size, 0)
-                words = stream.err.decode(errors="replace").strip()
-                if stream.code and not re.search("changed as we read|removed before we read|No such file", words):
-                    raise refusal(host.name, "not everything could be fetched", words)
+                errors = stream.err.decode(errors="replace").strip()
+                if stream.code and not re.search("changed as we read|removed before we read|No such file", errors):
+                    raise refusal(host.name, "some files could not be fetched", errors)
                 vanished = vanished or bool(stream.code)
     except tarfile.TarError as error:
-        raise RefusedError(f"{host.name}: what came was no archive: {error}", code="site-refused") from None
+        raise RefusedError(f"{host.name}: received an invalid tar archive: {error}", code="site-refused") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise here_is_full(target, error.strerror or "") from None
         raise RefusedError(f"{error.filename or target}: {error.strerror}", code="site-refused") from None
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
     parts = {
-        name: Brought(files=sent, size=bytes_, matched=meant, vanished=vanished)
-        for name, (sent, bytes_, meant) in below.items()
+        name: Brought(files=sent, size=bytes_, matched=selected, vanished=vanished)
+        for name, (sent, bytes_, selected) in below.items()
     }
     return Brought(files=files, size=size, matched=sum(matched.values()), vanished=vanished, below=parts)
 
 
 def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool) -> tuple[dict[str, int], list[str]]:
-    """How many files are meant, by the first part of their paths, and the names of those that are not here."""
+    """Return the number of selected files by first path component, and the names of those to fetch."""
     answer = host.run(LIST, source, "yes" if inside else "", timeout=600)
     if answer.code:
-        raise refusal(host.name, "the files could not be listed", answer.errors)
+        raise refusal(host.name, "cannot list the files", answer.errors)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
     matched: dict[str, int] = {}
     wanted = []
@@ -88,47 +88,47 @@ def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool)
         if chosen(path, pick):
             first = path.partition("/")[0]
             matched[first] = matched.get(first, 0) + 1
-            if not _is_here(target / path, facts):
+            if not _is_up_to_date(target / path, facts):
                 wanted.append(name)
     return matched, wanted
 
 
 def chosen(path: str, pick: Pick) -> bool:
-    """Whether a file is meant; the same as rsync finds."""
+    """Whether a file is selected, by the rules of rsync."""
     if any(path == each or path.startswith(f"{each}/") for each in pick.without):
         return False
     return not pick.only or any(_pattern(glob).search(f"/{path}") for glob in pick.only)
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
-    """rsync's pattern as an expression: at the end of a path, or from its beginning if it has a slash in front."""
+    """Translate an rsync pattern to a regular expression. It matches the end of a path; a leading slash anchors it."""
     text, at = "" if glob.startswith("/") else "(?:^|/)", 0
     while at < len(glob):
         if glob.startswith("**", at):
             text, at = text + ".*", at + 2
             continue
-        letter = glob[at]
-        closed = glob.find("]", at + 2) if letter == "[" else -1
+        character = glob[at]
+        closed = glob.find("]", at + 2) if character == "[" else -1
         if closed > 0:
             inside = glob[at + 1 : closed].replace("\\", "\\\\")
             text += f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
             at = closed
-        elif letter == "\\" and at + 1 < len(glob):
+        elif character == "\\" and at + 1 < len(glob):
             at += 1
             text += re.escape(glob[at])
         else:
-            text += {"*": "[^/]*", "?": "[^/]"}.get(letter, re.escape(letter))
+            text += {"*": "[^/]*", "?": "[^/]"}.get(character, re.escape(character))
         at += 1
     return re.compile(("^" if glob.startswith("/") else "") + text + "$", re.DOTALL)
 
 
-def _is_here(path: Path, facts: str) -> bool:
+def _is_up_to_date(path: Path, facts: str) -> bool:
     size, _, rest = facts.partition(" ")
-    changed, _, leads_to = rest.partition(" ")
+    changed, _, link_target = rest.partition(" ")
     try:
         found = path.lstat()
-        if leads_to:
-            return os.readlink(path) == leads_to
+        if link_target:
+            return os.readlink(path) == link_target
     except OSError:
         return False
     return facts != "" and (found.st_size, int(found.st_mtime)) == (int(size), int(float(changed)))
@@ -148,7 +148,7 @@ def _batches(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _Reader:
-    """A stream of chunks as a file that tarfile can read."""
+    """Adapts a stream of chunks to the file interface of tarfile."""
 
     def __init__(self, stream: Stream) -> None:
         self._chunks, self._held = iter(stream), bytearray()
@@ -164,25 +164,25 @@ class _Reader:
         return part
 
     def rest(self) -> None:
-        """Read to the end: only there is it known how it ended."""
+        """Read the rest of the stream; the exit code is set only at its end."""
         for _chunk in self._chunks:
             pass
 
 
-def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[tuple[str, int]]:
-    """Put what comes where it belongs; yields of each file that is whole the first part of its path, and its size."""
+def _extract(stream: Stream, target: Path, partial: Path) -> Iterator[tuple[str, int]]:
+    """Extract the archive into `target`; yield the first path component and the size of each complete file."""
     reader = _Reader(stream)
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
             parts = [part for part in member.name.split("/") if part not in ("", ".")]
             if not parts or ".." in parts or not (member.issym() or member.islnk() or member.isreg()):
                 continue
-            aside.mkdir(mode=0o700, exist_ok=True)
-            made = aside / "file"
+            partial.mkdir(mode=0o700, exist_ok=True)
+            made = partial / "file"
             made.unlink(missing_ok=True)
             if member.issym():
                 made.symlink_to(member.linkname)
-            elif member.islnk():  # another name of a file that came before
+            elif member.islnk():  # a hard link to an earlier member
                 shutil.copy2(target / member.linkname, made, follow_symlinks=False)
             else:
                 with made.open("wb") as file:
@@ -195,7 +195,7 @@ def _extract(stream: Stream, target: Path, aside: Path) -> Iterator[tuple[str, i
 
 
 def _folder(target: Path, parts: Sequence[str]) -> Path:
-    """A folder below the target, made of real folders only: nothing is written through a link."""
+    """Create a folder below the target. Links on the path are replaced: nothing is written through a link."""
     folder = target
     for part in parts:
         folder /= part

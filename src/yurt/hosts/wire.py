@@ -1,8 +1,8 @@
-"""How an operation travels: one sh script on standard input, its answer between random markers.
+"""The protocol of an operation: one sh script on standard input, its output between random markers.
 
-Pure. The far side may print a banner or dotfile noise before the first marker and anything after
-the last; its login shell may be any that knows single quotes. A script that arrives cut short is a
-syntax error, because all of it is one function that is called on the last line.
+Pure. The host may print a banner or dotfile output before the first marker and anything after the last. Its login shell
+may be any shell that knows single quotes. A truncated script does nothing: the whole script is one function that is
+called on the last line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from yurt.errors import UserError
 
 
 class Parcel(msgspec.Struct, frozen=True):
-    """A script ready to be sent: what the far side executes, what it reads, how its answer is framed."""
+    """A script ready to send: the remote command, its standard input, and the markers around its output."""
 
     command: str
     stdin: bytes
@@ -26,7 +26,7 @@ class Parcel(msgspec.Struct, frozen=True):
 
 
 class Framed(msgspec.Struct, frozen=True):
-    """What was found between the markers. `code` is None if the end never came."""
+    """The output between the markers. `code` is None if the end marker is missing."""
 
     out: bytes
     code: int | None
@@ -35,11 +35,11 @@ class Framed(msgspec.Struct, frozen=True):
 def pack(script: str, arguments: Sequence[str] = (), *, outlive: bool = True) -> Parcel:
     """Wrap a POSIX sh script.
 
-    `outlive`: it goes on to its end when the link is cut meanwhile, and reads what follows it on
-    standard input. Otherwise it has no input, and is killed when its standard input ends.
+    `outlive`: the script continues when the connection is lost, and reads the rest of standard input. Otherwise it
+    has no input and is killed when its standard input closes.
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
-        raise UserError("a NUL byte cannot be sent to a shell", code="usage")
+        raise UserError("a command cannot contain NUL bytes", code="usage")
     mark = os.urandom(8).hex()
     begin, end = f"yurt-begin-{mark}", f"yurt-end-{mark}"
     call = " ".join(["yurt_main", *(shlex.quote(argument) for argument in arguments)])
@@ -51,13 +51,13 @@ def pack(script: str, arguments: Sequence[str] = (), *, outlive: bool = True) ->
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     body = f"yurt_main() {{\n{script}\n}}\n{steps}; printf '%s %d\\n' {end} $code\n"
     stdin = body.encode(errors="surrogateescape")
-    # What follows the script on standard input is the script's own input, so it is read by length.
+    # Read the script by its length: the rest of standard input is the script's own input.
     command = f"sh -c 'eval \"$(command head -c {len(stdin)})\"'"
     return Parcel(command, stdin, f"\n{begin}\n".encode(), f"{end} ".encode())
 
 
 def unpack(parcel: Parcel, output: bytes) -> Framed | None:
-    """The answer in a finished output, or None if the script never began."""
+    """Return the framed part of a finished output; None if the script did not start."""
     _noise, found, rest = output.partition(parcel.begin)
     if not found:
         return None
@@ -69,12 +69,12 @@ def unpack(parcel: Parcel, output: bytes) -> Framed | None:
 
 
 def errors_after(parcel: Parcel, output: bytes) -> bytes:
-    """Standard error of the script alone, without what came before it."""
+    """Return the script's standard error, without the login's output before it."""
     return output.partition(parcel.begin)[2]
 
 
 def certain(parcel: Parcel, held: bytes) -> int:
-    """How many of these bytes are surely answer, whatever comes next: all but a beginning end marker."""
+    """Return how many of these bytes are output for certain: all except a possible start of the end marker."""
     if parcel.end in held:
         return held.index(parcel.end)
     for length in range(min(len(parcel.end) - 1, len(held)), 0, -1):

@@ -1,1 +1,1 @@
-"""The words of yurt as values: contexts, runs, plans, states, paths. Pure."""
+"""yurt's data types as values: contexts, runs, plans, states, paths. Pure."""

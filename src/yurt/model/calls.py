@@ -1,7 +1,8 @@
-"""Calls of functions, many in one file that is also the program which makes them: `python FILE` in a task. Pure.
+"""Function calls of a sweep, stored in one file that is also the program that runs them: `python FILE`. Pure.
 
-A line of text, a line of JSON, a table of fixed rows, the pickles, and at the end a zip file with `__main__.py`. Python
-finds that from its end, and a task its own row by its number: of a file of ten thousand calls it reads a few pieces.
+The format: a line of text, a line of JSON, a table of fixed-size rows, the pickles, and a zip file with `__main__.py`.
+Python finds the zip file from the end, and a task finds its row by its number, so a task reads only a small part of a
+file with ten thousand calls.
 """
 
 from __future__ import annotations
@@ -14,24 +15,24 @@ import msgspec
 
 MAGIC = b"yurt-calls 1\n"
 ROW = struct.Struct("<QQQ")
-"""Which function, and where its arguments are: counted from the end of the table."""
+"""The index of the function, and the offset and size of the arguments, counted from the end of the table."""
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
-    """Functions, calls of them, and the program."""
+    """Functions, their calls, and the program that runs them."""
 
     about: Mapping[str, Any]
-    """What the program is to know, as JSON has it."""
+    """Settings for the program, as JSON values."""
     functions: Sequence[bytes]
-    """Pickled."""
+    """Pickled functions."""
     calls: Sequence[tuple[int, bytes]]
-    """The function of each call, and its arguments, pickled."""
+    """The function index and the pickled arguments of each call."""
     program: bytes
     """The zip file."""
 
 
 def pack(calls: Calls) -> bytes:
-    """The bytes of the file."""
+    """Return the content of the file."""
     at, places = 0, []
     for each in calls.functions:
         places.append([at, len(each)])
@@ -46,9 +47,9 @@ def pack(calls: Calls) -> bytes:
 
 
 def unpack(file: bytes) -> Calls:
-    """What a file holds. ValueError: it is none of this kind."""
+    """Parse the content of a file. ValueError if it is not a file of calls."""
     if not file.startswith(MAGIC):
-        raise ValueError("this is no file of calls")
+        raise ValueError("not a file of function calls")
     end = file.index(b"\n", len(MAGIC))
     about = msgspec.json.decode(file[len(MAGIC) : end], type=dict[str, Any])
     places, count = about.pop("functions"), about.pop("count")
@@ -62,7 +63,7 @@ def unpack(file: bytes) -> Calls:
 
 
 def picked(calls: Calls, numbers: Sequence[int]) -> Calls:
-    """Some of the calls, in this order, and the functions they need."""
+    """Return a selection of the calls, in this order, and the functions they need."""
     chosen = [calls.calls[number] for number in numbers]
     used = {function: at for at, function in enumerate(sorted({function for function, _arguments in chosen}))}
     return msgspec.structs.replace(
@@ -73,17 +74,17 @@ def picked(calls: Calls, numbers: Sequence[int]) -> Calls:
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call came to, as its task wrote it."""
+    """The result of one call, as its task wrote it."""
 
     ok: bool = False
     kind: str = ""
-    """What went wrong: raised, python, load, pickle, large or damaged; empty if there is no result."""
+    """The kind of failure: raised, python, load, pickle, large or damaged; empty if there is no result."""
     text: str = ""
     node: str = ""
     traceback: str = ""
     content: bytes = b""
-    """The value, or the error that was raised, pickled; empty if it could not be."""
+    """The pickled value or exception; empty if it could not be pickled."""
     last_words: str = ""
-    """Where there is no result: what the task wrote last."""
+    """If there is no result: the last output of the task."""
     gone: bool = False
-    """Whether not even the folder of the task is there."""
+    """Whether the run folder of the task does not exist."""

@@ -1,4 +1,4 @@
-"""What differs between two runs, but for the text of their code. Pure."""
+"""Compares two runs, except for the text of their code. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from yurt.model.settings import TABLE
 Part = Literal["command", "parameters", "code", "environment", "resources", "outcome"]
 
 SETTING_OF = {row.resource: row.key.partition(".")[0] for row in TABLE if row.resource} | {"gpu_type": "resources"}
-"""The setting each of the resources asked for came from."""
+"""The setting that determines each requested resource."""
 
 EXPANDED = ("variables", "sbatch_options")
-"""Settings whose parts are compared one by one."""
+"""Settings that are compared key by key."""
 
 
 class ComparedValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing of both runs. A side that has it not is left out."""
+    """One property of both runs. A side without it is omitted."""
 
     part: Part
     key: str
@@ -32,20 +32,20 @@ class ComparedValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Side(msgspec.Struct, frozen=True):
-    """All that is known of one of the two runs."""
+    """One of the two runs."""
 
     run: Run
     status: Status
     metrics: Mapping[str, Any] = {}
-    """The last value of each metric, as far as this machine knows."""
+    """The last value of each metric in the index of this machine."""
 
 
 Found = Mapping[str, tuple[Any, str]]
-"""Values by their key, each with its source."""
+"""Values by key, each with its source."""
 
 
 def compare(left: Side, right: Side) -> list[ComparedValue]:
-    """Everything of two runs, part by part: also what is the same."""
+    """Return all properties of two runs, part by part, including equal ones."""
     rows: list[ComparedValue] = []
     for (part, mine), (_part, other) in zip(_parts(left), _parts(right), strict=True):
         for key in dict.fromkeys([*mine, *other]):
@@ -97,7 +97,7 @@ def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
 
 
 def _given(**values: Any) -> Found:
-    """Without what says nothing."""
+    """Return the values that are not empty."""
     return {key: (value, "") for key, value in values.items() if value not in (None, "", [])}
 
 
@@ -131,7 +131,7 @@ def _expanded(key: str, value: Any, source: str) -> Found:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two values are written alike: 1, 1.0 and true are not."""
+    """Whether two values are equal as JSON: 1, 1.0 and true differ."""
     if left is msgspec.UNSET or right is msgspec.UNSET:
         return left is right
     return msgspec.json.encode(left, order="sorted") == msgspec.json.encode(right, order="sorted")

@@ -1,4 +1,4 @@
-"""A context: a named place to run, as it stands in contexts.yaml. yurt.model.settings says what each key means."""
+"""A context: a named place to run, as defined in contexts.yaml. yurt.model.settings describes its keys."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ CommandType = Literal["sbatch", "srun"]
 
 
 class ContextResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one run asks for."""
+    """The resources that one run requests."""
 
     cpu: int | None = None
     gpu: int | str | None = None
@@ -17,7 +17,7 @@ class ContextResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Where and how to run. `name` is the key in the file and need not stand in the body."""
+    """Where and how to run. `name` is the key in the file and is optional in the body."""
 
     name: str
     type: ContextType
@@ -54,11 +54,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
 
 class ContextsFile(msgspec.Struct, frozen=True):
-    """What contexts.yaml says."""
+    """The content of contexts.yaml."""
 
     contexts: dict[str, Context] = {}
     current_context: str | None = None
 
 
 LOCAL = Context(name="local", type="local")
-"""The context that exists without any file."""
+"""The built-in context."""

@@ -1,6 +1,6 @@
-"""What is right and what is wrong in a contexts file or a project's settings, once parsed. Pure.
+"""Validates a parsed contexts file or project settings. Pure.
 
-Every fault is found, not only the first; where it stands in a file is for the caller to add.
+Reports every fault, not only the first. The caller adds the line numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FILE_EXAMPLES = {"contexts": "{big: {type: slurm, slurm_url: alice@big.example}}
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that is wrong: the key it is about, and a sentence that goes on from that key's name."""
+    """One fault: the path of its key, and the problem, which continues a sentence that starts with the key."""
 
     path: tuple[str, ...]
     problem: str
@@ -25,19 +25,18 @@ class Fault(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        text = f"{'.'.join(self.path) or 'the file'} {self.problem}"
-        if not self.example:
-            return text
-        return f"{text}{'' if text.endswith('?') else '.'} For example: {self.example}"
+        example = f" (example: `{self.example}`)" if self.example else ""
+        return f"{'.'.join(self.path) or 'the file'} {self.problem}{example}"
 
 
 def check_file(document: Any) -> tuple[ContextsFile, list[Fault]]:
-    """The contexts of a parsed contexts file, and every fault in it; of use only where there is none."""
+    """Return the contexts of a parsed contexts file and every fault in it; use the contexts only without faults."""
     if document is None:
         return ContextsFile(), []
     if not isinstance(document, dict):
         example = f"contexts: {FILE_EXAMPLES['contexts']}"
-        return ContextsFile(), [Fault((), f"must be a mapping with the key contexts, not {said(document)}", example)]
+        problem = f"must be a mapping with the key contexts, not {described(document)}"
+        return ContextsFile(), [Fault((), problem, example)]
     faults = [
         unknown((str(key),), list(FILE_EXAMPLES), FILE_EXAMPLES, "a contexts file")
         for key in document
@@ -65,20 +64,20 @@ def _check_current(current: Any, names: Sequence[Any]) -> list[Fault]:
     if not isinstance(current, str):
         return [_wrong(path, "must be the name of a context", current, FILE_EXAMPLES)]
     near = nearest(current, [name for name in names if isinstance(name, str)])
-    return [Fault(path, f"names '{current}', which is no context here" + (f"; did you mean '{near}'?" if near else ""))]
+    return [Fault(path, f"is '{current}', which does not exist" + (f"; did you mean '{near}'?" if near else ""))]
 
 
 def _check_context(name: Any, body: Any) -> tuple[Context | None, list[Fault]]:
     path = ("contexts", str(name))
     if not is_name(name):
-        rule = "is no name for a context: letters, digits, '.', '_' and '-', with a letter or a digit first"
+        rule = "is not a valid context name: use letters, digits, '.', '_' and '-', starting with a letter or a digit"
         return None, [Fault(path, rule, "big-gpu: {type: slurm, slurm_url: alice@big.example}")]
     if not isinstance(body, dict):
-        return None, [Fault(path, f"must be a mapping of keys to values, not {said(body)}", "type: slurm")]
+        return None, [Fault(path, f"must be a mapping of keys to values, not {described(body)}", "type: slurm")]
     values, faults = check_body(body, KEYS, "a context", path)
     if values.get("name", name) != name:
         faults.append(
-            Fault((*path, "name"), f"is '{values['name']}' but the context is called '{name}'; remove the key")
+            Fault((*path, "name"), f"is '{values['name']}', but the context is named '{name}'; remove the key")
         )
     wrong = {fault.path[-1] for fault in faults}
     if "type" not in values and not wrong & {"type", "backend_type"}:
@@ -91,7 +90,7 @@ def _check_context(name: Any, body: Any) -> tuple[Context | None, list[Fault]]:
 def check_body(
     body: Mapping[Any, Any], known: Sequence[str], what: str, path: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """The keys of one context or project by yurt's own names, their values tidied, and every fault."""
+    """Return the values of one context or project by canonical key, in canonical form, and every fault."""
     examples = {key: EXAMPLES[key] for key in known}
     examples |= {other: EXAMPLES[key] for other, key in ALIASES.items() if _top(key) in known}
     values: dict[str, Any] = {}
@@ -101,7 +100,7 @@ def check_body(
         if key == "tpu":
             faults.append(_no_tpu(here))
         elif _top(real) in KEYS and _top(real) not in known:
-            faults.append(Fault(here, f"is a key of a context, not of {what}; it belongs in contexts.yaml"))
+            faults.append(Fault(here, f"is a key of a context, not of {what}; move it to contexts.yaml"))
         elif _top(real) not in known:
             faults.append(unknown(here, known, examples, what))
         elif value is None:
@@ -114,7 +113,7 @@ def check_body(
 
 
 def _no_tpu(path: tuple[str, ...]) -> Fault:
-    return Fault(path, "is refused: yurt runs on no TPUs; remove the key")
+    return Fault(path, "is not supported: yurt does not run on TPUs; remove the key")
 
 
 def _top(key: str) -> str:
@@ -138,7 +137,7 @@ def _check_resources(value: Any, path: tuple[str, ...], values: dict[str, Any], 
 
 
 def _take(key: str, value: Any, path: tuple[str, ...], values: dict[str, Any], faults: list[Fault]) -> None:
-    """Put a value in its place, or add what is wrong with it."""
+    """Store a value, or add its fault."""
     try:
         tidied = tidy(key, value)
     except ValueError as problem:
@@ -147,33 +146,33 @@ def _take(key: str, value: Any, path: tuple[str, ...], values: dict[str, Any], f
     group, _, inner = key.rpartition(".")
     place = values.setdefault(group, {}) if group else values
     if place.setdefault(inner, tidied) != tidied:
-        faults.append(Fault(path, f"says something else than another name of the same key, {key}; keep one of them"))
+        faults.append(Fault(path, f"conflicts with another name of the same key, {key}; keep one of them"))
 
 
 def unknown(path: tuple[str, ...], known: Sequence[str], examples: Mapping[str, str], what: str) -> Fault:
-    """The fault of a key that is none: with the nearest that has an example, else with all that are known."""
+    """Return the fault of an unknown key, with a similar key and its example, else with all valid keys."""
     near = nearest(path[-1], list(examples))
     if not near:
-        return Fault(path, f"is not a key of {what}; its keys are {', '.join(known)}")
+        return Fault(path, f"is not a key of {what}; valid keys: {', '.join(known)}")
     example = examples[near]
     return Fault(path, f"is not a key of {what}; did you mean '{near}'?", f"{near}: {example}")
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """The known word most like this one, or nothing."""
+    """Return the most similar known word, or an empty string."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, known, n=1)), "")
 
 
 def _wrong(path: tuple[str, ...], problem: str, value: Any, examples: dict[str, str]) -> Fault:
-    return Fault(path, f"{problem}, not {said(value)}", f"{path[-1]}: {examples[path[-1]]}")
+    return Fault(path, f"{problem}, not {described(value)}", f"{path[-1]}: {examples[path[-1]]}")
 
 
-def said(value: Any) -> str:
-    """A value as a sentence can name it."""
+def described(value: Any) -> str:
+    """Return a short description of a value for a message."""
     if value is None:
-        return "nothing"
+        return "an empty value"
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
     text = str(value)

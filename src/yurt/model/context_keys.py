@@ -1,4 +1,4 @@
-"""The keys of a context as users write them: their other names, an example each, the forms a value may have. Pure."""
+"""The keys of a context: their aliases, examples, and the parsers of their values. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from yurt.model.resources import parse_gpus, parse_memory, parse_time
 from yurt.model.settings import TABLE
 
 EXAMPLES: dict[str, str] = {row.key: row.example for row in TABLE if row.key}
-"""A right value for each key, as it would stand in YAML."""
+"""A valid value for each key, as YAML."""
 
 ALIASES: dict[str, str] = {other: row.key for row in TABLE for other in row.aliases}
-"""Other names of keys. `env` as a mapping is `variables`."""
+"""Other names of keys. In addition, `env` with a mapping is `variables`."""
 
 KEYS: tuple[str, ...] = Context.__struct_fields__
 RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
@@ -26,17 +26,17 @@ _WHOLE = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def is_name(text: object) -> bool:
-    """Whether a context can be called that."""
+    """Whether the name is valid for a context."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def canonical_key(key: str, value: Any) -> str:
-    """The name yurt uses for a key: one of KEYS, resources.cpu and so on, or the word itself if it is no key."""
+    """Return the canonical name of a key: one of KEYS, resources.cpu and so on; an unknown key is unchanged."""
     return "variables" if key == "env" and isinstance(value, Mapping) else ALIASES.get(key, key)
 
 
 def tidy(key: str, value: Any) -> Any:
-    """A value in the one form yurt uses; ValueError says what the value of that key must be."""
+    """Return a value in canonical form. ValueError says what the value must be ("must be ...")."""
     row = _ROWS[key]
     return _one_of(value, row.choices) if row.form == "choice" else _FORMS[row.form](value)
 
@@ -50,7 +50,7 @@ def _text(value: Any) -> str:
 
 
 def _written(value: Any) -> str:
-    """Text, also where a TOML file holds a number or a truth value."""
+    """Return text, also for a number or a boolean in a TOML file."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, float) else _text(value)
@@ -58,7 +58,7 @@ def _written(value: Any) -> str:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not _WHOLE.fullmatch(str(value)) or int(value) < 1:
-        raise ValueError("must be a whole number above zero")
+        raise ValueError("must be a positive integer")
     return int(value)
 
 
@@ -75,14 +75,14 @@ def _list(value: Any) -> tuple[str, ...]:
         try:
             return tuple(shlex.split(value))
         except ValueError:
-            raise ValueError("must be a list of words with every quote closed") from None
+            raise ValueError("must be a list of strings with closed quotes") from None
     if not isinstance(value, list | tuple) or not all(isinstance(each, str | int | float) for each in value):
-        raise ValueError("must be a list of words")
+        raise ValueError("must be a list of strings")
     return tuple(_written(each) for each in value)
 
 
 def pairs(value: Any) -> dict[str, Any]:
-    """A mapping, also from a list or a string of key=value words; ValueError where it is neither."""
+    """Return a mapping, also from a list or a string of key=value items. ValueError if it is none of these."""
     if isinstance(value, str):
         value = _list(value)
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
@@ -113,7 +113,7 @@ def _number_or_text(value: Any) -> int | str:
 
 
 def _checked(parse: Callable[[Any], Any], keep: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A form that keeps what the user wrote, once it is known to be understood."""
+    """Return a parser that validates a value but keeps the user's notation."""
 
     def form(value: Any) -> Any:
         parse(value)

@@ -1,4 +1,4 @@
-"""A short name for a longer text. hashlib would load all of OpenSSL, which costs more than the rest of a verb."""
+"""Short digests of texts. hashlib would load all of OpenSSL, which takes longer than the rest of a command."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ except ImportError:  # pragma: no cover: a Python that is not CPython
 
 
 def digest(text: str, size: int = 8) -> bytes:
-    """`size` bytes that tell a text from others; not for secrets."""
+    """Return `size` bytes that identify a text; not for secrets."""
     return checksum(text.encode(errors="surrogateescape"), size)
 
 
 def checksum(content: bytes, size: int = 20) -> bytes:
-    """`size` bytes by which damage to a content is noticed."""
+    """Return a checksum of `size` bytes that detects damaged content."""
     made: bytes = blake2b(content, digest_size=size).digest()
     return made

@@ -1,4 +1,4 @@
-"""What is known of a site, from asking it: partitions, accounts, storage, tools. Pure values."""
+"""Facts that `probe` records about a site: partitions, accounts, storage, tools. Pure values."""
 
 import re
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class NodeKind(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes of one make in a partition."""
+    """Identical nodes of a partition."""
 
     count: int
     cpus: int
@@ -21,14 +21,14 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     default: bool = False
     up: bool = True
     max_minutes: int | None = None
-    """None is no limit."""
+    """None means no limit."""
     default_minutes: int | None = None
     grace_seconds: int = 0
     preempt: str = ""
-    """What happens to its jobs when others need the nodes; empty if nothing."""
+    """What happens to preempted jobs; empty if jobs are not preempted."""
     max_nodes: int | None = None
     accounts: list[str] = []
-    """The only accounts that may use it; empty is all."""
+    """The accounts that may use it; empty means all."""
     nodes: list[NodeKind] = []
 
 
@@ -48,7 +48,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
-    """A storage place: a variable that names it, its folder, its size."""
+    """A storage area: the variable that names it, its folder, its size."""
 
     name: str
     variable: str
@@ -59,23 +59,23 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What only a compute node knows (`context probe --deep`)."""
+    """Facts that only a compute node can provide (`context probe --deep`)."""
 
     node: str
     probed_at: float
     internet: bool
     ssh: bool
-    """Whether one's own node can be entered by ssh from the login host."""
+    """Whether the login node can ssh to a node where the user has a job."""
     local_disk: str = ""
-    """Where a disk of the node's own is mounted."""
+    """The mount point of the node's local disk."""
     local_free_mb: int | None = None
     tools: dict[str, str] = {}
     tmpdir: bool = False
-    """Whether the site gives each job a $SLURM_TMPDIR."""
+    """Whether the site sets $SLURM_TMPDIR for each job."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """A site as it was seen at `probed_at` (seconds since 1970, the laptop's clock)."""
+    """Facts about a site at `probed_at` (seconds since 1970, by the clock of this machine)."""
 
     probed_at: float
     user: str
@@ -85,20 +85,20 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str = ""
     accounting: bool = False
     accounting_silent: bool = False
-    """Whether sacctmgr failed: accounts and QOS are then those of an earlier look, or none."""
+    """Whether sacctmgr failed; accounts and QOS are then from an earlier probe, or empty."""
     partitions: list[Partition] = []
     accounts: list[Account] = []
     qos: list[Qos] = []
     max_array: int = 1001
     min_job_age: int = 300
     enforces_limits: bool = True
-    """False: a job over its partition's limits is taken and pends for ever."""
+    """False: a job above the limits of its partition is accepted and stays pending forever."""
     requeue: bool = True
     requeue_refusal: str = ""
     home_refusal: str = ""
-    """What the site said to a submission from the home folder; empty if it took it."""
+    """Why the site rejects submissions from the home folder; empty if it accepts them."""
     variables: dict[str, str] = {}
-    """Variables of a login shell there that name a folder, and USER."""
+    """Variables of a login shell on the site that name a folder, and USER."""
     tiers: list[Tier] = []
     modules: str = ""
     """lmod, environment-modules, or empty."""
@@ -107,7 +107,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeFacts | None = None
 
     def expand(self, path: str) -> str:
-        """A path of a context with ~ and $NAME or ${NAME} as they are on the site. KeyError names an unknown one."""
+        """Expand ~, $NAME and ${NAME} in a path with the site's variables. KeyError for an unknown variable."""
         if path == "~" or path.startswith("~/"):
             path = "${HOME}" + path[1:]
         return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda found: self.variables[found.group(1) or found.group(2)], path)

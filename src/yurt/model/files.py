@@ -1,4 +1,4 @@
-"""What a context says of the files of runs, and what is asked of it. Pure values."""
+"""Requests for files of runs on a context, and their results. Pure values."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Stream = Literal["out", "err"]
 """One of the two logs of a run."""
 
 NOTHING = "0:0:0"
-"""What an empty folder measures."""
+"""The measure of an empty folder."""
 
 UNMEASURED = "?"
-"""What a folder measures that could not be counted in time."""
+"""The measure of a folder that could not be counted in time."""
 
 
 class LogPosition(msgspec.Struct):
-    """How far the logs of a run were read; moves with what is handed out."""
+    """How far the logs of a run were read; updated with each chunk."""
 
     run: str
     folder: str
     out: int = 0
     err: int = 0
     over: bool = False
-    """Whether the run is known to have ended."""
+    """Whether the run has finished."""
     done: bool = False
-    """Whether it has ended, and everything was handed out."""
+    """Whether the run has finished and its logs were read completely."""
     gone: bool = False
-    """Whether its folder is not there."""
+    """Whether its run folder does not exist."""
 
     @property
     def begun(self) -> bool:
@@ -40,45 +40,45 @@ class LogPosition(msgspec.Struct):
 
 
 LogSink = Callable[[LogPosition, Stream, bytes], None]
-"""Is handed what a run wrote."""
+"""Receives the output of a run."""
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Some bytes of a file, and how many it has."""
+    """Some bytes of a file, and its size."""
 
     size: int
     content: bytes
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A run that has ended, as far as is known here: its folder, and the verdict to be put there if there is none."""
+    """A finished run according to this machine: its folder, and the verdict to store there if there is none."""
 
     folder: str
     verdict: str
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one trip collects."""
+    """How much one request collects."""
 
     trip: int
-    """Bytes after which it takes no further run."""
+    """Bytes after which it adds no further run."""
     seconds: int
-    """How long it may take there."""
+    """Time limit of the request on the site."""
     log: int
-    """Bytes of the end of each log."""
+    """Bytes from the end of each log."""
     metrics: int
-    """metrics.jsonl comes whole up to so many bytes."""
+    """metrics.jsonl is complete up to this size in bytes."""
     metrics_head: int
-    """Of a larger one, so many of its beginning and the rest of its end."""
+    """Bytes from the beginning of a larger metrics.jsonl; the rest is taken from its end."""
 
 
 class Gathered(msgspec.Struct):
-    """What one run folder says."""
+    """The small files of one run folder."""
 
     files: dict[str, bytes] = msgspec.field(default_factory=dict)
-    """By name."""
+    """Content by name."""
     made: float = 0
-    """When it was made."""
+    """When the folder was created."""
 
     def text(self, name: str) -> str:
         return self.files.get(name, b"").decode(errors="replace").strip()
@@ -90,7 +90,7 @@ class Gathered(msgspec.Struct):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What a context has of a run: whether its job has written its ending, and what is in its folders."""
+    """The content of a run on a context: whether its job has written exit.json, and the measures of its folders."""
 
     ended: bool
     outputs: str
@@ -98,24 +98,24 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What a context has of a run: there, gone, going (half removed), foreign (not one of yurt's)."""
+    """The state of a run folder: there, gone, going (partly removed) or foreign (not created by yurt)."""
 
     what: str
     size: int = 0
     outputs: str = NOTHING
     checkpoints: str = NOTHING
     tasks: dict[int, tuple[str, str]] = {}
-    """Of a sweep: outputs and checkpoints of each task that has some."""
+    """For a sweep: outputs and checkpoints of each task that has any."""
 
     def results(self, run: str) -> Iterator[tuple[str, str, str]]:
-        """Outputs and checkpoints, each with the run or the task they are of."""
+        """Yield the id, outputs and checkpoints of the run and of each task."""
         yield run, self.outputs, self.checkpoints
         for number, (outputs, checkpoints) in self.tasks.items():
             yield ids.task(run, number), outputs, checkpoints
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A run folder that a context has."""
+    """A run folder on a context."""
 
     folder: str
     ended: bool
@@ -127,7 +127,7 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Holdings(msgspec.Struct, frozen=True):
-    """Everything of yurt's that a context has below one folder."""
+    """Everything that yurt has stored below one folder of a context."""
 
     runs: list[Held]
     sizes: dict[str, int]
@@ -135,46 +135,46 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What a removal came to."""
+    """The result of a removal."""
 
     gone: list[str]
-    """Ids of the runs that are gone."""
+    """Ids of the removed runs."""
     left: list[str] = []
-    """Folders that stay: something in them is not yurt's, or came meanwhile."""
+    """Folders that were kept: they contain files that yurt did not create, or that appeared during the removal."""
     failed: YurtError | None = None
-    """Why not all of it went."""
+    """Why the removal is incomplete."""
 
 
 class Pick(msgspec.Struct, frozen=True):
-    """Which files of a folder are meant."""
+    """A selection of the files in a folder."""
 
     only: Sequence[str] = ()
-    """Patterns as rsync has them; none is all files."""
+    """rsync patterns; empty selects all files."""
     without: Sequence[str] = ()
-    """Paths below the folder that are left out, with all below them."""
+    """Paths below the folder to exclude, with their content."""
 
 
 class Pull(msgspec.Struct, frozen=True):
-    """A run whose files shall come: its folder there, and the name of the folder they go to here."""
+    """A run whose files are to be fetched: its folder on the site, and the name of the local folder."""
 
     folder: str
     name: str
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):
-    """What a transfer came to."""
+    """The result of a transfer."""
 
     files: int
-    """How many had to be sent."""
+    """Number of files sent."""
     size: int
-    """Their bytes."""
+    """Bytes sent."""
     matched: int
-    """How many there are of those that were asked for."""
+    """Number of selected files on the site."""
     vanished: bool = False
-    """Whether some went away or changed while they were read."""
+    """Whether files disappeared or changed during the transfer."""
     below: dict[str, Brought] = {}
-    """The same of each folder, where several came in one go."""
+    """The result of each folder, if several were fetched in one transfer."""
 
 
 Progress = Callable[[int, int], None]
-"""Told of bytes so far, and of percents; 0 percents where nobody knows."""
+"""Receives the bytes so far and the percentage; 0 percent if unknown."""

@@ -1,6 +1,6 @@
-"""Parameter sets of a sweep: the product of axes in a stable order, shuffled, shortened, each set once. Pure.
+"""Parameter sets of a sweep: the product of axes in a stable order; shuffled, limited, without duplicates. Pure.
 
-A grid is never expanded to learn its size; sets are made one by one, as somebody asks for them.
+The size of a grid is computed without expanding it; sets are made one by one on demand.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import msgspec
 from yurt.model import params
 
 LIMIT = 100_000
-"""Parameter sets in one sweep."""
+"""Maximum number of parameter sets in one sweep."""
 
 SHOWN = 3
-"""Repeated sets that a warning names; it counts the others."""
+"""How many duplicate sets a warning names; it counts the others."""
 
 
 class GridError(ValueError):
-    """What cannot make a sweep, in one sentence, and what to type in its place."""
+    """A sweep is invalid: the problem, and a hint what to type instead."""
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -33,7 +33,7 @@ class GridError(ValueError):
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """What varies together: a row for each value of one key, or of several that are zipped; or rows of any keys."""
+    """One dimension of a grid: a row for each value of one key, or of several zipped keys; or rows of any keys."""
 
     label: str
     rows: Sequence[Mapping[str, Any]]
@@ -43,7 +43,7 @@ class Axis(msgspec.Struct, frozen=True):
         return {key for row in self.rows for key in row}
 
     def without(self, keys: set[str]) -> Axis | None:
-        """The axis with some keys left out; None where nothing is left of it."""
+        """Return the axis without some keys; None if no keys remain."""
         if not self.keys & keys:
             return self
         rows = [{key: value for key, value in row.items() if key not in keys} for row in self.rows]
@@ -51,7 +51,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """The product of axes, the last of them varying fastest. Where two have a key, the later one gives its value."""
+    """The product of axes; the last one varies fastest. If two axes have the same key, the later one sets its value."""
 
     axes: Sequence[Axis]
 
@@ -78,15 +78,15 @@ def _merged(rows: Any) -> dict[str, Any]:
 
 
 class Sets:
-    """The parameter sets of grids, one grid after another; or of these the chosen ones, in the order they are chosen.
+    """The parameter sets of several grids in order, or a selection of them in the order selected.
 
-    GridError where there are none or too many, before one is made.
+    The constructor raises GridError if there are none or too many.
     """
 
     def __init__(self, grids: Sequence[Grid], chosen: Sequence[int] | None = None) -> None:
         sizes = [grid.size for grid in grids]
         if not sum(sizes):
-            raise GridError("the grid is empty: there is no parameter set in it", "--grid lr=0.1,0.01")
+            raise GridError("the grid is empty", "use `--grid lr=0.1,0.01`")
         if sum(sizes) > LIMIT:
             raise _too_many(grids)
         self.grids = grids
@@ -98,7 +98,7 @@ class Sets:
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         if not 0 <= index < len(self):
-            raise IndexError(f"there are {len(self)} parameter sets, and none has the index {index}")
+            raise IndexError(f"index {index} is out of range: there are {len(self)} parameter sets")
         return self._at(index if self._chosen is None else self._chosen[index])
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -111,7 +111,7 @@ class Sets:
         return self.grids[which].at(index - self._starts[which])
 
     def choose(self, places: Sequence[int]) -> Sets:
-        """Some of these sets, in the order of their places here."""
+        """Return a selection of these sets by index, in the given order."""
         chosen = self._chosen
         return Sets(self.grids, array("L", places if chosen is None else (chosen[place] for place in places)))
 
@@ -120,21 +120,22 @@ def _too_many(grids: Sequence[Grid]) -> GridError:
     number = sum(grid.size for grid in grids)
     largest = max(grids, key=lambda grid: grid.size)
     axes = [axis for axis in largest.axes if len(axis.rows) > 1]
-    told = " x ".join(f"{axis.label} {len(axis.rows):,}" for axis in axes)
+    sizes = " x ".join(f"{axis.label} {len(axis.rows):,}" for axis in axes)
     if len(grids) > 1:
-        told = f"{len(grids)} grids, the largest {told}" if told else f"{len(grids)} grids"
-    hint = "give fewer values, or make several sweeps"
-    return GridError(f"these are {number:,} combinations ({told}), and a sweep has at most {LIMIT:,}", hint)
+        sizes = f"{len(grids)} grids, the largest {sizes}" if sizes else f"{len(grids)} grids"
+    hint = "use fewer values, or submit several sweeps"
+    return GridError(f"the sweep has {number:,} combinations ({sizes}); the maximum is {LIMIT:,}", hint)
 
 
 def zipped(columns: Mapping[str, Sequence[Any]]) -> Axis:
-    """One axis of several keys whose values go together. GridError where there are more of one than of another."""
+    """Return one axis for several keys whose values vary together. GridError if their lengths differ."""
     lengths = {key: len(values) for key, values in columns.items()}
     if len(set(lengths.values())) > 1:
         least, most = min(lengths, key=lambda key: lengths[key]), max(lengths, key=lambda key: lengths[key])
         raise GridError(
-            f"{most} has {lengths[most]} values and {least} has {lengths[least]}, and zipped keys go one with one",
-            "give each of them as many values, or --grid for their product",
+            f"zipped keys need the same number of values, but {most} has {lengths[most]} and {least} has "
+            f"{lengths[least]}",
+            "use the same number of values for each key, or use `--grid` for their product",
         )
     return Axis(
         "+".join(columns), [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -142,17 +143,17 @@ def zipped(columns: Mapping[str, Sequence[Any]]) -> Axis:
 
 
 def axis(key: str, values: Sequence[Any]) -> Axis:
-    """An axis of one key."""
+    """Return an axis of one key."""
     return Axis(key, [{key: value} for value in values])
 
 
 def fixed(values: Mapping[str, Any]) -> Axis:
-    """What all sets have: an axis of one row."""
+    """Return an axis of one row: values that all sets share."""
     return Axis("+".join(values), [values])
 
 
 def unique(sets: Sets) -> tuple[Sets, list[str]]:
-    """Every set once, by what its values are: 1, 1.0 and true are three. And a warning that names those that repeat."""
+    """Remove duplicate sets and return a warning that names them. 1, 1.0 and true are different values."""
     if len(sets.grids) == 1 and not _may_repeat(sets.grids[0]):
         return sets, []
     times: dict[bytes, int] = {}
@@ -166,15 +167,15 @@ def unique(sets: Sets) -> tuple[Sets, list[str]]:
     if len(places) == len(sets):
         return sets, []
     repeated = [(sets[place], count) for place, count in zip(places, times.values(), strict=True) if count > 1]
-    named = [f"{said(each)} ({count} times)" for each, count in repeated[:SHOWN]]
+    named = [f"{_described(each)} ({count} times)" for each, count in repeated[:SHOWN]]
     more = len(repeated) - len(named)
-    told = "; ".join([*named, *([f"and {more} more"] if more else [])])
-    which = "1 parameter set stands" if len(repeated) == 1 else f"{len(repeated)} parameter sets stand"
-    return sets.choose(places), [f"{which} more than once, to be run once: {told}"]
+    examples = "; ".join([*named, *([f"and {more} more"] if more else [])])
+    which = "1 parameter set is" if len(repeated) == 1 else f"{len(repeated)} parameter sets are"
+    return sets.choose(places), [f"{which} given more than once and will run only once: {examples}"]
 
 
 def _may_repeat(grid: Grid) -> bool:
-    """Whether two sets of a grid can be equal: a product of axes without repeats, each with its own keys, has none."""
+    """Whether a grid can contain equal sets. A product of axes with distinct keys and distinct rows cannot."""
     keys: set[str] = set()
     for each in grid.axes:
         if keys & each.keys or len({identity_of(row) for row in each.rows}) < len(each.rows):
@@ -184,18 +185,18 @@ def _may_repeat(grid: Grid) -> bool:
 
 
 def identity_of(values: Mapping[str, Any]) -> bytes:
-    """Equal for equal parameter sets, whatever the order of their keys."""
+    """Return bytes that are equal for equal parameter sets, in any order of keys."""
     return msgspec.json.encode(values, order="sorted")
 
 
-def said(values: Mapping[str, Any]) -> str:
-    """A parameter set in a sentence."""
+def _described(values: Mapping[str, Any]) -> str:
+    """Return a parameter set as short text for a message."""
     text = " ".join(f"{key}={params.as_text(value)}" for key, value in values.items())
     return text if len(text) <= 80 else text[:79] + "…"
 
 
 def shuffled(sets: Sets, seed: int) -> Sets:
-    """All of them in another order, the same one for the same seed."""
+    """Return all sets in a random order that depends only on the seed."""
     from random import Random
 
     places = list(range(len(sets)))
@@ -204,37 +205,38 @@ def shuffled(sets: Sets, seed: int) -> Sets:
 
 
 def limited(sets: Sets, limit: int) -> Sets:
-    """The first of them. GridError where that would be none."""
+    """Return the first `limit` sets. GridError if the limit is below 1."""
     if limit < 1:
-        raise GridError(f"--limit {limit} would leave no parameter set", "--limit 10")
+        raise GridError(f"--limit {limit} leaves no parameter sets", "use `--limit 10`")
     return sets if limit >= len(sets) else sets.choose(range(limit))
 
 
 def checked(value: Any, depth: int = 0) -> Any:
-    """A value as JSON carries it, of the same type. ValueError goes on from the name of the value."""
+    """Return a value as JSON represents it, with the same type.
+
+    ValueError if JSON cannot represent it; the message continues a sentence that starts with the value's name.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
         if params.shown(value) != value:
-            raise ValueError(f"is no UTF-8 text: {params.shown(value)}")
+            raise ValueError(f"is not UTF-8 text: {params.shown(value)}")
         return value
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError("is a number of more than 64 bits; write it as text, in quotes")
+            raise ValueError("is a number with more than 64 bits; write it as quoted text")
         return value
     if isinstance(value, float):
         if value - value != 0:
-            raise ValueError(f"is {value}, which JSON cannot carry; write it as text, in quotes, or use null")
+            raise ValueError(f"is {value}, which JSON cannot represent; write it as quoted text, or use null")
         return value
     if depth > 20:
-        raise ValueError("nests too deeply")
+        raise ValueError("is nested too deeply")
     if isinstance(value, list | tuple):
         return [checked(each, depth + 1) for each in value]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ValueError(f"has the key {key!r} in a mapping, and keys are texts; write it in quotes")
+                raise ValueError(f"has the mapping key {key!r}, but keys must be text; quote it")
         return {key: checked(each, depth + 1) for key, each in value.items()}
-    raise ValueError(
-        f"is of the type {type(value).__name__}, and parameters are numbers, texts, true, false, null, lists"
-    )
+    raise ValueError(f"has the type {type(value).__name__}; use a number, text, true, false, null, a list or a mapping")

@@ -1,4 +1,4 @@
-"""The values of an axis as a user types them: 0.1,0.01 or 1..5 or 0..1..0.25 or @file or a JSON list. Pure."""
+"""Parses the values of an axis: 0.1,0.01 or 1..5 or 0..1..0.25 or @file or a JSON list. Pure."""
 
 from __future__ import annotations
 
@@ -15,27 +15,34 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 Read = Callable[[str], str]
-"""Gives the text of a file; OSError and UnicodeError where there is none."""
+"""Returns the text of a file; raises OSError or UnicodeError if it cannot be read."""
 
 _NUMBER = r"[-+]?\d{1,30}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,3})?"
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(?:\.\.({_NUMBER}))?", re.ASCII)
+_BROKEN_RANGE = re.compile(rf"{_NUMBER}\.\..*|.*\.\.{_NUMBER}", re.ASCII | re.DOTALL)
+"""A range with a number on at least one side. Other text with dots is not a range: ../data, a..b."""
+
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 def pair(text: str, flag: str, example: str) -> tuple[str, str]:
-    """The key and the rest of key=rest, as a flag takes it. GridError says what is wrong with it."""
+    """Split key=rest, the argument of a flag. GridError if the '=' is missing or the key is invalid."""
     key, equals, rest = text.partition("=")
     if not equals:
-        raise GridError(f"{flag} {text} has no '='", f"{flag} {key or 'lr'}={example}")
+        raise GridError(f"{flag} {text} has no '='", f"use `{flag} {key or 'lr'}={example}`")
     try:
         params.check_key(key)
     except ValueError as error:
-        raise GridError(f"{flag} {text}: {error}", f"{flag} lr={example}") from None
+        raise GridError(f"{flag} {text}: {error}", f"use `{flag} lr={example}`") from None
     return key, rest
 
 
 def column(text: str, read: Read) -> Sequence[Any]:
-    """The values a text stands for. Where there are none GridError goes on from the key's name; its hint is values."""
+    """Parse the values of a key.
+
+    GridError if that fails: its problem continues a sentence that starts with the key, and its hint is an example of
+    valid values.
+    """
     text = text.strip()
     if text.startswith("@"):
         return _of_file(text[1:], read)
@@ -46,14 +53,18 @@ def column(text: str, read: Read) -> Sequence[Any]:
     values: list[Any] = []
     for piece in map(str.strip, text.split(",")):
         if not piece:
-            raise GridError("has nothing between two commas, or after the last", '["a", ""]')
+            raise GridError("has an empty value between two commas or after the last one", '["a", ""]')
         found = _RANGE.fullmatch(piece)
+        if found is None and _BROKEN_RANGE.fullmatch(piece):
+            piece = params.shown(piece)
+            text = msgspec.json.encode([piece]).decode()
+            raise GridError(f"has the range {piece}, but a range needs numbers; write {text} for text", "1..5")
         values += _steps(piece, found[1], found[2], found[3]) if found else [_typed(piece)]
     return _not_too_many(values)
 
 
 def _typed(text: str) -> Any:
-    """The value of a text; a number that JSON cannot carry stays a text."""
+    """Return the value of a text; a number that JSON cannot represent stays text."""
     try:
         value = checked(params.typed(text))
     except ValueError:
@@ -69,7 +80,7 @@ def _carried(values: list[Any]) -> list[Any]:
 
 
 def _of_json(text: str) -> Sequence[Any]:
-    """The values in ["a,b", 2]; also [1, 2], [3], which is two lists."""
+    """Parse the values in ["a,b", 2]; also [1, 2], [3], which is two lists."""
     problem = ""
     for each in (text, f"[{text}]"):
         try:
@@ -78,20 +89,20 @@ def _of_json(text: str) -> Sequence[Any]:
             problem = problem or str(error)
         else:
             return _not_too_many(_carried(values))
-    raise GridError(f"begins with '[' and is no JSON list: {problem}", '["a,b", 2]')
+    raise GridError(f"starts with '[' but is not a JSON list: {problem}", '["a,b", 2]')
 
 
 def _of_file(name: str, read: Read) -> Sequence[Any]:
     if not name:
-        raise GridError("has an @ and no file after it", "@values.txt")
+        raise GridError("has an '@' without a file name", "@values.txt")
     try:
         lines = [line.strip() for line in read(name).splitlines()]
     except (OSError, UnicodeError) as error:
-        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise GridError(f"cannot read its values from {name}: {reason}", "@values.txt") from None
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "not UTF-8 text"
+        raise GridError(f"names the file {name}, which cannot be read: {reason}", "@values.txt") from None
     values = [_typed(line) for line in lines if line and not line.startswith("#")]
     if not values:
-        raise GridError(f"has no values: there are only blank lines and comments in {name}", f"@{name}")
+        raise GridError(f"has no values: {name} contains only blank lines and comments", f"@{name}")
     return _not_too_many(values)
 
 
@@ -104,11 +115,11 @@ def _not_too_many(values: list[Any]) -> Sequence[Any]:
 
 
 def _too_many(number: int) -> GridError:
-    return GridError(f"has {number:,} values, and a sweep has at most {LIMIT:,}")
+    return GridError(f"has {number:,} values; the maximum is {LIMIT:,}")
 
 
 def _steps(piece: str, first: str, last: str, step: str | None) -> Sequence[Any]:
-    """The numbers of a range, both ends included. Whole numbers where all that is typed is whole."""
+    """Return the numbers of a range, both ends included; integers if all its parts are integers."""
     if all(_INTEGER.fullmatch(each) for each in (first, last, step or "1")):
         start, by = int(first), int(step or "1")
         count = _count(piece, start, int(last), by)
@@ -116,7 +127,7 @@ def _steps(piece: str, first: str, last: str, step: str | None) -> Sequence[Any]
     elif step is None:
         raise GridError(f"has the range {piece}, which needs a step", f"{piece}..0.1")
     else:
-        from fractions import Fraction  # the text exactly: three steps of 0.1 are 0.3
+        from fractions import Fraction  # exact: three steps of 0.1 are 0.3
 
         begin, every = Fraction(first), Fraction(step)
         try:
@@ -126,7 +137,7 @@ def _steps(piece: str, first: str, last: str, step: str | None) -> Sequence[Any]
     try:
         checked([numbers[0], numbers[-1]])
     except ValueError as error:
-        raise GridError(f"has the range {piece}, and in it what {error}") from None
+        raise GridError(f"has the range {piece} with a value that {error}") from None
     return numbers
 
 
@@ -137,7 +148,7 @@ def _count(piece: str, first: Fraction | int, last: Fraction | int, step: Fracti
     count = int((last - first) // step) + 1
     if count < 1:
         raise GridError(
-            f"has the range {piece}, which goes nowhere", f"{ends[1]}..{ends[0]}" + piece[len("..".join(ends)) :]
+            f"has the range {piece}, which is empty", f"{ends[1]}..{ends[0]}" + piece[len("..".join(ends)) :]
         )
     if count > LIMIT:
         raise _too_many(count)
@@ -145,5 +156,5 @@ def _count(piece: str, first: Fraction | int, last: Fraction | int, step: Fracti
 
 
 def axes(columns: Mapping[str, Sequence[Any]], together: Mapping[str, Sequence[Any]]) -> list[Axis]:
-    """The axes of a grid: zipped keys first, as one, then a key each. GridError for two lengths."""
+    """Return the axes of a grid: one for all zipped keys, then one per key. GridError if zipped lengths differ."""
     return [*([zipped(together)] if together else []), *(axis(key, values) for key, values in columns.items())]

@@ -1,14 +1,14 @@
-"""The ids of runs: `<time>-<random>`, sortable, short to type by either part. Pure."""
+"""Ids of runs: `<time>-<random>`. They sort by time, and either part is short to type. Pure."""
 
 from __future__ import annotations
 
 import re
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Base 32 without i, l, o and u: nothing looks like anything else."""
+"""Base 32 without i, l, o and u, which are easy to confuse."""
 
 SWEEP = "s"
-"""The letter ids of sweeps begin with; no run's does before the year 2800."""
+"""Prefix of sweep ids; run ids do not start with it before the year 2800."""
 
 TIME_LETTERS, RANDOM_LETTERS = 7, 5
 
@@ -16,17 +16,17 @@ _ID = re.compile(f"[{ALPHABET}]{{{TIME_LETTERS}}}-[{ALPHABET}]{{{RANDOM_LETTERS}
 
 
 def make(seconds: float, randomness: int) -> str:
-    """The id of a run made at that time (seconds since 1970), with that random number."""
+    """Return the id of a run created at that time (seconds since 1970), with that random number."""
     return f"{_letters(int(seconds), TIME_LETTERS)}-{_letters(randomness, RANDOM_LETTERS)}"
 
 
 def make_sweep(seconds: float, randomness: int) -> str:
-    """The id of a sweep."""
+    """Return the id of a sweep, made like `make`."""
     return SWEEP + make(seconds, randomness)
 
 
 def task(sweep: str, index: int) -> str:
-    """The id of a task of a sweep."""
+    """Return the id of a task of a sweep."""
     return f"{sweep}.{index}"
 
 
@@ -35,7 +35,7 @@ def is_sweep(text: str) -> bool:
 
 
 def split_task(text: str) -> tuple[str, int] | None:
-    """The sweep and the number of a task; None if it is no id of one."""
+    """Return the sweep and the number of a task; None if the text is not a task id."""
     sweep, dot, number = text.partition(".")
     return (sweep, int(number)) if dot and is_sweep(sweep) and number.isdigit() and number.isascii() else None
 
@@ -45,21 +45,21 @@ def is_id(text: str) -> bool:
 
 
 def names_folder(text: str) -> bool:
-    """Whether it is the id of what has a folder among runs, or among sweeps."""
+    """Whether the text is the id of a run or a sweep, which have folders of their own."""
     return is_id(text) or is_sweep(text)
 
 
 def made_at(run: str) -> float:
-    """When a run of that id was made (seconds since 1970)."""
+    """Return when the run with that id was created (seconds since 1970)."""
     seconds = 0
-    whole = run.partition(".")[0]
-    for letter in (whole[1:] if is_sweep(whole) else whole)[:TIME_LETTERS]:
-        seconds = seconds * 32 + ALPHABET.index(letter)
+    parent = run.partition(".")[0]
+    for character in (parent[1:] if is_sweep(parent) else parent)[:TIME_LETTERS]:
+        seconds = seconds * 32 + ALPHABET.index(character)
     return float(seconds)
 
 
 def short(number: int, letters: int) -> str:
-    """A short word that stands for a large number, such as a hash."""
+    """Return a short text for a large number, such as a hash."""
     return _letters(number, letters)
 
 

@@ -1,6 +1,6 @@
-"""Every path of a project and of a run on a context, named once, for Python and for sh. Pure.
+"""The names of all paths of projects and runs on a context, for Python and sh. Pure.
 
-The names are a protocol with runs that older versions of yurt have submitted: they stay.
+The names are a protocol with runs that older versions of yurt submitted: do not change them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from yurt.model import ids
 from yurt.model.digest import digest
 
-# What is in a run folder when it is made.
+# In every new run folder.
 RUN = "run.json"
 PLAN = "plan.json"
 JOB = "job.sh"
@@ -18,54 +18,54 @@ DATA = "data"
 """The user's variables and command, sourced by job.sh."""
 PARAMS = "params.json"
 CODE = "code"
-"""Names the tree of the run's code."""
+"""The id of the code tree of the run."""
 NO_LINKS = "no-links"
-"""There if the disk has no hard links."""
+"""Exists if the file system has no hard links."""
 SECRET = "secret."
-"""Before the nonce of a submission: its shares of secrets."""
+"""Prefix, followed by the nonce of a submission: its shares of secrets."""
 
-# What a sweep has beside that.
+# Only in the folder of a sweep.
 SETS = "sets"
 OFFSETS = "offsets"
 CALLS = "calls"
-"""Calls of functions that its tasks make."""
+"""Function calls that its tasks run."""
 TASKS = "tasks"
-"""The folder of its tasks' run folders."""
+"""The folder that contains the run folders of its tasks."""
 SENT = "sent"
 """Which groups of tasks were submitted as which jobs."""
 
-# What a task has of its own.
+# Only in the folder of a task.
 SET = "set"
 RESULT = "result"
-"""What the call of a function returned."""
+"""The return value of a function call."""
 
-# What is written once, and decides: see gate.sh. On a disk without hard links these are folders, see `written`.
+# Written once, atomically: see gate.sh. On a file system without hard links these are folders, see `written`.
 WINNER = "winner"
 """Who passed the gate: NONCE.JOB, or `cancelled`."""
 EXIT = "exit.json"
-"""How the run ended, written by its job."""
+"""The end of the run, written by its job."""
 STATUS = "status.json"
-"""How the run ended, settled by yurt."""
+"""The final status of the run, written by yurt."""
 START = "gen."
-"""Before the number of a start: who made it."""
+"""Prefix, followed by the number of a start: who made it."""
 END = "end."
-"""Before the number of a start: how it ended."""
+"""Prefix, followed by the number of a start: how it ended."""
 STOPPED = "stopped."
-"""Before the number of a start: why it was told to stop."""
+"""Prefix, followed by the number of a start: why it was signalled to stop."""
 FENCED = "fenced."
-"""Before the number of a start: a later start has taken over."""
+"""Prefix, followed by the number of a start: a later start has taken over."""
 
-# What comes and goes while it runs.
+# Temporary, while the run is running.
 CANCEL = "cancel"
-"""There if the user wants the run, or all of the sweep, ended."""
+"""Exists if the user cancelled the run or the whole sweep."""
 BEAT = "beat."
-"""Before the number of a start: renamed as long as that start lives."""
+"""Prefix, followed by the number of a start: the heartbeat, renamed while that start runs."""
 CHILD = "child."
-"""Before the number of a start, on this machine: the process of the user's command."""
+"""Prefix, followed by the number of a start, on this machine: the process of the user's command."""
 JOBS = "jobs"
 """The ids of its jobs."""
 
-# What the run writes.
+# Written by the run.
 OUT_LOG = "out.log"
 ERR_LOG = "err.log"
 METRICS = "metrics.jsonl"
@@ -75,24 +75,24 @@ WORK = "work"
 
 
 def written(name: str) -> tuple[str, str]:
-    """The two places where a text may be that was written once under a name."""
+    """Return the two paths that may contain a text written once under this name."""
     return name, f"{name}.d/text"
 
 
 def fill_in(script: str) -> str:
-    """An sh script with the names of this module in the place of @NAME@. ValueError for a name that is not here."""
+    """Replace @NAME@ in an sh script by the names of this module. ValueError for an unknown name."""
     return re.sub(r"@([A-Z_]+)@", _name, script)
 
 
 def _name(found: re.Match[str]) -> str:
     name = globals().get(found[1])
     if not isinstance(name, str):
-        raise ValueError(f"{found[0]}: there is no {found[1]} in {__name__}")
+        raise ValueError(f"unknown name {found[0]}: {__name__} does not define {found[1]}")
     return name
 
 
 JOB_PREFIX = "yurt-"
-"""Jobs are called by it and the run's id."""
+"""Prefix of job names, followed by the id of the run."""
 
 
 def job_name(run: str) -> str:
@@ -100,30 +100,30 @@ def job_name(run: str) -> str:
 
 
 def run_of(job: str) -> str:
-    """The run a job's name stands for; empty if it is none of yurt's."""
+    """Return the id of the run from a job name; empty if yurt did not submit the job."""
     run = job.removeprefix(JOB_PREFIX)
     return run.partition("+")[0] if run != job else ""
 
 
 def offset_of(job: str) -> int:
-    """What is added to the numbers of an array's tasks to get those of the sweep's."""
+    """Return the offset to add to the array indices of a job to get the task numbers of the sweep."""
     offset = job.partition("+")[2]
     return int(offset) if offset.isdigit() else 0
 
 
 def project_label(name: str, folder: str) -> str:
-    """What a project is called in storage: its name made plain, and a short id of the folder it lives in."""
+    """Return the folder name of a project in storage: its simplified name and a short id of its source folder."""
     plain = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:40] or "project"
     return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
 
 
 def base(storage: str) -> str:
-    """yurt's own folder on a site."""
+    """Return yurt's folder on a site."""
     return f"{storage.rstrip('/')}/yurt"
 
 
 def module(project_folder: str, name: str) -> str:
-    """The folder of the module `yurt` for scripts inside a run, beside the projects."""
+    """Return the folder of the `yurt` module for scripts in a run, beside the projects."""
     return f"{project_folder.rpartition('/projects/')[0]}/node/{name}"
 
 
@@ -144,5 +144,5 @@ def run(project_folder: str, run_id: str) -> str:
 
 
 def project_of(run_folder: str) -> str:
-    """The folder of the project that a run, a sweep or a task is of."""
+    """Return the project folder of a run, a sweep or a task."""
     return re.split(rf"/(?:runs|sweeps)/[^/]+(?:/{TASKS}/\d+)?$", run_folder)[0]

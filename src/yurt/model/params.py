@@ -1,4 +1,4 @@
-"""Parameters of a run: what stands after `--`, as the script gets it and as people look for it. Pure."""
+"""Parameters of a run: parsed from the arguments after `--`, and passed to the script. Pure."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _SLOT = re.compile(r"(?<![${]){([A-Za-z0-9_.-]+)}(?!})")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 
 ARGUMENT_LIMIT = 131_071
-"""Bytes in one argument or one variable: what Linux lets through."""
+"""Maximum bytes of one argument or one variable on Linux."""
 
 TOTAL_LIMIT = 1_900_000
-"""Bytes in all arguments and variables together, a little below what Linux lets through."""
+"""Maximum bytes of all arguments and variables, slightly below the limit of Linux."""
 
 SETS_LIMIT = 32 << 20
-"""Bytes in the parameter sets of a sweep, all of them together: they travel whenever some of its tasks do."""
+"""Maximum bytes of all parameter sets of a sweep; they are uploaded with every submission of its tasks."""
 
 VARIABLE_LIMIT = 32_768
-"""A parameter longer than this is in the arguments and in $YURT_PARAMS, and in no variable of its own."""
+"""A parameter longer than this is passed in the arguments and in $YURT_PARAMS, but has no variable of its own."""
 
 
 def read(words: Sequence[str]) -> dict[str, str]:
-    """The parameters in words such as --lr 0.1 --layers=3 --fast, as texts; other words are nobody's value."""
+    """Return the parameters in arguments such as --lr 0.1 --layers=3 --fast, as text; ignore other arguments."""
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -45,7 +45,10 @@ def _looks_like_option(word: str) -> bool:
 
 
 def typed(text: str) -> Any:
-    """The value a text stands for: a number, true, false, null or a JSON list; else the text, as of one too large."""
+    """Return the value of a text: a number, true, false, null or a JSON list; else the text itself.
+
+    A number that is too large stays text.
+    """
     try:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
@@ -54,7 +57,7 @@ def typed(text: str) -> Any:
 
 
 def words(params: Mapping[str, Any]) -> list[str]:
-    """The arguments a script gets for parameters: --key value; a text as it is, a list as JSON; null is left out."""
+    """Return the arguments for parameters: --key value; text unchanged, lists as JSON, null omitted."""
     made: list[str] = []
     for key, value in params.items():
         check_key(key)
@@ -64,12 +67,12 @@ def words(params: Mapping[str, Any]) -> list[str]:
 
 
 def slots(words: Iterable[str]) -> set[str]:
-    """Names in braces, as in --rate={lr}; a shell's ${lr} is its own, and so is {{lr}}."""
+    """Return the names in braces, as in --rate={lr}; ${lr} and {{lr}} are not placeholders."""
     return {name for word in words for name in _SLOT.findall(word)}
 
 
 def filled(word: str, values: Mapping[str, Any]) -> str:
-    """A word with values in the place of their names in braces; null is nothing, other braces stay."""
+    """Replace names in braces by their values; null becomes empty, other braces stay."""
 
     def value(slot: re.Match[str]) -> str:
         if slot[1] not in values:
@@ -90,28 +93,28 @@ def as_text(value: Any) -> str:
 
 
 def check_key(key: str) -> None:
-    """ValueError where a parameter cannot be called that."""
+    """ValueError if the name is not valid for a parameter."""
     if not _KEY.fullmatch(key) or not key.strip("-"):
-        raise ValueError(f"'{key}' is no name for a parameter: use letters, digits, '_', '.' and '-'")
+        raise ValueError(f"invalid parameter name '{key}': use letters, digits, '_', '.' and '-'")
 
 
 def variable(key: str) -> str:
-    """The environment variable that carries a parameter."""
+    """Return the name of the environment variable for a parameter."""
     return "YURT_PARAM_" + re.sub(r"[^A-Za-z0-9_]", "_", key).upper()
 
 
 def variables(params: Mapping[str, Any]) -> dict[str, str]:
-    """Every parameter as a variable. ValueError where two keys would be one variable."""
+    """Return every parameter as an environment variable. ValueError if two keys map to the same variable."""
     owners: dict[str, str] = {}
     for key in params:
         name = variable(key)
         if name in owners:
-            raise ValueError(f"the parameters '{owners[name]}' and '{key}' would both be ${name}")
+            raise ValueError(f"parameters '{owners[name]}' and '{key}' use the same variable ${name}")
         owners[name] = key
     texts = {name: as_text(params[key]) for name, key in owners.items() if not _is_null(params[key])}
     return {name: text for name, text in texts.items() if len(text.encode(errors="replace")) <= VARIABLE_LIMIT}
 
 
 def shown(text: str) -> str:
-    """Text that JSON can hold: bytes that are no text stand as \\xNN."""
+    """Return text that JSON can represent: bytes that are not text become \\xNN."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

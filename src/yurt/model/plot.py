@@ -1,4 +1,4 @@
-"""A plot in plain characters: numbers over numbers as points, numbers over words as bars. Pure."""
+"""Text plots: points if every x is a number, else bars. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEAN, RANGE, BAR = "•", "│", "━"
 
 
 class Point(NamedTuple):
-    """All values of one x."""
+    """All y values of one x."""
 
     x: Any
     values: list[float]
@@ -24,21 +24,21 @@ class Point(NamedTuple):
     @property
     def mean(self) -> float:
         mean = sum(value / len(self.values) for value in self.values)
-        return min(max(mean, min(self.values)), max(self.values))  # what is rounded leaves no range
+        return min(max(mean, min(self.values)), max(self.values))  # rounding must not leave the range
 
 
 class Axis(NamedTuple):
-    """From where to where, and how."""
+    """The range of an axis, and whether it is logarithmic."""
 
     low: float
     high: float
     log: bool
 
     def share(self, value: float) -> float:
-        """How far along a value is, from 0 to 1."""
+        """Return the position of a value on the axis, from 0 to 1."""
         if self.log:
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-        # By halves: the span of very large numbers is more than a float holds.
+        # Halved, because the span of very large numbers overflows a float.
         span = self.high / 2 - self.low / 2
         return (value / 2 - self.low / 2) / span if span else 0.5
 
@@ -47,7 +47,7 @@ class Axis(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """A plot, and what to say of its axes."""
+    """A plot, and which axes are logarithmic."""
 
     lines: list[str]
     log_x: bool
@@ -55,7 +55,7 @@ class Drawing(NamedTuple):
 
 
 def gathered(pairs: Iterable[tuple[Any, Any]]) -> list[Point]:
-    """Pairs of x and y as points, in the order in which each x first came; what is no finite number is left out."""
+    """Group pairs of x and y into points, ordered by first occurrence; skip y values that are not finite numbers."""
     found: dict[str, Point] = {}
     for x, y in pairs:
         value = number(y)
@@ -66,7 +66,7 @@ def gathered(pairs: Iterable[tuple[Any, Any]]) -> list[Point]:
 
 
 def draw(points: Sequence[Point], width: int, height: int) -> Drawing:
-    """Points on axes if every x is a number, else bars. There must be one point at least."""
+    """Draw points if every x is a number, else bars. There must be at least one point."""
     xs = [number(point.x) for point in points]
     if any(x is None or not math.isfinite(x) for x in xs):
         return _bars(points, width)
@@ -79,7 +79,7 @@ def axis(values: Sequence[float]) -> Axis:
 
 
 def ticks(on: Axis, most: int) -> list[float]:
-    """Round numbers along an axis, at most so many; both ends of one on which there are none."""
+    """Return at most `most` round numbers on an axis; its two ends if there are none."""
     if on.low == on.high:
         return [on.low]
     if on.log:
@@ -87,7 +87,7 @@ def ticks(on: Axis, most: int) -> list[float]:
         step = max(1, math.ceil((last - first + 1) / most))
         return [10.0**power for power in range(first, last + 1, step)]
     rough = (on.high / 2 - on.low / 2) / max(1, most - 1) * 2
-    if not 1e-290 < rough < 1e290 or rough < max(abs(on.low), abs(on.high)) * 1e-12:  # beyond what floats can step by
+    if not 1e-290 < rough < 1e290 or rough < max(abs(on.low), abs(on.high)) * 1e-12:  # below float resolution
         return [on.low, on.high]
     unit = 10.0 ** math.floor(math.log10(rough))
     step_by = next(unit * each for each in (1, 2, 5, 10) if unit * each >= rough * (1 - 1e-9))
@@ -97,7 +97,7 @@ def ticks(on: Axis, most: int) -> list[float]:
 
 
 def label(value: float) -> str:
-    """A number in few characters."""
+    """Return a number as short text."""
     return f"{value:.6g}"
 
 
@@ -124,7 +124,7 @@ def _scatter(points: Sequence[tuple[float, Point]], width: int, height: int) -> 
 
 
 def _foot(across: Axis, xs: Sequence[float], cells: int) -> tuple[str, str]:
-    """The lower axis and the numbers below it: the values themselves, as many as there is room for."""
+    """Return the x axis and its labels: the x values, or ticks if they do not fit."""
     line, names = ["─"] * (cells + 2), [" "] * (cells + 2)
     free = 0
     wanted = sorted(set(xs))
@@ -141,24 +141,24 @@ def _foot(across: Axis, xs: Sequence[float], cells: int) -> tuple[str, str]:
 
 
 def _bars(points: Sequence[Point], width: int) -> Drawing:
-    """A line for each x; from zero, or on a logarithmic axis from below the smallest."""
+    """Draw one bar per x, from zero, or from below the smallest value on a logarithmic axis."""
     means = [point.mean for point in points]
     over = axis(means)
     span = Axis(over.low / 10 or over.low, over.high, log=True) if over.log else axis([0.0, *means])
     names = [_short(params.as_text(point.x), max(8, width // 3)) for point in points]
-    said = [_said(point) for point in points]
-    left, right = max(map(len, names)), max(map(len, said))
+    labels = [_summary(point) for point in points]
+    left, right = max(map(len, names)), max(map(len, labels))
     cells = max(8, width - left - right - 4)
     zero = 0 if over.log else span.cell(0.0, cells + 1)
     lines = []
-    for name, point, text in zip(names, points, said, strict=True):
+    for name, point, text in zip(names, points, labels, strict=True):
         end = span.cell(point.mean, cells + 1)
         first, last = min(zero, end), max(zero, end)
         lines.append(f"{name:{left}}  {' ' * first}{BAR * (last - first):{cells - first}}  {text}")
     return Drawing(lines, log_x=False, log_y=over.log)
 
 
-def _said(point: Point) -> str:
+def _summary(point: Point) -> str:
     if len(point.values) == 1:
         return label(point.mean)
     low, high = min(point.values), max(point.values)
@@ -166,5 +166,5 @@ def _said(point: Point) -> str:
 
 
 def _short(text: str, width: int) -> str:
-    shown = "".join(letter if letter.isprintable() else "�" for letter in text)
+    shown = "".join(character if character.isprintable() else "�" for character in text)
     return shown if len(shown) <= width else shown[: width - 1] + "…"

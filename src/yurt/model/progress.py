@@ -1,4 +1,4 @@
-"""What a long operation tells whoever watches it."""
+"""Progress events of long operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A step is under way. `done` of `total` steps are behind; total 0 means nobody knows."""
+    """A step is in progress. `done` of `total` steps are complete; total 0 means unknown."""
 
     text: str
     done: int = 0
@@ -19,4 +19,4 @@ Watch = Callable[[Event], None]
 
 
 def unwatched(_event: Event) -> None:
-    """The watcher of an operation nobody watches."""
+    """Ignore the event: the watcher of an operation without an observer."""

@@ -1,4 +1,4 @@
-"""How long, how much memory, how many GPUs: the forms a user may write, as numbers. Pure."""
+"""Parses durations, memory sizes and GPU counts. Pure."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _MB = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
 def parse_time(value: str | int) -> int:
-    """Minutes, rounded up, from minutes, 90m, 2h, 1d, 1h30m, or Slurm's MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS.
+    """Return minutes, rounded up, from minutes, 90m, 2h, 1d, 1h30m, or Slurm's MM:SS, HH:MM:SS, D-HH, D-HH:MM[:SS].
 
-    ValueError says what a time must be.
+    ValueError says what the value must be.
     """
     text = str(value).strip()
     seconds = _clock(text) if _CLOCK.fullmatch(text) else _span(text)
     if not seconds or isinstance(value, bool):
-        raise ValueError("must be a time above zero, such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00")
+        raise ValueError("must be a positive duration such as 90 (minutes), 2h, 1d, 12:00:00 or 1-12:00:00")
     return -(-seconds // 60)
 
 
 def parse_seconds(value: str | int) -> int:
-    """Seconds, from the same forms. ValueError says what a time must be."""
+    """Return seconds, from the same notations. ValueError says what the value must be."""
     text = str(value).strip()
     seconds = _clock(text) if _CLOCK.fullmatch(text) else _span(text)
     if not seconds or isinstance(value, bool):
-        raise ValueError("must be a time above zero, such as 90s, 2m or 00:02:00")
+        raise ValueError("must be a positive duration such as 90s, 2m or 00:02:00")
     return seconds
 
 
@@ -37,7 +37,7 @@ def _clock(text: str) -> int:
     found = _CLOCK.fullmatch(text)
     assert found
     fields = [int(field) for field in found["fields"].split(":")]
-    if found["days"] is not None:  # with days the first field is hours
+    if found["days"] is not None:  # after days, the first field is hours
         hours, minutes, seconds = [*fields, 0, 0][:3]
         return int(found["days"]) * 86400 + hours * 3600 + minutes * 60 + seconds
     if len(fields) == 3:
@@ -54,25 +54,25 @@ def _span(text: str) -> int:
 
 
 def parse_memory(value: str | int) -> int:
-    """MB, rounded up, from 4096, 512k, 4096M, 8G, 8GB, 8GiB, 1T; 0 means all of a node, as in Slurm.
+    """Return MB, rounded up, from 4096, 512k, 4096M, 8G, 8GB, 8GiB, 1T; 0 means the whole node, as in Slurm.
 
-    ValueError says what an amount of memory must be.
+    ValueError says what the value must be.
     """
     found = _MEMORY.fullmatch(str(value).strip())
     if found is None or isinstance(value, bool):
-        raise ValueError("must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T")
+        raise ValueError("must be a memory size such as 4096 (MB), 512M, 8G or 1T")
     exact = float(found["number"]) * _MB[found["unit"].lower()]
     return -int(-exact // 1)
 
 
 def parse_gpus(value: str | int) -> tuple[str | None, int]:
-    """(type, how many) from 2, a100 or a100:2; the type is None where any will do.
+    """Return (type, count) from 2, a100 or a100:2; the type is None for any type.
 
-    ValueError says what a number of GPUs must be.
+    ValueError says what the value must be.
     """
     found = _GPUS.fullmatch(str(value).strip())
     if found is None or isinstance(value, bool):
-        raise ValueError("must be a number of GPUs, or a type and a number, such as 2 or a100:2")
+        raise ValueError("must be a number of GPUs such as 2, or a type and a number such as a100:2")
     if found["bare"] is not None:
         return None, int(found["bare"])
     return found["type"], int(found["count"] or 1)

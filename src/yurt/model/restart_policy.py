@@ -1,7 +1,7 @@
-"""After which ending of a start a run is started again, and how often: the one table. Pure.
+"""The table that decides whether a run is started again after a start ends, and how often. Pure.
 
-A job decides by it when a start ends: restart.sh says the same in sh, and a test runs it on every case. yurt decides
-by it for a start that left no ending (state.py); how often is then counted by the next start itself.
+A job applies it when a start ends: restart.sh is the same table in sh, and a test compares them on every case. yurt
+applies it to a start that left no exit status (state.py); the next start then counts the failures itself.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import msgspec
 from yurt.model.run import RestartPolicy
 
 ASKED = 85
-"""The exit status by which a command asks to be started again."""
+"""The exit status with which a command requests another start."""
 
 KILLED = 137
 STOPPED_BY = (KILLED, 138, 143)
-"""Exit statuses of a command that ends by KILL, USR1 or TERM, which is how it is stopped."""
+"""Exit statuses of a command that was stopped with KILL, USR1 or TERM."""
 
 PATIENCE = 3
-"""How often at least a run with requeues may be lost: what breaks node after node is not started for ever."""
+"""How many lost starts a run with requeues survives at least. The limit stops runs that break node after node."""
 
 
 class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts of the starts until now."""
+    """Counts over the previous starts."""
 
     limits: int = 0
-    """How many ended at their time limit, or asked to be started again."""
+    """How many reached their time limit or requested another start."""
     failures: int = 0
-    """How many were lost, or failed."""
+    """How many were lost or failed."""
     idle: bool = False
-    """Whether this start and the one before it ended at their limit, and neither saved anything."""
+    """Whether this start and the previous one reached their time limit and saved nothing."""
 
 
 Allows = Callable[[RestartPolicy, Past], bool]
 Endings = tuple[tuple[tuple[int, ...] | None, tuple[str, ...] | None], ...]
-"""Pairs of exit statuses and causes; None is any."""
+"""Pairs of exit statuses and causes; None matches any."""
 
 
 def _always(_policy: RestartPolicy, _past: Past) -> bool:
@@ -68,21 +68,21 @@ def _errors(policy: RestartPolicy, past: Past) -> bool:
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A row of the table."""
+    """One row of the table."""
 
     endings: Endings
     allows: Allows
     again: str = ""
-    """Why it is started again, as `end.K` has it; empty if it is not."""
+    """The reason for the next start, as written to `end.K`; empty if there is none."""
     final: str = ""
-    """The cause that `exit.json` gets; empty if it is the one of the ending."""
+    """The cause written to `exit.json`; empty to keep the cause of the ending."""
 
 
 LIMIT: Endings = (((ASKED,), None), (STOPPED_BY, ("timeout",)))
 
-# The first row that fits decides.
+# The first matching row decides.
 RULES = (
-    #    exit status, cause                            if the run allows     it is started again, or ends
+    #    exit status, cause                            if the run allows     start again, or finish
     Rule((((0,), None),), _always),
     Rule(((None, ("cancelled", "out_of_memory")),), _always),
     Rule((((KILLED,), ("lost",)),), _failures, again="lost"),
@@ -98,14 +98,14 @@ RULES = (
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What follows the end of a start: another start for this reason; or else the end of the run, for this cause."""
+    """What follows the end of a start: another start for the reason `again`, or else the final `cause`."""
 
     again: str
     cause: str
 
 
 def decide(status: int, cause: str, policy: RestartPolicy, past: Past) -> Decision:
-    """What follows a start that ended with this exit status for this cause. An empty cause: it ended by itself."""
+    """Return what follows a start with this exit status and cause. An empty cause: the command exited by itself."""
     rule = next(each for each in RULES if _fits(each.endings, status, cause) and each.allows(policy, past))
     return Decision(rule.again, "" if rule.again else rule.final or cause)
 

@@ -1,4 +1,4 @@
-"""A run: what was asked for (never changes) and how it stands (changes). Pure values."""
+"""A run: its request, which never changes, and its status, which does. Pure values."""
 
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ FINAL: frozenset[State] = frozenset(
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """The resources of a run, as numbers; None is whatever the site gives."""
+    """The resources of a run, as numbers; None is the site's default."""
 
     cpus: int | None = None
     gpus: int | None = None
@@ -44,7 +44,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A setting of a run, and where it came from."""
+    """A setting of a run and its source."""
 
     key: str
     value: Any
@@ -52,50 +52,50 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
-    """Which code a run has: a snapshot, and where in git its folder stood."""
+    """The code of a run: its snapshot, and the git state of the project folder."""
 
     tree: str = ""
-    """Empty: no snapshot."""
+    """The id of the snapshot; empty without one."""
     files: int = 0
     size: int = 0
     commit: str = ""
     dirty: bool = False
-    """Whether the files were not those of the commit."""
+    """Whether the files differed from the commit."""
     branch: str = ""
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a run may be started again, with what it saved."""
+    """When a run may be started again with its saved checkpoints."""
 
     max_requeues: int = 0
-    """How often after its time limit, or when it asks for it; where it may, also whenever its site stops it."""
+    """How often after its time limit or on its own request; if above 0, also whenever the site stops it."""
     signal_before: int = 0
-    """Seconds before the limit at which it is told to save."""
+    """Seconds before the time limit at which it receives a signal to save."""
     retries: int = 0
-    """How often after a failure of the site's."""
+    """How often after a failure of the site."""
     retry_errors: bool = False
-    """Whether an error of its own counts as such a failure."""
+    """Whether its own errors count as failures, too."""
 
     def __bool__(self) -> bool:
         return bool(self.max_requeues or self.retries)
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that another one follows."""
+    """A run that another run depends on."""
 
     run: str
     folder: str = ""
-    """Where the follower's own site has it; empty if it is on another one."""
+    """Its run folder on the site of the dependent run; empty if it is on another site."""
     ended: bool = False
-    """Whether it is enough that it has ended, however."""
+    """Whether any final state is sufficient, not only completed."""
 
 
 Purpose = Literal["run", "dev", "service"]
-"""What a run is for: a command of the user's, an interactive node, something that listens on a port."""
+"""The purpose of a run: a command, an interactive node, a service that listens on a port."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where a run is, or may be, executed."""
+    """One context where a run is or may be executed."""
 
     context: str
     context_type: str
@@ -106,7 +106,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for; the content of run.json."""
+    """The request for a run; the content of run.json."""
 
     id: str
     context: str
@@ -114,10 +114,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """local, slurm or kubernetes."""
     project: str
     source: str
-    """The project's folder on the machine the run was made on."""
+    """The project folder on the machine that created the run."""
     created: float
     command: list[str]
-    """As typed; bytes that are no text stand as \\xNN."""
+    """As typed; bytes that are not text are written as \\xNN."""
     folder: str
     """The run folder on the context."""
     purpose: Purpose = "run"
@@ -126,54 +126,54 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     tags: list[str] = []
     note: str = ""
     subfolder: str = ""
-    """Where below the project's folder the command starts."""
+    """The working directory of the command, relative to the project folder."""
     resources: Resources = Resources()
     code: Code = Code()
     restart_policy: RestartPolicy = RestartPolicy()
     tasks: int = 0
-    """How many tasks it has, each with parameters of its own, if it is a sweep; else 0."""
+    """The number of tasks of a sweep; 0 for a single run."""
     sweep: str = ""
-    """The sweep it is a task of."""
+    """For a task: its sweep."""
     task: int | None = None
-    """Which task of that."""
+    """For a task: its number in the sweep."""
     after: list[After] = []
-    """Runs that come before it."""
+    """Runs that it depends on."""
     retry_of: str = ""
-    """The run whose plan it has, if it was made by `retry`."""
+    """The original run, if `retry` created this one."""
     retried: str = ""
-    """Which tasks of that, as ranges, if they are not all."""
+    """The retried tasks of the original sweep, as ranges, if not all."""
     settings: list[Chosen] = []
     secrets: list[str] = []
-    """Names of variables whose values travel apart, and are written down nowhere."""
+    """Names of secret variables; their values are passed separately and not recorded."""
     user: str = ""
     host: str = ""
     yurt_version: str = ""
 
 
 class RunRef(msgspec.Struct, frozen=True):
-    """Where a run is to be looked for."""
+    """What a query of a run needs: its id, its folder and its last state."""
 
     id: str
     folder: str
     created: float
     mark: str = ""
-    """How the site's queue had it at the last look, in the queue's own words; empty if that said nothing for sure."""
+    """The row of its job in the queue at the last query; empty if it was not conclusive."""
     open: str = ""
-    """Of a sweep: which tasks have not ended, as ranges."""
+    """For a sweep: the unfinished tasks, as ranges."""
     begun: str = ""
-    """Which of these are known to have begun."""
+    """The unfinished tasks that have started, as ranges."""
     offsets: str = "0"
-    """What was added to the numbers of its arrays."""
+    """The offsets of its job arrays."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands, as far as this machine has seen."""
+    """The status of a run as recorded on this machine."""
 
     state: State = "waiting"
     reason: str = ""
-    """Why, in words."""
+    """Why the run is in this state, as text."""
     native: str = ""
-    """The scheduler's own word and reason."""
+    """The scheduler's state and reason."""
     job: str = ""
     node: str = ""
     submitted: float | None = None
@@ -183,30 +183,30 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     restarts: int = 0
     seconds: float | None = None
-    """How long it ran, over all its starts; known when it has ended."""
+    """Total run time over all starts; set when it has finished."""
     start: int = 1
-    """Which start is to be submitted next, where it waits for that."""
+    """The number of the next start, if one is pending."""
     retries: int = 0
-    """How often it was submitted again because its site failed it before it started."""
+    """How often it was submitted again because the site failed before it started."""
     seen_at: float | None = None
-    """When the site last said something of it."""
+    """When the site last reported news of it."""
     confirmed: bool = False
-    """Whether the queue still had it some time after its submission: no crash lets it vanish any more."""
+    """Whether the queue listed it long enough after submission that a controller crash cannot lose it."""
     missing_since: float | None = None
     attempts: int = 0
-    """How often it was, or may have been, submitted."""
+    """How often it was or may have been submitted."""
     cancel_requested: bool = False
-    """Whether the user wants it ended and the site has not been told yet."""
+    """Whether the user cancelled it and the request has not reached the site yet."""
     metrics: dict[str, Any] = {}
-    """Of a task: the last numbers it logged."""
+    """For a task: the last metrics it logged."""
     task_states: dict[str, int] = {}
-    """Of a sweep: how many of its tasks are in which state."""
+    """For a sweep: the number of tasks in each state."""
     submitted_tasks: str = ""
-    """Of a sweep: which tasks have gone out, as ranges."""
+    """For a sweep: the submitted tasks, as ranges."""
     offsets: list[str] = []
-    """Of a sweep: what was added to the numbers of its arrays."""
+    """For a sweep: the offsets of its job arrays."""
     other_machine: bool = False
-    """Of a sweep: whether another machine sends it; from here nothing of it goes out that has not been out."""
+    """For a sweep: whether another machine submits it; this machine then only resubmits tasks."""
 
     @property
     def final(self) -> bool:
@@ -214,7 +214,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """How the environment of a command is made, in this order."""
+    """How the environment of a command is set up, in this order."""
 
     modules: list[str] = []
     modules_init: str = ""
@@ -225,39 +225,39 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is needed to submit a run, in parts of which its files are made: another run may have the same ones."""
+    """Everything that is needed to submit a run. Its files are generated from it, and `retry` reuses it."""
 
     run: Run
     project_folder: str
-    """On the context."""
+    """The project folder on the context."""
     store: str
-    """The git folder on this machine that holds the snapshot."""
+    """The local git folder that contains the snapshot."""
     words: list[bytes]
     """The command."""
     variables: dict[str, bytes] = {}
     setup: Setup = Setup()
     native_options: dict[str, str | None] = {}
-    """Options in the words of the context's own scheduler."""
+    """Options of the context's scheduler."""
     native_lines: list[str] = []
-    """Lines of the user's own script that are for that scheduler."""
+    """Directives for that scheduler in the user's script."""
     use_srun: bool = False
-    """Whether the scheduler's own launcher starts the command, once for each of its tasks."""
+    """Whether srun starts the command, once for each Slurm task."""
     limit: int | None = None
-    """Of time, in seconds."""
+    """Time limit in seconds."""
     lease: int = 60
-    """Seconds in which a start must have shown that it is alive, where another may follow it."""
+    """Seconds within which a restartable start must renew its heartbeat."""
     grace: int = 10
-    """Seconds between the signal to stop and the one that kills, where no scheduler sees to it."""
+    """Seconds between SIGTERM and SIGKILL if no scheduler enforces it."""
     place: str = ""
-    """A folder to start in, instead of one made of the code."""
+    """A folder to start in, instead of a copy of the code."""
     copy: bool = False
     sets: list[dict[str, Any]] = []
-    """The parameters of each task of a sweep, beside those of the run."""
+    """The parameters of each task of a sweep, in addition to those of the run."""
     arguments: bool = True
-    """Whether the parameters of a task are arguments of its command, too."""
+    """Whether the parameters of a task are also passed as arguments."""
     parallel: int | None = None
-    """How many tasks may run at a time."""
+    """The maximum number of concurrent tasks."""
     follow: bool = False
-    """Whether its next start is another job: its site does not requeue jobs."""
+    """Whether its next start is a new job, because the site does not requeue jobs."""
     calls: bool = False
-    """Whether its tasks are calls of functions, which travel in a file of their own."""
+    """Whether its tasks are function calls, which are uploaded in a separate file."""

@@ -1,7 +1,7 @@
-"""Secrets of a run: which names they may have, and how a value is split into two shares. Pure.
+"""Secrets of a run: valid names, and splitting of a value into two shares. Pure.
 
-One share goes to the run folder, the other into the job's environment. Each alone is random noise; the
-job adds them, byte by byte (backends/job/secrets.sh).
+One share is stored in the run folder, the other in the job's environment. Each alone is random noise; the job adds them
+byte by byte (backends/job/secrets.sh).
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 LARGEST = 1 << 16
-"""Bytes of one value; its share must fit a variable, of which Linux passes 128 KiB."""
+"""Maximum bytes of one value; its share must fit into a variable, which Linux limits to 128 KiB."""
 
 ALL_TOGETHER = 1 << 18
+"""Maximum bytes of all values of a run."""
 
 BLOCK = 48
-"""A share is a multiple of this long: it tells little of how long the value is. Whole groups of base64."""
+"""The length of a share is a multiple of this, which hides the length of the value. A multiple of base64 groups."""
 
 CHECK = 8
-"""NUL bytes that follow a value at least: shares that do not belong together do not end so."""
+"""Minimum number of NUL bytes after a value; the sum of two shares that do not match does not end with them."""
 
 PREFIX = "YURT_SHARE_"
 
@@ -30,50 +31,50 @@ SPECIAL = re.compile(
     r"|PATH|HOME|SHELL|USER|LOGNAME|PWD|OLDPWD|TMPDIR|TERM|LANG|LANGUAGE|TZ|IFS|ENV|OPTIND|OPTARG|PPID|UID|EUID|_"
     r"|PS[0-9]|SHELLOPTS|SHLVL|GROUPS|RANDOM|SRANDOM|SECONDS|LINENO|EPOCH.*|FUNCNAME|DIRSTACK|HISTCMD|CDPATH|POSIXLY_CORRECT"
 )
-"""Variables that mean something to the system, the shell, Slurm or yurt."""
+"""Variables that the system, the shell, Slurm or yurt use."""
 
 
 class Shares(msgspec.Struct, frozen=True):
-    """The two halves of a run's secrets, as they travel with one submission."""
+    """The two halves of a run's secrets for one submission."""
 
     folder: bytes
-    """A line for each secret: its name and its share."""
+    """A line for each secret: its name and its first share."""
     environment: bytes
-    """The same, of the other share."""
+    """The same with the second share."""
 
     def __repr__(self) -> str:  # both together are the secrets
         return "Shares(…)"
 
 
 def check_name(name: str) -> None:
-    """ValueError, with the reason, for what cannot be the name of a secret."""
+    """ValueError, with the reason, if the name is not valid for a secret."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
-        raise ValueError(f"'{name}' is no name for a variable")
+        raise ValueError(f"'{name}' is not a valid variable name")
     if SPECIAL.fullmatch(name):
-        raise ValueError(f"'{name}' means something to the system, to the shell, to Slurm or to yurt")
+        raise ValueError(f"'{name}' is reserved for the system, the shell, Slurm or yurt")
 
 
 def check_values(values: Mapping[str, bytes]) -> None:
-    """ValueError, with the reason and never the value, for what cannot be handed over."""
+    """ValueError, with the reason and never the value, if a value cannot be passed to a run."""
     for name, value in values.items():
         if b"\0" in value:
-            raise ValueError(f"the value of {name} holds a NUL byte, which no variable can hold")
+            raise ValueError(f"the value of {name} contains a NUL byte, which variables cannot contain")
         if len(value) > LARGEST:
-            raise ValueError(f"the value of {name} has {len(value)} bytes; at most {LARGEST} can be handed over")
+            raise ValueError(f"the value of {name} is {len(value)} bytes; the maximum is {LARGEST}")
     total = sum(len(value) for value in values.values())
     if total > ALL_TOGETHER:
-        raise ValueError(f"the secrets have {total} bytes together; at most {ALL_TOGETHER} can be handed over")
+        raise ValueError(f"the secrets are {total} bytes in total; the maximum is {ALL_TOGETHER}")
 
 
 def split(value: bytes, random: Callable[[int], bytes]) -> tuple[bytes, bytes]:
-    """Two shares of a value, each of them random; `random` gives so many random bytes."""
-    whole = value + bytes(CHECK + -(len(value) + CHECK) % BLOCK)
-    pad = random(len(whole))
-    return pad, bytes((each - under) % 256 for each, under in zip(whole, pad, strict=True))
+    """Split a value into two shares that are each random; `random` returns that many random bytes."""
+    padded = value + bytes(CHECK + -(len(value) + CHECK) % BLOCK)
+    pad = random(len(padded))
+    return pad, bytes((each - under) % 256 for each, under in zip(padded, pad, strict=True))
 
 
 def shares(values: Mapping[str, bytes], random: Callable[[int], bytes]) -> Shares:
-    """Both shares of all secrets of a run, anew at each call."""
+    """Return both shares of all secrets of a run; every call makes new random shares."""
     folder, environment = [], []
     for name, value in values.items():
         first, second = split(value, random)

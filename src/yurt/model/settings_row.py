@@ -1,4 +1,4 @@
-"""What a row of the table of settings says; the table is in yurt.model.settings. Pure, and cheap to import."""
+"""The row type of the settings table in yurt.model.settings. Pure, and cheap to import."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ if TYPE_CHECKING:
 
     Form = Literal[
         "text",
-        "choice",  # one of some words
+        "choice",  # one of several words
         "flag",
-        "number",  # a whole number that no scheduler sees
-        "count",  # a whole number above zero
-        "range",  # 2 or 2-4, as sbatch reads it
+        "number",  # an integer that is not passed to the scheduler
+        "count",  # a positive integer
+        "range",  # 2 or 2-4, as in sbatch
         "size",  # of memory
         "time",
-        "seconds",  # a time in which seconds count
+        "seconds",  # a duration with a resolution of seconds
         "gpus",  # 2, a100 or a100:2
         "list",
         "mapping",  # every name has a value
-        "options",  # a mapping where null stands for no value
-        "group",  # of settings that have rows of their own
+        "options",  # a mapping where null means no value
+        "group",  # of settings that have their own rows
     ]
 
 
 class Row:
-    """One setting, never changed. A row has an option, a key of a context, or both."""
+    """One setting; immutable by convention. A row has an option, a context key, or both."""
 
-    def __init__(  # no NamedTuple: making one costs a hundredth of start-up
+    def __init__(  # not a NamedTuple: creating one takes one percent of the start-up time
         self,
         *,
         option: str = "",
@@ -47,33 +47,33 @@ class Row:
         about: str = "",
     ) -> None:
         self.option = option
-        """The keyword of `yurt.run`."""
+        """The keyword argument of `yurt.run`."""
         self.cli = cli
-        """The flags of `yurt run`, the main one first, and the word that stands for the value."""
+        """The flags of `yurt run`, the main one first, and the metavar of the value."""
         self.key = key
-        """The key of a context; a part of `resources` is written resources.cpu."""
+        """The context key; a part of `resources` is written resources.cpu."""
         self.form = form
         self.unit = unit
-        """What a bare number counts."""
+        """The unit of a bare number."""
         self.resource = resource
         """The field of Resources."""
         self.sbatch = sbatch
-        """The option of sbatch. Without a `resource`, the value joins the key sbatch_options unchanged."""
+        """The sbatch option. Without a `resource`, the value is added to sbatch_options unchanged."""
         self.scheduler = scheduler
-        """Whether it means nothing without a scheduler."""
+        """Whether it has no effect without a scheduler."""
         self.site = site
-        """Whether it describes the site, so that a project cannot set it."""
+        """Whether it describes the site, so a project cannot set it."""
         self.least = least
         """The smallest value of a number."""
         self.choices = choices
         self.aliases = aliases
-        """Other names of the key: those mrunner's documentation and code used."""
+        """Other names of the key, from mrunner's documentation and code."""
         self.example = example
-        """A right value of the key, as YAML."""
+        """A valid value of the key, as YAML."""
         self.help = help
-        """A line for `yurt run --help`."""
+        """The help text of the option."""
         self.about = about
-        """A line for the reference of context keys."""
+        """The text in the reference of context keys."""
 
     @property
     def flag(self) -> str:

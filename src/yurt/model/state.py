@@ -1,7 +1,7 @@
-"""How a run stands, from what was last known and what was seen now. Pure; every rule about states is here.
+"""Computes the status of a run from its last status and a new observation. Pure; contains every rule about states.
 
-The job's own ending outranks the scheduler; a queue that has the job outranks records; absence proves
-nothing at once: a run is given up only when it stayed away over two looks some time apart.
+The job's exit.json outranks the scheduler, and the queue outranks accounting records. Absence alone proves nothing: a
+run counts as lost only if it is missing in two observations some time apart.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from yurt.clocks import clocks
 from yurt.model.run import RestartPolicy, State, Status
 
 CANCELLED = "cancelled"
-"""What stands in `winner` when the user was faster than the job."""
+"""The content of `winner` if the user cancelled the run before its job passed the gate."""
 
 NEVER = RestartPolicy()
 
 ATTEMPTS = 6
-"""A site that forgets a job this often is not asked again."""
+"""Maximum number of submissions of a run whose jobs the site loses."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a job wrote of its own end: exit.json."""
+    """The content of exit.json, which the job writes at its end."""
 
     code: int
     signal: int = 0
     cause: str = ""
-    """cancelled, timeout, out_of_memory, stopped (by its site), node_failed, requeues (used up), idle (nothing was
-    saved), or empty: it ended by itself."""
+    """cancelled, timeout, out_of_memory, stopped (by the site), node_failed, requeues (limit reached), idle (nothing
+    was saved), or empty: the command exited by itself."""
     started: float
     ended: float
     seconds: float | None = None
-    """How long it ran, over all its starts."""
+    """Total run time over all starts."""
     node: str = ""
     job: str = ""
     restarts: int = 0
 
 
 def read_ending(text: bytes | str) -> Ending | None:
-    """A job's exit.json; None if there is none, or it is not whole."""
+    """Parse exit.json; None if it is empty or incomplete."""
     try:
         return msgspec.json.decode(text, type=Ending) if text else None
     except msgspec.MsgspecError:
@@ -49,7 +49,7 @@ def read_ending(text: bytes | str) -> Ending | None:
 
 
 def read_metrics(line: bytes | str) -> dict[str, Any]:
-    """A line of metrics.jsonl; empty if it is not whole."""
+    """Parse a line of metrics.jsonl; empty if it is incomplete."""
     try:
         return msgspec.json.decode(line, type=dict[str, Any]) if line else {}
     except msgspec.MsgspecError:
@@ -57,12 +57,12 @@ def read_metrics(line: bytes | str) -> dict[str, Any]:
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look at a site found of one run."""
+    """What one query of a site found about one run."""
 
     live: State | None = None
-    """As the queue has it; None if it has not."""
+    """The state in the queue; None if the queue does not list the job."""
     record: State | None = None
-    """A final state by the scheduler's records."""
+    """The final state in the scheduler's records."""
     native: str = ""
     reason: str = ""
     job: str = ""
@@ -74,34 +74,37 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 0
     """How many starts passed the gate."""
     start: str = ""
-    """Who made the last of these starts: NONCE.JOB and more."""
+    """The content of the last gen.K: NONCE.JOB and more."""
     over: str = ""
-    """How that start ended, if another was to follow: its exit code, why, when it began, when it ended."""
+    """The end of that start if another one follows: exit code, reason, start time, end time."""
     stopped: str = ""
-    """Why the job was told to stop: cancelled, as the user wished; or as it noted it itself, timeout or another."""
+    """Why the job was signalled to stop: cancelled (by the user), or the job's own note, such as timeout."""
     gone: bool = False
-    """Whether its folder, which is made before anything is started, is not there."""
+    """Whether its run folder does not exist; it is created before any start."""
     records_known: bool = True
-    """Whether the scheduler's records could be read, or there are none to read."""
+    """Whether the scheduler's records could be read, or the site keeps none."""
     metrics: dict[str, Any] = {}
-    """Of a task: the last numbers it logged."""
+    """For a task: the last metrics it logged."""
     mark: str = ""
-    """The queue's own words for it; as long as they are the same nothing is new."""
+    """The job's row in the queue; nothing is new while it is unchanged."""
     preempted: bool = False
-    """Whether its job had to make room for another."""
+    """Whether its job was preempted."""
     unlaunched: bool = False
-    """Whether its node could not launch the job: nothing of it was started."""
+    """Whether its node could not launch the job, so the user's code did not start."""
     sure: bool = False
-    """Whether the place itself knows that absence is the end, as this machine does of its processes."""
+    """Whether absence proves the end, as for processes on this machine."""
 
     @property
     def last_job(self) -> str:
-        """The job that made the last start; empty if none did."""
+        """The job of the last start; empty if there was none."""
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
 def next_status(before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER) -> Status:
-    """The status after a look; equal to the one before it if nothing is new. `policy`: when it may be started again."""
+    """Return the status after an observation; equal to `before` if nothing is new.
+
+    `policy`: when the run may be started again.
+    """
     after = _next_status(before, seen, now, policy)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
@@ -138,13 +141,13 @@ def _job(before: Status, seen: Observation) -> str:
 
 
 def _goes_on(before: Status, seen: Observation, policy: RestartPolicy, gone: float) -> str:
-    """Why a run that is nowhere to be seen is started again; empty if it is not."""
+    """Return why a missing run is started again; empty if it is not."""
     from yurt.model import restart_policy
 
     cause, why = _cause(before, seen, gone)
     if cause == DECIDED:
         return why if policy else ""
-    # How often a start was lost is counted by the next one; how often none came to be is counted here.
+    # The next start counts lost starts; yurt counts jobs that never started.
     past = restart_policy.Past(failures=0 if seen.generation else before.retries)
     return why if restart_policy.decide(restart_policy.KILLED, cause, policy, past).again else ""
 
@@ -153,33 +156,33 @@ DECIDED, UNKNOWN = "decided", "unknown"
 
 
 def _cause(before: Status, seen: Observation, gone: float) -> tuple[str, str]:
-    """Why the last start of such a run is over, as the restart policy has it, and in words."""
+    """Return the cause of the last start's end for the restart policy, and as text."""
     how = [*seen.over.split(), "", ""][1]
     by_hand = seen.record == "cancelled" and not seen.preempted and not seen.unlaunched
-    silent = seen.record is None and seen.records_known
-    failed_early = seen.unlaunched or seen.record in ("node_failed", "failed")  # nothing of the user's was started
-    told = seen.reason or "its site stopped it"
+    unrecorded = seen.record is None and seen.records_known
+    failed_early = seen.unlaunched or seen.record in ("node_failed", "failed")  # before the user's code started
+    by_site = seen.reason or "the site stopped it"
     rows = (
         (before.cancel_requested or seen.stopped == CANCELLED or by_hand, CANCELLED, ""),
         (not seen.generation, "unlaunched" if failed_early else UNKNOWN, "it failed before it started"),
-        # Its own job decided to start it again, and could not see to it.
-        (how not in ("", "stopped", "done"), DECIDED, "nobody had started it again" if seen.records_known else ""),
+        # Its own job decided to start it again, but the next start did not happen.
+        (how not in ("", "stopped", "done"), DECIDED, "its job did not restart it" if seen.records_known else ""),
         (how == "done", UNKNOWN, ""),
-        # Of a failure of the user's there would be an ending.
+        # A failure of the user's code would have left an exit.json.
         (not how and seen.record == "failed", "lost", "its job was killed"),
-        (not how and silent and seen.stopped == "timeout", "timeout", "its job was killed"),
-        (seen.record == "node_failed" or (seen.sure and not seen.stopped), "lost", told),
-        (seen.record in ("timeout", "failed") or seen.preempted or seen.sure, "stopped", told),
-        (not how and not seen.stopped and silent and gone >= clocks().forgiving, "lost", "it vanished"),
+        (not how and unrecorded and seen.stopped == "timeout", "timeout", "its job was killed"),
+        (seen.record == "node_failed" or (seen.sure and not seen.stopped), "lost", by_site),
+        (seen.record in ("timeout", "failed") or seen.preempted or seen.sure, "stopped", by_site),
+        (not how and not seen.stopped and unrecorded and gone >= clocks().forgiving, "lost", "its job disappeared"),
     )
-    return next(((cause, words) for fits, cause, words in rows if fits), (UNKNOWN, ""))
+    return next(((cause, text) for matches, cause, text in rows if matches), (UNKNOWN, ""))
 
 
 def _next_start(after: Status, seen: Observation, why: str) -> Status:
     return msgspec.structs.replace(
         after,
         state="waiting",
-        reason=f"{why}; it is started again",
+        reason=f"{why}; it will be started again",
         start=seen.generation + 1,
         retries=after.retries + (not seen.generation),
         attempts=1,
@@ -197,16 +200,17 @@ def _alive(before: Status, after: Status, seen: Observation, now: float) -> Stat
 
 
 def _absent(before: Status, after: Status, seen: Observation, now: float, gone: float) -> Status:
-    # An empty gate proves that the user's code never started; a folder that is gone proves nothing.
+    # An empty gate proves that the user's code never started; a missing run folder proves nothing.
     ran = bool(seen.generation) or bool(seen.winner)
     never = not ran and not seen.gone
-    wished = seen.stopped == CANCELLED and bool(seen.generation)
-    record: State | None = "cancelled" if wished else seen.record
+    by_user = seen.stopped == CANCELLED and bool(seen.generation)
+    record: State | None = "cancelled" if by_user else seen.record
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
-        said = "cancelled" if wished else seen.reason or ("it ended before your code was started" if never else "")
-        return _final(after, "failed" if never and record == "completed" else record, said, seen.ended or now)
+        early = "its job finished before your code started" if never else ""
+        reason = "cancelled" if by_user else seen.reason or early
+        return _final(after, "failed" if never and record == "completed" else record, reason, seen.ended or now)
     if seen.sure and not never:
-        left = "its folder is gone" if seen.gone else "its process is gone and left no ending"
+        left = "its run folder is gone" if seen.gone else "its process is gone and left no exit status"
         return _final(after, "lost", seen.reason or left, now)
     if seen.stopped and gone >= clocks().settling:
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
@@ -214,20 +218,22 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     if seen.records_known and seen.record is None:
         again = before.attempts < ATTEMPTS and (seen.sure or (not before.confirmed and gone >= clocks().resubmit))
         if never and again:
-            why = "the site forgot it before it started; it is submitted again"
+            why = "the site lost its job before it started; it will be submitted again"
             return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
         if gone >= clocks().forgiving:
-            left = "its folder is gone" if seen.gone else "it left no ending"
-            why = "the site forgot it before it started" if never else f"the site forgot it, and {left}"
+            left = "its run folder is gone" if seen.gone else "it left no exit status"
+            why = (
+                "the site lost its job before it started" if never else f"the site no longer lists its job, and {left}"
+            )
             return _final(after, "lost", why, now)
-    return msgspec.structs.replace(after, state="unknown", reason=seen.reason or "the site does not know it now")
+    return msgspec.structs.replace(after, state="unknown", reason=seen.reason or "the site does not list its job")
 
 
 _STOPPED = {
     "timeout": "it reached its time limit",
     "cancelled": "cancelled",
-    "after": "a run that it follows did not complete",
-    "stopped": "its site told it to stop: preempted, or cancelled there by hand",
+    "after": "a run that it depends on did not complete",
+    "stopped": "the site stopped it: preempted, or cancelled outside yurt",
 }
 
 
@@ -241,13 +247,13 @@ _CAUSES: dict[str, State] = {
 
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
-    "out_of_memory": "it used more memory than it had asked for",
+    "out_of_memory": "it used more memory than requested",
 }
 
 _CAUSES_IN_WORDS = {
-    "requeues": "it was started again as often as it may, and was not done",
-    "idle": "two starts in a row saved nothing that the next could use, so it was not started again",
-    "node_failed": "its nodes failed more often than it may be started again",
+    "requeues": "it used all its requeues and did not complete",
+    "idle": "two consecutive starts saved nothing, so it was not started again",
+    "node_failed": "its nodes failed more often than its retries allow",
 }
 
 
@@ -260,9 +266,9 @@ def _ended(after: Status, seen: Observation) -> Status:
     elif ending.cause:
         state = _CAUSES.get(ending.cause, "cancelled")
     else:
-        # The scheduler knows why a process was killed; what it says of the rest is hearsay.
-        told = seen.record in ("out_of_memory", "timeout", "node_failed") and ending.signal
-        state = seen.record if told and seen.record else "failed"
+        # Only for a killed process does the scheduler know more than exit.json.
+        known = seen.record in ("out_of_memory", "timeout", "node_failed") and ending.signal
+        state = seen.record if known and seen.record else "failed"
     return msgspec.structs.replace(
         after,
         state=state,
@@ -309,5 +315,5 @@ def _final(after: Status, state: State, reason: str, ended: float) -> Status:
 
 
 def mark_of(after: Status, seen: Observation) -> str:
-    """The mark to know a run by at the next look: only of one whose status no longer changes with time alone."""
+    """Return the mark for the next query; empty if the status may still change with time alone."""
     return seen.mark if seen.live is not None and after.confirmed else ""

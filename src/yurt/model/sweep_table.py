@@ -24,35 +24,35 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None
     ended: float | None
     seconds: float | None
-    """How long it ran, over all its starts; known when it has ended."""
+    """Total run time over all starts; set when it has finished."""
     exit_code: int | None
     params: dict[str, Any]
-    """Those of the sweep and its own."""
+    """Parameters of the sweep and of the task."""
     metrics: dict[str, Any]
-    """The last value of each, as far as this machine knows."""
+    """The last value of each metric in the index of this machine."""
 
 
 class Column(NamedTuple):
-    """One thing that is said of each task."""
+    """One column of the table."""
 
     title: str
     part: str
     """outcome, params or metrics."""
     of: Callable[[TaskRow], Any]
-    """None: it is not known, or the task has it not."""
+    """Returns the value of a row; None if it is missing or unknown."""
 
 
 def took(row: TaskRow, now: float) -> float | None:
-    """Seconds it ran, so far if it runs."""
+    """Return the run time in seconds, up to now if the task is running; None if it has not started."""
     if row.started is None:
         return None
     return row.seconds if row.seconds is not None else (row.ended or now) - row.started
 
 
 def columns(rows: Sequence[TaskRow], now: float) -> list[Column]:
-    """All columns of a table: outcome, parameters, metrics, in the order in which names first came.
+    """Return all columns: outcome, parameters, metrics, ordered by first occurrence.
 
-    A name that two of them have is said with its part before it.
+    A name that occurs in two parts is prefixed with its part.
     """
     own: dict[str, Callable[[TaskRow], Any]] = {
         "task": lambda row: row.task,
@@ -78,7 +78,7 @@ def _getter(part: str, name: str) -> Callable[[TaskRow], Any]:
 
 
 def constant(rows: Sequence[TaskRow]) -> dict[str, Any]:
-    """Parameters that are the same in all tasks."""
+    """Return the parameters with the same value in all tasks."""
     if not rows:
         return {}
     first = rows[0].params
@@ -94,12 +94,12 @@ def _written(value: Any) -> bytes:
 
 
 def bare(each: Column) -> str:
-    """The name a column's value goes by in its part."""
+    """Return the name of a column without its part."""
     return each.title.removeprefix(f"{each.part}.")
 
 
 def column(there: Sequence[Column], key: str) -> Column:
-    """The column a user means: by its title, or by its part and its name. LookupError: none is called that."""
+    """Return a column by its title, or by part and name. LookupError if there is none."""
     for each in there:
         if key in (each.title, f"{each.part}.{bare(each)}"):
             return each
@@ -107,7 +107,7 @@ def column(there: Sequence[Column], key: str) -> Column:
 
 
 def number(value: Any) -> float | None:
-    """A value as a number, also a text that is one; None if it is none, or none that can be compared."""
+    """Return a value as a number, also from text; None if it is not a number or is NaN."""
     if isinstance(value, str):
         value = params.typed(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -120,7 +120,7 @@ def number(value: Any) -> float | None:
 
 
 def ordered(rows: Iterable[TaskRow], by: Column, *, descending: bool = False) -> list[TaskRow]:
-    """Rows by a column: numbers as numbers, then texts; those that have it not come last either way."""
+    """Sort rows by a column: numbers first, then text; rows without a value come last in either order."""
     numbers: list[tuple[float, TaskRow]] = []
     texts: list[tuple[str, TaskRow]] = []
     missing: list[TaskRow] = []
@@ -139,7 +139,7 @@ def ordered(rows: Iterable[TaskRow], by: Column, *, descending: bool = False) ->
 
 
 def passing(rows: Iterable[TaskRow], wanted: Sequence[tuple[Column, str]]) -> list[TaskRow]:
-    """Rows in which every column has one of the values wanted of it."""
+    """Return the rows in which every column has one of its wanted values."""
     allowed: dict[str, tuple[Column, list[str]]] = {}
     for each, value in wanted:
         allowed.setdefault(each.title, (each, []))[1].append(value)
@@ -151,7 +151,7 @@ def passing(rows: Iterable[TaskRow], wanted: Sequence[tuple[Column, str]]) -> li
 
 
 def same(value: Any, text: str) -> bool:
-    """Whether a value is what a text says: written so, or the same number."""
+    """Whether a value equals a text, literally or as a number."""
     if value is None:
         return text == "null"
     if params.as_text(value) == text:
@@ -161,7 +161,7 @@ def same(value: Any, text: str) -> bool:
 
 
 def as_csv(there: Sequence[Column], rows: Iterable[TaskRow]) -> str:
-    """The table by RFC 4180, values as a script gets them; nothing where one is missing."""
+    """Return the table as CSV (RFC 4180) with values as passed to scripts; missing values are empty."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow([each.title for each in there])
@@ -174,9 +174,10 @@ def as_csv(there: Sequence[Column], rows: Iterable[TaskRow]) -> str:
 def fitting(
     there: Sequence[Column], widths: Mapping[str, int], room: int, keep: Collection[str] = ()
 ) -> tuple[list[Column], list[Column]]:
-    """The columns that fit a line, two spaces apart, and those that do not.
+    """Return the columns that fit a line, two spaces apart, and those that do not.
 
-    Of parameters and metrics whichever take more room lose their last, but none whose title is to be kept.
+    Drops the last column of parameters or metrics, whichever are wider, until the rest fits. Never drops a column whose
+    title is in `keep`.
     """
     shown, left_out = list(there), list[Column]()
     while sum(widths[each.title] + 2 for each in shown) - 2 > room:

@@ -1,4 +1,4 @@
-"""How many tasks of a sweep are in which state, in few characters. Pure."""
+"""Summarizes the states of a sweep's tasks in a short text or bar. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ALIVE = ("running", "starting", "requeued")
 WAITING = ("queued", "submitting", "held", "waiting", "unknown")
 BAD = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
 ORDER = ("completed", *ALIVE, *WAITING, *BAD, "cancelled")
-"""As they are said."""
+"""The order of states in texts."""
 
 GROUPS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("completed", ("completed",), "━"),
@@ -17,64 +17,64 @@ GROUPS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("running", ALIVE, "╸"),
     ("queued", WAITING, "─"),
 )
-"""The parts of a bar from left to right: what has ended, what runs, what is to come."""
+"""The parts of a bar from left to right: finished, running, pending."""
 
 SHORTEST, LONGEST = 4, 20
-"""Characters of a bar."""
+"""Minimum and maximum width of a bar, in characters."""
 
 GAP = "  "
-"""Between a bar and its words."""
+"""Space between a bar and its text."""
 
 
 def words(tally: Mapping[str, int]) -> str:
-    """Every state with its count: 37 completed, 2 running, 1 failed of 40."""
-    return f"{', '.join(f'{count} {state}' for state, count in _said(tally))} of {sum(tally.values())}"
+    """Return every state with its count: 37 completed, 2 running, 1 failed of 40."""
+    return f"{', '.join(f'{count} {state}' for state, count in _ordered(tally))} of {sum(tally.values())}"
 
 
 def brief(tally: Mapping[str, int], width: int) -> str:
-    """The same as one glances at it, cut to what matters until it fits: 37/40 done, 1 failed."""
+    """Return a summary that fits the width, shortened to the essentials: 37/40 done, 1 failed."""
     choices = _briefs(tally)
     return next((text for text in choices if len(text) <= width), choices[-1][:width])
 
 
 def bar(tally: Mapping[str, int], width: int) -> list[tuple[str, str]]:
-    """A bar as wide as that: its parts, each with the state it stands for. No state that is there is left out."""
+    """Return the parts of a bar of that width, each with its state. Every state with a task gets at least one cell."""
     counts = {name: sum(tally.get(state, 0) for state in states) for name, states, _mark in GROUPS}
     marks = {name: mark for name, _states, mark in GROUPS}
     return [(name, marks[name] * cells) for name, cells in _shares(counts, width).items()]
 
 
 def drawn(tally: Mapping[str, int], width: int) -> tuple[list[tuple[str, str]], str]:
-    """A bar and words that together fit a width; there is no bar where even the shortest words leave it no room."""
-    for said in _briefs(tally):
-        room = width - len(said) - len(GAP)
+    """Return a bar and a text that together fit the width; no bar if even the shortest text leaves no room for it."""
+    for text in _briefs(tally):
+        room = width - len(text) - len(GAP)
         if room >= SHORTEST:
-            return bar(tally, min(room, LONGEST)), said
+            return bar(tally, min(room, LONGEST)), text
     return [], brief(tally, width)
 
 
 def widest(tally: Mapping[str, int]) -> int:
-    """The most room a drawing of it takes."""
+    """Return the maximum width of bar and text."""
     return LONGEST + len(GAP) + len(_briefs(tally)[0])
 
 
-def _said(tally: Mapping[str, int]) -> list[tuple[str, int]]:
+def _ordered(tally: Mapping[str, int]) -> list[tuple[str, int]]:
     known = [state for state in ORDER if tally.get(state)]
     return [(state, tally[state]) for state in [*known, *(each for each in tally if each not in ORDER)]]
 
 
 def _briefs(tally: Mapping[str, int]) -> list[str]:
-    """From the longest to the shortest."""
+    """Return summaries from the longest to the shortest."""
     done = f"{tally.get('completed', 0)}/{sum(tally.values())}"
-    rest = [(state, count) for state, count in _said(tally) if state != "completed"]
+    rest = [(state, count) for state, count in _ordered(tally) if state != "completed"]
     bad = sum(tally.get(state, 0) for state in BAD)
     failed = f", {bad} failed" if bad else ""
-    whole = ", ".join([f"{done} done", *(f"{count} {state}" for state, count in rest)])
-    return sorted({whole, f"{done} done{failed}", f"{done}{failed}", done}, key=len, reverse=True)
+    longest = ", ".join([f"{done} done", *(f"{count} {state}" for state, count in rest)])
+    return sorted({longest, f"{done} done{failed}", f"{done}{failed}", done}, key=len, reverse=True)
 
 
 def _shares(counts: Mapping[str, int], width: int) -> dict[str, int]:
-    """Cells of a bar for each count above zero, one at least, by the largest remainder."""
+    """Distribute the cells of a bar by largest remainder; every count above zero gets at least one."""
     there = {name: count for name, count in counts.items() if count}
     total = sum(there.values())
     if not total:
@@ -85,6 +85,6 @@ def _shares(counts: Mapping[str, int], width: int) -> dict[str, int]:
     by_rest = sorted(there, key=lambda name: -(width * there[name] % total))
     for name in by_rest[: max(0, width - sum(cells.values()))]:
         cells[name] += 1
-    while sum(cells.values()) > width:  # what the smallest were given more than their share, the largest has less
+    while sum(cells.values()) > width:  # the largest parts give up the cells that the smallest received
         cells[max(cells, key=lambda name: cells[name])] -= 1
     return cells

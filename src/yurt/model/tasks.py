@@ -1,4 +1,4 @@
-"""Numbers of tasks as ranges, and the groups in which they are submitted. Pure."""
+"""Task numbers as ranges such as 0-3,7, and the groups in which tasks are submitted. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as sbatch has them: 0-3,7,9-12."""
+    """Return numbers in sbatch notation: 0-3,7,9-12."""
     parts: list[str] = []
     first = last = None
     for number in sorted(numbers):
@@ -27,7 +27,7 @@ def _part(first: int, last: int | None) -> str:
 
 
 def numbers(text: str) -> Iterator[int]:
-    """The numbers of such a text. A limit on how many run at a time, %N, is passed over; so are steps, as in 0-8:4."""
+    """Yield the numbers of ranges. Steps such as 0-8:4 are expanded; a limit on concurrent tasks, %N, is ignored."""
     for part in text.partition("%")[0].split(","):
         span, _, step = part.partition(":")
         first, _, last = span.partition("-")
@@ -36,7 +36,7 @@ def numbers(text: str) -> Iterator[int]:
 
 
 class Within:
-    """Whether numbers are in such a text (to each of which `offset` is added), without going through all of them."""
+    """A membership test for ranges (plus `offset`) that does not expand them."""
 
     def __init__(self, text: str, offset: int = 0) -> None:
         self.spans = [(first + offset, last + offset) for first, last in spans(text)]
@@ -47,7 +47,7 @@ class Within:
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """The first and the last number of each range, in order; what touches is one. As many as there are parts."""
+    """Return the first and last number of each range, sorted, with adjacent ranges merged."""
     found: list[tuple[int, int]] = []
     for part in text.partition("%")[0].split(","):
         span, _, step = part.partition(":")
@@ -60,27 +60,27 @@ def spans(text: str) -> list[tuple[int, int]]:
 
 
 def count(text: str) -> int:
-    """How many numbers there are in such a text."""
+    """Return how many numbers the ranges contain."""
     return sum(last - first + 1 for first, last in spans(text))
 
 
 def with_more(text: str, more: Iterable[int]) -> str:
-    """Such a text with more numbers."""
+    """Return the ranges with more numbers added."""
     return _written(_merged([*spans(text), *((number, number) for number in more)]))
 
 
 def without(text: str, less: str) -> str:
-    """Such a text without the numbers of another one."""
+    """Return the ranges without the numbers of other ranges."""
     found: list[tuple[int, int]] = []
-    gone = spans(less)
+    removed = spans(less)
     at = 0
     for first, last in spans(text):
         begin = first
-        while at < len(gone) and gone[at][0] <= last:
-            if gone[at][0] > begin:
-                found.append((begin, gone[at][0] - 1))
-            begin = max(begin, gone[at][1] + 1)
-            if gone[at][1] > last:  # it reaches into the next one too
+        while at < len(removed) and removed[at][0] <= last:
+            if removed[at][0] > begin:
+                found.append((begin, removed[at][0] - 1))
+            begin = max(begin, removed[at][1] + 1)
+            if removed[at][1] > last:  # it may overlap the next range too
                 break
             at += 1
         if begin <= last:
@@ -103,9 +103,9 @@ def _written(found: Iterable[tuple[int, int]]) -> str:
 
 
 def groups(waiting: Iterable[tuple[int, int]], largest: int, parallel: int | None = None) -> list[str]:
-    """Tasks, each with the number of the start it is to make, as groups of START:OFFSET:TASKS.
+    """Return groups START:OFFSET:TASKS for tasks, each given with the number of its next start.
 
-    No number in a group reaches `largest`, the most that an array of the site may hold.
+    Numbers in a group are below `largest`, the site's maximum array size.
     """
     found: dict[tuple[int, int], list[int]] = {}
     for number, start in waiting:
@@ -116,6 +116,6 @@ def groups(waiting: Iterable[tuple[int, int]], largest: int, parallel: int | Non
 
 
 def of_group(group: str) -> list[int]:
-    """The tasks of a group."""
+    """Return the task numbers of a group."""
     _start, offset, text = group.split(":", 2)
     return [int(offset) + number for number in numbers(text)]

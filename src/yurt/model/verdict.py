@@ -1,6 +1,6 @@
-"""How a run stands, as far as every machine that looks at it can know; and how machines come to agree. Pure.
+"""The part of a run's status that all machines share, and how they agree on it. Pure.
 
-The first yurt that sees a run ended puts its Standing into the run folder, as status.json, and all others adopt it.
+The first yurt process that sees a run finished writes its Verdict to status.json in the run folder; others adopt it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from yurt.model.state import Ending, Observation, next_status
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands; the content of status.json when it has ended."""
+    """The shared status of a run; the content of status.json when it has finished."""
 
     state: State
     reason: str = ""
-    """Why, in words."""
+    """Why the run is in this state, as text."""
     native: str = ""
-    """The scheduler's own word and reason."""
+    """The scheduler's state and reason."""
     job: str = ""
     node: str = ""
     started: float | None = None
@@ -30,29 +30,29 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     restarts: int = 0
     seconds: float | None = None
-    """How long it ran, over all its starts; known when it has ended."""
+    """Total run time over all starts; set when it has finished."""
 
 
 class SweepVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):
-    """How a sweep stands; the content of its status.json when it has ended."""
+    """The shared status of a sweep; the content of its status.json when it has finished."""
 
     tasks: dict[str, Verdict] = {}
-    """Tasks that never started, by their numbers as ranges: they have no folder to say it in."""
+    """Tasks that never started, by task numbers as ranges; they have no run folder of their own."""
 
     def each(self) -> Iterator[tuple[int, Verdict]]:
         return ((number, each) for numbers, each in self.tasks.items() for number in numbering.numbers(numbers))
 
 
 def verdict_of(status: Status) -> Verdict:
-    """What of a status is no bookkeeping of one machine's."""
+    """Return the part of a status that does not depend on this machine."""
     fields = {name: getattr(status, name) for name in Verdict.__struct_fields__}
-    if status.state in ("queued", "held", "requeued"):  # of its next start nobody knows; of its last one, not everybody
+    if status.state in ("queued", "held", "requeued"):  # the next start is unknown, and not every machine saw the last
         fields |= {"node": "", "started": None}
     return Verdict(**fields)
 
 
 def sweep_verdict(status: Status, tasks: Mapping[int, Status]) -> SweepVerdict:
-    """The same of a sweep that has ended."""
+    """Return the verdict of a finished sweep."""
     never: dict[Verdict, list[int]] = {}
     for number, each in tasks.items():
         if each.final and not each.started:
@@ -62,12 +62,12 @@ def sweep_verdict(status: Status, tasks: Mapping[int, Status]) -> SweepVerdict:
 
 
 def adopt_sweep(status: Status, verdict: SweepVerdict) -> Status:
-    """The status of a sweep after what stands in its folder is known; its state is that of its tasks."""
+    """Return the status of a sweep updated from its status.json; its state follows from its tasks."""
     return msgspec.structs.replace(status, reason=verdict.reason, job=verdict.job or status.job)
 
 
 def read_sweep_verdict(text: bytes) -> SweepVerdict | None:
-    """As `read_verdict`, of a sweep."""
+    """Parse the status.json of a sweep, like `read_verdict`."""
     try:
         return msgspec.json.decode(text, type=SweepVerdict) if text else None
     except msgspec.MsgspecError:
@@ -75,7 +75,7 @@ def read_sweep_verdict(text: bytes) -> SweepVerdict | None:
 
 
 def adopt(status: Status, verdict: Verdict | None, ending: Ending | None, now: float) -> Status:
-    """A status after what stands in the run folder is known. A job's own ending outranks what others made of it."""
+    """Return a status updated from the run folder. The job's exit.json outranks a verdict."""
     after = status
     if verdict is not None and verdict.state in FINAL:
         after = msgspec.structs.replace(
@@ -87,7 +87,7 @@ def adopt(status: Status, verdict: Verdict | None, ending: Ending | None, now: f
 
 
 def read_verdict(text: bytes) -> Verdict | None:
-    """What stands in status.json; None if nothing does, or a newer yurt's words for it are not known here."""
+    """Parse status.json; None if it is empty, or if a newer yurt wrote it in an unknown format."""
     try:
         return msgspec.json.decode(text, type=Verdict) if text else None
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""What was understood of a file is remembered by its text: never something old, never something broken."""
+"""The cache of parsed files: keyed by text, never outdated, never broken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yurt.config import contexts
-from yurt.config.remembered import remembered
+from yurt.config.parse_cache import cached
 from yurt.errors import UserError
 
 
@@ -20,22 +20,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_understood_once(home: Path) -> None:
-    asked: list[str] = []
+def test_parsed_once(home: Path) -> None:
+    calls: list[str] = []
 
-    def understand() -> dict[str, int]:
-        asked.append("x")
-        return {"a": len(asked)}
+    def parse() -> dict[str, int]:
+        calls.append("x")
+        return {"a": len(calls)}
 
-    assert remembered("kind", "text", dict[str, int], understand) == {"a": 1}
-    assert remembered("kind", "text", dict[str, int], understand) == {"a": 1}
-    assert remembered("kind", "other", dict[str, int], understand) == {"a": 2}
+    assert cached("kind", "text", dict[str, int], parse) == {"a": 1}
+    assert cached("kind", "text", dict[str, int], parse) == {"a": 1}
+    assert cached("kind", "other", dict[str, int], parse) == {"a": 2}
     (home / "cache" / "kind.json").write_bytes(b"{broken")
-    assert remembered("kind", "other", dict[str, int], understand) == {"a": 3}
+    assert cached("kind", "other", dict[str, int], parse) == {"a": 3}
     assert (home / "cache" / "kind.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_faults_are_told_every_time(tmp_path: Path) -> None:
+def test_faults_are_reported_every_time(tmp_path: Path) -> None:
     file = tmp_path / "contexts.yaml"
     file.write_text("contexts: {a: {type: nonsense}}\n")
     for _each in range(2):
@@ -47,13 +47,13 @@ def test_faults_are_told_every_time(tmp_path: Path) -> None:
         assert contexts.key_lines(file, "a")["time"] == 1
 
 
-def test_no_place_to_remember(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YURT_DATA_HOME", "/proc/nowhere")
-    assert remembered("kind", "text", int, lambda: 3) == 3
+    assert cached("kind", "text", int, lambda: 3) == 3
 
 
-def test_two_threads_at_once(tmp_path: Path) -> None:
-    """A type that msgspec meets for the first time in two threads at once crashed it, one call in six."""
+def test_two_threads(tmp_path: Path) -> None:
+    """msgspec crashed in one call of six when two threads used a type for the first time concurrently."""
     (tmp_path / "contexts.yaml").write_text("contexts: {a: {type: local}}\n")
     script = (
         "import threading; from yurt.config import contexts; barrier = threading.Barrier(2)\n"
