@@ -256,7 +256,7 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
     [
         (Setup(venv="/no/venv"), "yurt: there is no venv /no/venv\n"),
         (Setup(conda="other"), "yurt: conda activate other failed\n"),
-        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|there is no 'module' command here)\n"),
+        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|command 'module' not found on this node)\n"),
     ],
 )
 def test_an_environment_that_is_not_there_is_said(programs: Path, setup: Setup, said: str) -> None:
@@ -284,7 +284,7 @@ def test_without_a_container_program_it_is_said(programs: Path) -> None:
     (programs / "bin" / "apptainer").unlink()
     done = by_hand(programs, Setup(container="torch.sif"), "echo", "started")
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr == "yurt: there is neither apptainer nor singularity here\n"
+    assert done.stderr == "yurt: neither apptainer nor singularity found on this node\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])

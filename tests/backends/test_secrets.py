@@ -129,22 +129,22 @@ def test_nothing_starts_without_both_shares(tmp_path: Path, shell: str) -> None:
     cases = [
         (
             joined(tmp_path, secrets.Shares(shares.folder, b""), "KEY", "echo", "on", shell=shell),
-            "keeps the environment",
+            "secret KEY is missing: this site does not pass the environment",
         ),
-        (joined(tmp_path, shares, "KEY", "echo", "on", shell=shell, nonce="n2"), "secret.n2 is gone"),
+        (joined(tmp_path, shares, "KEY", "echo", "on", shell=shell, nonce="n2"), "secret KEY is missing: cannot read"),
         (
             joined(tmp_path, secrets.Shares(others.folder, shares.environment), "KEY", "echo", "on", shell=shell),
-            "whole",
+            "secret KEY is incomplete",
         ),
         (
             joined(tmp_path, secrets.Shares(shares.folder[:9], shares.environment), "KEY", "echo", "on", shell=shell),
-            "whole",
+            "secret KEY is incomplete",
         ),
-        (joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell), "whole"),
+        (joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell), "secret KEY is incomplete"),
     ]
-    for done, words in cases:
+    for done, message in cases:
         assert (done.returncode, done.stdout) == (78, b"")
-        assert done.stderr.startswith(b"yurt: the secret KEY did not arrive") and words in done.stderr.decode()
+        assert done.stderr.decode().startswith(f"yurt: {message}")
         assert done.stderr.count(b"\n") == 1
 
 
@@ -174,13 +174,13 @@ def test_by_hand_the_terminals_own_values_are_taken(tmp_path: Path, shell: str) 
     assert value_of(done, "KEY") == b"mine"
     done = joined(tmp_path, nothing, "KEY OTHER", "echo", "on", shell=shell, nonce="", KEY="mine")
     assert (done.returncode, done.stdout) == (78, b"")
-    assert done.stderr.decode().endswith("not available by hand: set and export OTHER\n")
+    assert done.stderr.decode().endswith("secret OTHER is not set; export it to run this script by hand\n")
 
 
 def test_a_shell_inside_a_run_has_no_secrets(tmp_path: Path) -> None:
     done = joined(tmp_path, secrets.Shares(b"", b""), "KEY", "env", "-0", nonce="", YURT_INSTEAD="bash")
     assert b"\0KEY=" not in done.stdout and done.returncode == 0
-    assert done.stderr == b"yurt: the secrets of this run are not in this shell: KEY\n"
+    assert done.stderr == b"yurt: secrets of the run are not set in this shell: KEY\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
