@@ -140,7 +140,10 @@ def test_nothing_starts_without_both_shares(tmp_path: Path, shell: str) -> None:
             joined(tmp_path, secrets.Shares(shares.folder[:9], shares.environment), "KEY", "echo", "on", shell=shell),
             "secret KEY is incomplete",
         ),
-        (joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell), "secret KEY is incomplete"),
+        (
+            joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell),
+            "secret KEY is incomplete",
+        ),
     ]
     for done, message in cases:
         assert (done.returncode, done.stdout) == (78, b"")

@@ -117,14 +117,13 @@ class Files(Protocol):
     def collect(
         self, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool = False, timeout: float
     ) -> dict[int, dict[str, Piece]]:
-        """Write missing verdicts and fetch the files that yurt keeps of finished runs: files by name, by index in `ended`.
+        """Write missing verdicts and fetch the files kept of finished runs: files by name, by index in `ended`.
 
         Runs that exceed the limits of one request are omitted, except the first.
         """
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:
-        """Return the results of function calls for the first of these tasks: as many as fit in one request, at least one.
-        """
+        """Return the results of function calls of the first of these tasks: one or more, as many as one request takes."""
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
         """Return the groups of tasks that any machine has submitted, as recorded in the folders of the sweeps."""
@@ -133,7 +132,7 @@ class Files(Protocol):
         """Return the folders of all runs and sweeps in yurt's storage folder; None if it does not exist."""
 
     def gather(self, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
-        """Read the records in run folders: as many as fit in one request, in order; None for a folder that is too large.
+        """Read the records in run folders, in order, as many as one request takes; None for a folder that is too large.
 
         Also return how many folders were covered.
         """
@@ -170,8 +169,7 @@ class Code(Protocol):
     """Upload code without a run."""
 
     def ensure(self, project_folder: str, tree: str, make: MakeParcel) -> int:
-        """Make sure that a tree is checked out on the site; return the number of uploaded bytes. Safe to call concurrently.
-        """
+        """Make sure that a tree is checked out on the site; return the uploaded bytes. Concurrent calls are safe."""
 
 
 class Exec(Protocol):

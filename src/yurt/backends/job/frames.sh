@@ -1,5 +1,5 @@
-# Output consists of records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes
-# of the file; its SIZE may be larger.
+# Output is records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes of the
+# file; its SIZE may be larger.
 piece() { # piece NAME FILE MOST: prints the last bytes of a file
   size=0
   [ ! -s "$2" ] || size=$(wc -c < "$2" 2> /dev/null) || size=0

@@ -42,7 +42,7 @@ def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
 
 
 def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
-    """Return the records by folder, in the requested order. If the output was truncated, omit the incomplete last folder."""
+    """Return the records by folder, in the requested order. `cut`: the output is truncated; omit its last folder."""
     found: dict[str, Gathered] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(answer), mode="r:") as archive:

@@ -134,20 +134,22 @@ def _environment(setup: Setup) -> list[str]:
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
     if setup.venv:
-        lines.append(f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'cannot activate the venv {setup.venv}')}")
+        lines.append(
+            f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'cannot activate the venv {setup.venv}')}"
+        )
     if setup.conda:
         lines.append(f"use_conda {quote(setup.conda)}")
     return lines or [":"]
 
 
 def variables_of(plan: Plan) -> dict[str, bytes]:
-    """Return the variables of a run: yurt's own and the user's, which take precedence. For a sweep: of its last task."""
+    """Return the variables of a run, or of a sweep's last task: yurt's own and the user's, which take precedence."""
     number = b"%d" % (len(plan.sets) - 1)
     return {**{name: number.join(parts) for name, parts in _own(plan.run).items()}, **plan.variables}
 
 
 def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
-    """Return the variables that yurt sets. For a sweep, the job inserts the task number between the parts of a value."""
+    """Return the variables that yurt sets. In a sweep, the job inserts the task number between the parts of a value."""
     id_, folder = run.id.encode(), os.fsencode(run.folder)
 
     def place(name: str = "") -> tuple[bytes, ...]:
