@@ -123,7 +123,7 @@ class Files(Protocol):
         """
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:
-        """Return the results of function calls of the first of these tasks: one or more, as many as one request takes."""
+        """Return the results of function calls of the first tasks: one or more, as many as one request takes."""
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
         """Return the groups of tasks that any machine has submitted, as recorded in the folders of the sweeps."""
