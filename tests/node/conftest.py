@@ -1,4 +1,4 @@
-"""The module `yurt` as a cluster has it: in a folder of its own, used by a python3 that knows no other yurt."""
+"""The module `yurt` as on a cluster: in its own folder, used by a python3 without an installed yurt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PYTHON = os.environ.get("YURT_NODE_PYTHON") or str(Path(sys.executable).resolve(
 
 
 class Run:
-    """A run folder, and scripts inside of it."""
+    """A run folder with scripts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "run"

@@ -76,7 +76,7 @@ absent=$({
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
   $6 ~ /^yurt-/ {
     name = $6
-    for (at = 7; at <= NF; at++) name = name "|" $at # a user's job name may contain anything
+    for (at = 7; at <= NF; at++) name = name "|" $at # job names of users may contain anything
     state = $2
     job = $1
     if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # the estimated start time changes all the time
