@@ -38,7 +38,7 @@ def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str 
         (programs / name).chmod(0o755)
     done = subprocess.run(
         [*shell.split(), "-c", f"{script.gate()}\nmain() {{\n{POLL}\n}}\nmain yes 2"],
-        input=queries.ask(refs),
+        input=queries.poll_input(refs),
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,

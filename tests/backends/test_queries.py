@@ -54,7 +54,7 @@ def poll(*, queue: str = QUEUE, folders: str = "", records: str | None = RECORDS
     return f"= queue\n{queue}\n= folders\n{folders}\n{last}\n"
 
 
-def looked(text: str, *runs: str) -> dict[str, Observation]:
+def observed(text: str, *runs: str) -> dict[str, Observation]:
     return queries.read_poll(text, [RunRef(run, f"/runs/{run}", 0) for run in runs])
 
 
@@ -112,7 +112,7 @@ def looked(text: str, *runs: str) -> dict[str, Observation]:
     ],
 )
 def test_a_row_of_the_queue(run: str, expected: tuple[object, ...]) -> None:
-    seen = looked(poll(), run)[run]
+    seen = observed(poll(), run)[run]
     assert (seen.live, seen.native, seen.reason, seen.job, seen.node, seen.started) == expected
     assert seen.record is None
 
@@ -131,16 +131,16 @@ def test_a_row_of_the_queue(run: str, expected: tuple[object, ...]) -> None:
     ],
 )
 def test_a_finished_job(run: str, expected: tuple[object, ...]) -> None:
-    seen = looked(poll(), run)[run]
+    seen = observed(poll(), run)[run]
     assert (seen.record, seen.native, seen.reason, seen.job, seen.node) == expected
     assert seen.live is None and seen.records_known and not seen.gone
 
 
 def test_times_of_records_are_kept_if_it_passed_its_gate() -> None:
     records = "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
-    passed = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
+    passed = observed(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (passed.started, passed.ended, passed.winner, passed.generation) == (AT, AT + 1, "abc.7", 1)
-    never = looked(poll(folders="r||0||||", records=records), "r")["r"]
+    never = observed(poll(folders="r||0||||", records=records), "r")["r"]
     assert (never.started, never.ended, never.generation) == (None, AT + 1, 0)
 
 
@@ -148,7 +148,7 @@ def test_the_most_advanced_of_several_jobs_counts() -> None:
     queue = (
         "5|PENDING|Priority|N/A||yurt-r\n6|RUNNING|None|2026-11-15T06:38:09|n1|yurt-r\n7|COMPLETED|None|N/A|n1|yurt-r"
     )
-    seen = looked(poll(queue=queue), "r")["r"]
+    seen = observed(poll(queue=queue), "r")["r"]
     assert (seen.live, seen.job) == ("running", "6")
 
 
@@ -157,9 +157,9 @@ def test_a_duplicate_that_stopped_at_the_gate_is_ignored() -> None:
         "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r\n"
         "8|COMPLETED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
     )
-    seen = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
+    seen = observed(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (seen.record, seen.job) == ("failed", "7")
-    other = looked(poll(folders="r|abc.9|1||||", records=records), "r")["r"]
+    other = observed(poll(folders="r|abc.9|1||||", records=records), "r")["r"]
     assert other.record is None
 
 
@@ -169,7 +169,7 @@ def test_what_a_job_left_in_its_folder() -> None:
         folders=f"a|abc.7|2|abc.12.0.n1.9.9.b|timeout|1 done 1 2|{ending}\nb|gone|||||\n"
         'c|cancelled|0||||\nd|abc.8|1||||{"code":'
     )
-    seen = looked(text, "a", "b", "c", "d")
+    seen = observed(text, "a", "b", "c", "d")
     assert (seen["a"].winner, seen["a"].generation, seen["a"].stopped) == ("abc.7", 2, "timeout")
     assert (seen["a"].last_job, seen["a"].over) == ("12", "1 done 1 2")
     assert seen["a"].ending == Ending(code=3, started=1.0, ended=2.0, node="n1", job="7")
@@ -180,7 +180,7 @@ def test_what_a_job_left_in_its_folder() -> None:
 
 def test_unchanged_rows_of_the_queue_are_omitted() -> None:
     queue = "5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-a\n6|PENDING|Priority|||yurt-b\n7|PENDING|Priority|||yurt-c"
-    first = looked(poll(queue=queue), "a", "b", "c")
+    first = observed(poll(queue=queue), "a", "b", "c")
     assert first["a"].mark and first["a"].mark != first["b"].mark
     refs = [RunRef(run, f"/runs/{run}", 0, first[run].mark) for run in "abc"]
     assert queries.read_poll(poll(queue=queue), refs) == {}
@@ -191,21 +191,21 @@ def test_unchanged_rows_of_the_queue_are_omitted() -> None:
 
 
 def test_sacct_does_not_respond() -> None:
-    seen = looked(poll(records=None), "memory", "run1")
+    seen = observed(poll(records=None), "memory", "run1")
     assert not seen["memory"].records_known and seen["memory"].record is None
     assert seen["run1"].live == "running"
 
 
 def test_empty_output_shows_nothing() -> None:
     for text in ("", "\n", "= queue\n", "noise\n= queue\n|||\n7|RUNNING\n"):
-        (seen,) = looked(text, "r").values()
+        (seen,) = observed(text, "r").values()
         assert (seen.live, seen.record, seen.ending, seen.winner) == (None, None, None, "")
 
 
 @given(st.text(max_size=200), st.sampled_from(["queue", "folders", "records"]))
 def test_any_output_is_parsed(noise: str, section: str) -> None:
     text = f"= queue\n7|RUNNING|None|N/A|n1|yurt-r\n= {section}\n{noise}\n"
-    assert set(looked(text, "r", "q")) == {"r", "q"}
+    assert set(observed(text, "r", "q")) == {"r", "q"}
 
 
 @pytest.mark.parametrize(

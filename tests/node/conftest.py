@@ -48,7 +48,7 @@ class Run:
 
     def rows(self) -> list[dict[str, Any]]:
         def refuse(word: str) -> None:
-            raise AssertionError(f"{word} is no JSON")
+            raise AssertionError(f"{word} is not JSON")
 
         return [json.loads(line, parse_constant=refuse) for line in self.metrics.read_bytes().splitlines()]
 

@@ -32,7 +32,7 @@ def test_old_pythons_can_read_it(file: Path) -> None:
 def test_on_each_python_there_is(run: Run, version: str) -> None:
     python = shutil.which(f"python{version}")
     if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"Python {version} not found")
     given(run, param1=2, net={"width": 64})
     script = (
         "from mrunner.helpers.client_helper import *\np = get_configuration()\nassert p.net.width == 64\nlogger('a', 1)"

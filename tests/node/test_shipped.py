@@ -41,7 +41,7 @@ def test_old_pythons_can_read_it(name: str) -> None:
 def test_on_each_python_there_is(run: Run, version: str) -> None:
     python = shutil.which(f"python{version}")
     if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"Python {version} not found")
     script = (
         "import yurt\nyurt.log(step=1, loss=float('nan'))\nassert yurt.params()['lr'] == 0.1\n"
         "with yurt.checkpointing() as saved:\n    saved.save('a', b'1')\n    assert saved.load('a') == b'1'"

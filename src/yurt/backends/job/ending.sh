@@ -15,14 +15,14 @@ out_of_memory() { # whether the kernel's OOM killer killed a process of this job
 }
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
-  now=$(date +%s) said=''
+  now=$(date +%s) reply=''
   if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
     # squeue lists a job that is being preempted as running, but not one that was cancelled or requeued.
-    said=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
-    case $said in *' TimeLimit') set -- "$1" timeout ;; esac # the limit was lowered
+    reply=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
+    case $reply in *' TimeLimit') set -- "$1" timeout ;; esac # the limit was lowered
   fi
   if decide_restart "$1" "$2"; then
-    case $reason,$said in stopped,RUNNING*) reason=preempted ;; esac
+    case $reason,$reply in stopped,RUNNING*) reason=preempted ;; esac
     write_once "@END@$k" "$1 $reason $began $now $(saved)" > /dev/null
     [ "$reason" = stopped ] || restart
     exit "$1"

@@ -28,15 +28,15 @@ parts() { # prints a line "NAME FILES BYTES" for each part; ? if counting takes 
   found=
   for name in @OUTPUTS@ @CHECKPOINTS@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
-      said=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
+      reply=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
         awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue
-      said="1 $((size))"
+      reply="1 $((size))"
     else
       continue
     fi
-    found="$found$name $said
+    found="$found$name $reply
 "
   done
   printf 'parts %s %s\n%s' ${#found} ${#found} "$found"

@@ -51,11 +51,11 @@ restart() { # requeues this job or submits another; if that fails, the next yurt
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if is_cancelled; then exit 143; fi
     if [ -z "$follow" ]; then
-      said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
-      case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
+      reply=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
+      case $reply in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
     fi
-    if [ -n "$follow" ] && said=$(submit_next_job $((k + 1))); then
-      for word in $said; do # a site may print more than the id
+    if [ -n "$follow" ] && reply=$(submit_next_job $((k + 1))); then
+      for word in $reply; do # a site may print more than the id
         case $word in [0-9]*) echo "${word%%;*}" >> "@JOBS@" && is_cancelled && scancel "${word%%;*}" ;; esac
       done
       exit 0

@@ -60,7 +60,7 @@ class SlurmBackend(ShellBackend):
         return options.next_start(plan)
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
-        rows = queries.ask(runs)
+        rows = queries.poll_input(runs)
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self._accounting() else "no"

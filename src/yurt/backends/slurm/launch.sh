@@ -14,9 +14,9 @@ launch() { # launch [SBATCH-OPTION]...
   echo "submitted $job"
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
-  said=$(umask "$mask" && sbatch --parsable "$@" < /dev/null) || return
+  reply=$(umask "$mask" && sbatch --parsable "$@" < /dev/null) || return
   job=
-  for word in $said; do # a site may print more than the id
+  for word in $reply; do # a site may print more than the id
     case $word in [0-9]*) job=${word%%;*} ;; esac
   done
   echo "$job" >> "@JOBS@"
@@ -34,8 +34,8 @@ launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start
     done)
     until [ -n "$job" ] || submit_group "$@"; do
       # At a job limit, submit as many as it allows now, and the rest later.
-      case $words in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) say_no; return ;; esac
-      half "$group" || { say_no; return; }
+      case $reply in *[Ll]imit* | *QOSMaxSubmit* | *AssocMaxSubmit*) ;; *) stop_submitting; return ;; esac
+      half "$group" || { stop_submitting; return; }
     done
     some=yes behind=$behind:$job
     grep -s -q -x -F -e "$job $group" @SENT@ || echo "$job $group" >> @SENT@ # for yurt on other machines
@@ -43,8 +43,8 @@ launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start
     [ -z "$narrowed" ] || return 0
   done
 }
-say_no() { # stops submitting; fails only if nothing was submitted
-  [ -n "$some" ] || { printf '%s\n' "$words" >&2 && return 1; }
+stop_submitting() { # stops submitting; fails only if nothing was submitted
+  [ -n "$some" ] || { printf '%s\n' "$reply" >&2 && return 1; }
 }
 comment_of() { # comment_of GROUP: sets mine; Slurm limits comments to 1000 characters
   mine=yurt:$id:$1
@@ -55,9 +55,9 @@ submit_group() { # submit_group [SBATCH-OPTION]...
   [ "$first" != 1 ] || first=
   comment_of "$group"
   case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="afterany$behind" ;; esac
-  words=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
+  reply=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
     @JOB@ "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return
-  job=${words##*[!0-9]}
+  job=${reply##*[!0-9]}
 }
 half() { # half START:OFFSET:FIRST-LAST...: sets group to the first half of the first range; fails if it is one task
   limit='' narrowed=yes

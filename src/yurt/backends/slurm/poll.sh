@@ -118,12 +118,12 @@ while read -r id called folder; do
     id=${id#+} ;;
   esac
   if ! cd "$folder" 2> /dev/null; then # a task makes its folder when it starts
-    said=gone
+    winner=gone
     case $id in *.*)
-      [ ! -d "${folder%/@TASKS@/*}" ] || said=
-      [ ! -e "${folder%/@TASKS@/*}/@CANCEL@" ] || said=cancelled ;; # no task starts from now on
+      [ ! -d "${folder%/@TASKS@/*}" ] || winner=
+      [ ! -e "${folder%/@TASKS@/*}/@CANCEL@" ] || winner=cancelled ;; # no task starts from now on
     esac
-    printf '%s|%s|0||||\n' "$id" "$said"
+    printf '%s|%s|0||||\n' "$id" "$winner"
     name "$called"
     continue
   fi

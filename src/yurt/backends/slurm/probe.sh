@@ -59,7 +59,7 @@ done
 try() { # try FOLDER [OPTION]
   cd "$1" 2> /dev/null || cd /
   shift
-  said=$(limited sbatch --test-only "$@" --output=/dev/null --wrap=true 2>&1 < /dev/null) && echo taken || printf 'refused %s\n' "$said"
+  reply=$(limited sbatch --test-only "$@" --output=/dev/null --wrap=true 2>&1 < /dev/null) && echo taken || printf 'refused %s\n' "$reply"
 }
 section submit
 try "$there"

@@ -18,7 +18,7 @@ RANK = {"running": 3, "starting": 2, "unknown": 1}
 """If a run has several jobs, the most advanced one determines its state."""
 
 
-def ask(refs: Sequence[RunRef]) -> str:
+def poll_input(refs: Sequence[RunRef]) -> str:
     """Return the input of poll.sh: run ids, after the folder that contains them."""
     lines: list[str] = []
     last = ""

@@ -10,6 +10,6 @@ notes: List[str] = []
 """Warnings about ignored settings, one sentence each; yurt shows them."""
 
 
-def aside(sentence: str) -> None:
+def warn(sentence: str) -> None:
     if sentence not in notes:
         notes.append(sentence)

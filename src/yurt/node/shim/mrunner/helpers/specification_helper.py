@@ -8,7 +8,7 @@ from collections import OrderedDict
 from itertools import product
 from typing import Any, List, Optional
 
-from mrunner import aside
+from mrunner import warn
 from mrunner.experiment import Experiment
 from munch import Munch
 
@@ -36,9 +36,9 @@ def create_experiments_helper(
     """Return an experiment for each combination of the grid, which overrides the base configuration."""
     for key, value in more.items():
         if key == "mrunner_ignore":
-            aside("mrunner_ignore is ignored: yurt excludes the files in .gitignore and .yurtignore")
+            warn("mrunner_ignore is ignored: yurt excludes the files in .gitignore and .yurtignore")
         elif key not in MEANINGLESS:
-            aside("%s=%r of create_experiments_helper is ignored: yurt does not support it" % (key, value))
+            warn("%s=%r of create_experiments_helper is ignored: yurt does not support it" % (key, value))
     base_config = {} if base_config is None else base_config
     tags = list(tags or [])
     env = dict(env or {})
@@ -48,7 +48,7 @@ def create_experiments_helper(
         if callable(callback):
             callback(**locals())
         else:
-            aside("callback %r is ignored: yurt does not support mrunner plugins" % (callback,))
+            warn("callback %r is ignored: yurt does not support mrunner plugins" % (callback,))
     experiments = []
     for params_configuration in params_configurations:
         config = copy.deepcopy(base_config)
