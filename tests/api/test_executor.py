@@ -142,7 +142,7 @@ def test_another_python_there(here: Here, context: str, monkeypatch: pytest.Monk
         error = wrong.exception(SECONDS)
         assert by_name.result(SECONDS) == 4, "what has no code of its own in it runs with any Python"
     assert isinstance(error, yurt.CallError) and error.code == "call-python"
-    assert "sent by Python 3.10 and is run by Python 3." in error.message and "python='python3.10'" in error.hint
+    assert "submitted by Python 3.10 and runs on Python 3." in error.message and "python='python3.10'" in error.hint
     with yurt.executor(context, python="no-such-python") as executor:
         error = executor.submit(max, 3, 4).exception(SECONDS)
     assert isinstance(error, yurt.CallError) and "there is no no-such-python" in error.message

@@ -1,4 +1,4 @@
-"""A run that goes on after its time limit, on this machine: what it saved is neither lost nor done again."""
+"""Restarts after the time limit, on this machine: saved work is neither lost nor repeated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ while [ "$step" -lt 5 ] || [ "$YURT_RESTARTS" -lt "$1" ]; do
   echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
 done
 """
-"""Counts up until it was started again so many times, and saves when it is told to."""
+"""Counts until it was restarted so many times, and saves when it receives a signal."""
 
 SELDOM = """\
 import os, sys, time
@@ -53,11 +53,11 @@ while step < enough or start < int(sys.argv[1]):
         print(step, file=open("new", "w"))
         os.rename("new", "step")
 """
-"""Counts up until it was started again so many times, and saves now and then; it knows of no signals."""
+"""Counts until it was restarted so many times, and saves at intervals; it handles no signals."""
 
 
 def goes_on_after(step: int) -> set[int]:
-    """Where SELDOM may go on that was ended after a step: it may not yet have saved the one it had just made."""
+    """Return where SELDOM may resume after it was killed: the last step may not be saved yet."""
     return {step - step % 5 + 1, step - 4} if step % 5 == 0 else {step - step % 5 + 1}
 
 
@@ -72,10 +72,10 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
 
 
 BEFORE = 60
-"""Seconds that a run has for saving: no test waits for their end, so a busy machine may take its time."""
+"""Seconds that a run has for saving. Generous, for busy machines: no test waits for all of them."""
 
 SOON = BEFORE + 2
-"""A limit of which a run is told after one second, or two."""
+"""A time limit whose signal comes after one or two seconds."""
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def plan(backend: LocalBackend) -> Planner:
 
 
 def steps(plan: Plan) -> list[tuple[int, int]]:
-    """(step, start) in the order they were made."""
+    """Return (step, start) in order."""
     try:
         rows = (Path(plan.run.folder) / "outputs" / "steps").read_text().split("\n")
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def steps(plan: Plan) -> list[tuple[int, int]]:
     return [(int(row.split()[0]), int(row.split()[1])) for row in rows if row]
 
 
-def test_what_saves_on_the_signal_repeats_nothing(backend: LocalBackend, plan: Planner) -> None:
+def test_a_run_that_saves_on_the_signal_repeats_nothing(backend: LocalBackend, plan: Planner) -> None:
     made = plan("sh", "-c", COUNT, "sh", "2", limit=SOON)
     submit(backend, made)
     status = follow(backend, made)
@@ -109,7 +109,7 @@ def test_what_saves_on_the_signal_repeats_nothing(backend: LocalBackend, plan: P
     assert status.ended and status.started and status.ended - status.started >= status.seconds - 1
 
 
-def test_what_knows_no_signal_repeats_only_what_it_had_not_saved(backend: LocalBackend, plan: Planner) -> None:
+def test_a_run_without_signal_handler_repeats_only_unsaved_steps(backend: LocalBackend, plan: Planner) -> None:
     made = plan("python3", "-c", SELDOM, "1", limit=SOON)
     submit(backend, made)
     status = follow(backend, made)
@@ -121,7 +121,7 @@ def test_what_knows_no_signal_repeats_only_what_it_had_not_saved(backend: LocalB
     assert done[-1][1] == status.restarts and len(done) >= 20
 
 
-def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
+def test_a_run_that_saves_nothing_is_not_restarted_forever(backend: LocalBackend, plan: Planner) -> None:
     made = plan("sleep", "60", limit=2, before=1)
     submit(backend, made)
     status = follow(backend, made)
@@ -129,8 +129,8 @@ def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend
     assert status.reason.startswith("two starts in a row saved nothing")
 
 
-def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
-    """After its limit, or when it asks for it: both count."""
+def test_the_maximum_of_requeues(backend: LocalBackend, plan: Planner) -> None:
+    """Restarts at the time limit and restarts that the run requests both count."""
     command = 'date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"; [ "$YURT_RESTARTS" -ge 2 ] || exit 85; exec sleep 60'
     made = plan("sh", "-c", command, limit=SOON, max_requeues=3)
     submit(backend, made)
@@ -146,7 +146,7 @@ def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) ->
     assert (status.state, status.restarts, read(backend, made, "outputs/x")) == ("completed", 2, "x\nx\nx\n")
 
 
-def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend, plan: Planner) -> None:
+def test_its_own_error_is_retried_only_with_retry_errors(backend: LocalBackend, plan: Planner) -> None:
     made, told = (
         plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", max_requeues=0, retries=2, retry_errors=errors)
         for errors in (False, True)
@@ -158,7 +158,7 @@ def test_an_error_of_its_own_ends_it_unless_told_otherwise(backend: LocalBackend
     assert (status.state, status.exit_code, read(backend, told, "out.log")) == ("failed", 3, "0\n1\n2\n")
 
 
-def test_done_is_done_even_after_the_signal(backend: LocalBackend, plan: Planner) -> None:
+def test_exit_code_0_after_the_signal_completes_the_run(backend: LocalBackend, plan: Planner) -> None:
     made = plan("sh", "-c", "trap 'exit 0' USR1; while :; do sleep 0.1; done", limit=SOON + 1)
     submit(backend, made)
     status = follow(backend, made)
@@ -166,7 +166,7 @@ def test_done_is_done_even_after_the_signal(backend: LocalBackend, plan: Planner
 
 
 def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Planner) -> None:
-    """The shell around it knows no signals, and dies of the first; what it started is given its time."""
+    """The shell around it handles no signals and dies of the first; its child gets time to save."""
     saves = "until [ -e $YURT_RUN_DIR/go ]; do sleep 0.1; done; echo saved > $YURT_CHECKPOINTS/state; exit 85"
     child = f'trap "{saves}" USR1; while :; do sleep 0.1; done'
     parent = f"[ ! -e $YURT_CHECKPOINTS/state ] || exit 0; bash -c '{child}'; true"
@@ -183,25 +183,25 @@ def test_a_child_that_still_saves_is_waited_for(backend: LocalBackend, plan: Pla
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_a_zombie_is_not_waited_for(shell: str) -> None:
-    """Where process 1 reaps late, what a command left behind is a zombie for a while."""
+    """If process 1 reaps late, processes that a command left behind are zombies for a while."""
     text = scripts.text("signals.sh", "job") + "child=$1\nif command_runs; then echo runs; else echo over; fi\n"
 
-    def said(child: int) -> str:
+    def output(child: int) -> str:
         return subprocess.run([shell, "-c", text, "sh", str(child)], capture_output=True, text=True, check=True).stdout
 
     with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE, start_new_session=True) as process:
-        assert said(process.pid) == "runs\n"
+        assert output(process.pid) == "runs\n"
         assert process.stdin is not None
         process.stdin.close()
         eventually(lambda: waiter.born(process.pid) is None)
-        os.killpg(process.pid, 0)  # it is still there
-        assert said(process.pid) == "over\n"
-    assert said(process.pid) == "over\n"
+        os.killpg(process.pid, 0)  # it still exists
+        assert output(process.pid) == "over\n"
+    assert output(process.pid) == "over\n"
 
 
 @pytest.mark.parametrize("moment", ["checkpoints/x", "stopped.1", "end.1", "gen.2", "child.2"])
 def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner, moment: str) -> None:
-    """As soon as a file is there: while the first start runs, when it was told, after its end, and so on."""
+    """Cancel as soon as a file exists: while the first start runs, after its signal, after it finished, and so on."""
     made = plan("sh", "-c", 'date > "$YURT_CHECKPOINTS/x"; exec sleep 60', limit=SOON, max_requeues=50)
     submit(backend, made)
     eventually((Path(made.run.folder) / moment).exists, pause=0.001)
@@ -211,7 +211,7 @@ def test_cancelled_between_two_starts(backend: LocalBackend, plan: Planner, mome
 
 
 def goes_on(backend: LocalBackend, plan: Plan) -> Status:
-    """What yurt makes of a run that is gone."""
+    """Return the status that yurt derives for a run without a process."""
     status = submitted()
     for ahead in (0.0, clocks().settling + 1):
         status = next_status(status, observe(backend, plan), time.time() + ahead, plan.run.restart_policy)
@@ -219,7 +219,7 @@ def goes_on(backend: LocalBackend, plan: Plan) -> Status:
 
 
 def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -> None:
-    """All of a run is killed at once; its next start takes over what it saved, and nothing runs twice at a time."""
+    """All processes of a run are killed together; the next start resumes from what it saved; starts never overlap."""
     made = plan("python3", "-c", SELDOM, "1", lease=6)
     submit(backend, made)
     eventually(lambda: len(steps(made)) >= 7)
@@ -242,9 +242,9 @@ def test_a_machine_that_was_switched_off(backend: LocalBackend, plan: Planner) -
 
 
 def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
-    """The processes of a run: job.sh itself, its beats (the same program, its children), timers of both, your command.
+    """Return the processes of a run: job.sh, its heartbeats (children, the same program), timers of both, the command.
 
-    The clock is the timers of job.sh itself: those of its beats come and go.
+    The clock is the timers of job.sh itself: those of its heartbeats come and go.
     """
     job = int(observe(backend, plan).job)
     parents: dict[int, tuple[int, str]] = {}
@@ -273,7 +273,7 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
 
 
 def signalled(pid: int, number: signal.Signals) -> None:
-    """Signal a process that may have ended since it was seen, as each `sleep` of a script does."""
+    """Signal a process that may have exited since it was listed, such as a `sleep` of a script."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
@@ -283,11 +283,11 @@ trap 'date >> "$YURT_OUTPUTS/told"' USR1 USR2
 echo begun
 until [ "$YURT_RESTARTS" -gt 0 ] || [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1 & wait $!; done
 """
-"""Runs until there is a file `go`, and not at all when it is started again; notes signals that are none to stop."""
+"""Runs until a file `go` exists, and exits immediately after a restart; records USR1 and USR2."""
 
 
 def begun(backend: LocalBackend, plan: Planner, *, lease: int) -> Plan:
-    """A run that runs, and beats every sixth of its lease."""
+    """Return a running run with a heartbeat every sixth of its lease."""
     made = plan("sh", "-c", TOLD, lease=lease)
     submit(backend, made)
     eventually(lambda: read(backend, made, "out.log"))
@@ -296,7 +296,7 @@ def begun(backend: LocalBackend, plan: Planner, *, lease: int) -> Plan:
 
 
 def beats_on(plan: Plan) -> bool:
-    """Whether a run shows twice more that it lives: once may have been on its way already. If not, it has ended."""
+    """Return whether two more heartbeats come: one may have been under way. If not, the start has finished."""
     folder = Path(plan.run.folder)
     seen: set[str] = set()
 
@@ -311,7 +311,7 @@ def beats_on(plan: Plan) -> bool:
 
 
 def goes_on_undisturbed(backend: LocalBackend, plan: Plan, *, told: bool) -> None:
-    """Once it is let go its first start completes."""
+    """Release the run and check that its first start completes."""
     (Path(plan.run.folder) / "go").touch()
     status = follow(backend, plan)
     assert (status.state, status.restarts) == ("completed", 0), status
@@ -320,7 +320,7 @@ def goes_on_undisturbed(backend: LocalBackend, plan: Plan, *, told: bool) -> Non
 
 
 def is_started_again(backend: LocalBackend, plan: Plan) -> None:
-    """It was lost, through no fault of its own."""
+    """Check that the run was lost and restarted."""
     status = follow(backend, plan)
     assert (status.state, status.restarts) == ("completed", 1), status
     assert read(backend, plan, "end.1").startswith("137 lost ")
@@ -330,7 +330,7 @@ def is_started_again(backend: LocalBackend, plan: Plan) -> None:
 def test_a_start_whose_beats_hang_is_lost(backend: LocalBackend, plan: Planner) -> None:
     made = begun(backend, plan, lease=12)
     (beats,) = family(backend, made)["beats"]
-    os.kill(beats, signal.SIGSTOP)  # as in a rename that does not come back
+    os.kill(beats, signal.SIGSTOP)  # like a rename that hangs
     is_started_again(backend, made)
 
 
@@ -339,7 +339,7 @@ def test_a_start_whose_beats_fail_is_lost(backend: LocalBackend, plan: Planner) 
 
     def gone() -> bool:
         for token in Path(made.run.folder).glob("beat.1.*"):
-            token.unlink(missing_ok=True)  # or it has another name by now
+            token.unlink(missing_ok=True)  # it may be renamed by now
         return bool(read(backend, made, "end.1"))
 
     eventually(gone)
@@ -348,15 +348,15 @@ def test_a_start_whose_beats_fail_is_lost(backend: LocalBackend, plan: Planner) 
 
 @pytest.mark.parametrize("longer", [0.8, 2.5])
 def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner, longer: float) -> None:
-    """For longer than half a lease since its last sign of life, after which it would be lost; much longer, or hardly.
+    """Frozen for longer than half a lease since its last heartbeat, after which it would be lost.
 
-    Then it has two seconds for a sign of life. On a machine so busy that none comes it is lost, rightly: once more.
+    Then it has two seconds for a heartbeat. On a machine too busy for one it is lost, correctly: try again.
     """
     for _attempt in range(3):
         made = begun(backend, plan, lease=13)
         frozen: list[int] = []
-        while more := [pid for pid in family(backend, made)["all"] if pid not in frozen]:  # some have just been started
-            for pid in more:  # as Slurm does with what it suspends
+        while more := [pid for pid in family(backend, made)["all"] if pid not in frozen]:  # some are new
+            for pid in more:  # as Slurm suspends a job
                 signalled(pid, signal.SIGSTOP)
             frozen += more
         last = max(file.stat().st_ctime for file in Path(made.run.folder).glob("beat.1.[ab]"))
@@ -369,7 +369,7 @@ def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner, l
 
 
 def only_told(backend: LocalBackend, plan: Planner, send: Callable[[dict[str, list[int]]], None]) -> None:
-    """A signal reaches the command, and neither its clock nor what shows that it lives."""
+    """Check that a signal reaches the command, but neither its clock nor its heartbeat."""
     made = begun(backend, plan, lease=18)
     before = family(backend, made)
     send(before)
@@ -381,7 +381,7 @@ def only_told(backend: LocalBackend, plan: Planner, send: Callable[[dict[str, li
 
 
 def test_a_signal_to_the_group_of_a_start(backend: LocalBackend, plan: Planner) -> None:
-    """As scancel --full sends it."""
+    """Like scancel --full."""
     only_told(backend, plan, lambda found: os.killpg(found["job"][0], signal.SIGUSR2))
 
 
@@ -394,17 +394,17 @@ def test_a_signal_to_every_process_of_a_start(backend: LocalBackend, plan: Plann
 
 
 NO_BEATS = 'while :; do rm -f "$YURT_RUN_DIR"/beat.*; sleep 0.1; done'
-"""As on a disk that takes no more: ends when it is killed."""
+"""Acts like a full disk; runs until it is killed."""
 
 
-def test_what_fails_on_every_disk_is_not_started_for_ever(backend: LocalBackend, plan: Planner) -> None:
+def test_a_run_that_fails_on_every_disk_is_not_restarted_forever(backend: LocalBackend, plan: Planner) -> None:
     made = plan("sh", "-c", NO_BEATS, lease=6, max_requeues=0, retries=1)
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("node_failed", 1), status
 
 
-def test_timers_end_with_what_they_were_for(backend: LocalBackend, plan: Planner) -> None:
+def test_timers_end_with_the_run(backend: LocalBackend, plan: Planner) -> None:
     limits = range(987, 999)
     made = [plan("true", limit=limit) for limit in limits]
     for each in made:
@@ -430,7 +430,7 @@ def _words(folder: Path) -> list[str]:
 def test_a_disk_without_hard_links_and_a_folder_of_a_strange_name(
     tmp_path: Path, plan: Planner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The gate, the fence and the beats hold there too."""
+    """The gate, the fence and the heartbeat work there too."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ln").write_text('#!/bin/sh\n[ "$1" = -s ] && exec /bin/ln "$@"\nexit 1\n')
     (tmp_path / "bin" / "ln").chmod(0o755)

@@ -41,7 +41,7 @@ from yurt.testing.waiting import eventually
 
 @pytest.fixture(scope="class")
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A user's machine that knows the contexts of the lab, and a project of theirs to stand in."""
+    """A user's machine with the contexts of the lab, and a project as the working directory."""
     folder = tmp_path_factory.mktemp("home")
     runtime = Path(f"/tmp/yb-{os.getpid()}-{abs(hash(str(folder))) % 10**6}")
     (folder / "my project").mkdir()
@@ -77,7 +77,7 @@ def plan(request: pytest.FixtureRequest, home: Path) -> Planner:
 
 
 def _for_pods(plan: Plan) -> Plan:
-    """The same on a context whose paths mean nothing on this machine."""
+    """Return the plan for a context whose paths do not exist on this machine."""
     folder = f"/nowhere/projects/{plan.run.project}"
     run = msgspec.structs.replace(plan.run, context="pods", folder=f"{folder}/runs/{plan.run.id}")
     return msgspec.structs.replace(plan, run=run, project_folder=folder)
@@ -88,7 +88,7 @@ class TestLocal(ShellContract):
 
 
 class TestPods(BackendContract):
-    """Neither ssh nor a shared disk."""
+    """A backend without ssh or a shared disk."""
 
     name = "pods"
 
@@ -97,7 +97,7 @@ class Cluster(ShellContract):
     def test_a_duplicate_job_changes_nothing(
         self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
     ) -> None:
-        """As after an sbatch whose answer was lost: another job of the same run, while the first one runs."""
+        """After a lost reply of sbatch, a second job of the run is submitted while the first one runs."""
         made = plan("sh", "-c", PATIENT)
         clean.append(made)
         first = submit(backend, made).job
@@ -113,14 +113,14 @@ class Cluster(ShellContract):
         assert (status.state, status.job) == ("completed", first)
         assert read(backend, made, "out.log") == "begun\n" and read(backend, made, "gen.2") == ""
 
-    def test_ended_by_hand_on_the_cluster(self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]) -> None:
+    def test_cancelled_by_scancel(self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]) -> None:
         waits, runs = plan("true", hold=True), plan("sh", "-c", "echo begun; sleep 300")
         clean += [waits, runs]
         jobs = [submit(backend, each).job for each in (waits, runs)]
         eventually(lambda: read(backend, runs, "out.log"))
         seen = observe(backend, waits)
         assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
-        assert seen.reason == "held by you: scontrol release lets it go"
+        assert seen.reason == "held by you; release it with `scontrol release`"
         host.run('scancel "$@"', *jobs)
         assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
         status = follow(backend, runs)
@@ -144,10 +144,10 @@ class Cluster(ShellContract):
         assert sorted(read(backend, made, "out.log").split()) == ["0", "1", "2"]
         assert (status.state, status.exit_code) == ("failed", 2)
 
-    def test_a_name_that_a_person_chose_is_not_ours(
+    def test_job_names_of_users_are_ignored(
         self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
     ) -> None:
-        """Jobs whose names hold what squeue's columns are cut at, or look like ours, are not taken for runs."""
+        """Jobs whose names contain squeue's separator, or look like yurt's names, are not taken for runs."""
         made = plan("true", hold=True)
         clean.append(made)
         mine = submit(backend, made).job
@@ -171,14 +171,14 @@ class Cluster(ShellContract):
 class TestAlpha(Cluster):
     name = "alpha"
 
-    def test_more_memory_than_it_asked_for(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_out_of_memory(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("python3", "-c", "x = b'x' * (1 << 29)", flags={"resources": {"mem": "100M"}})
         clean.append(made)
         submit(backend, made)
         status = follow(backend, made)
         assert (status.state, status.reason) == ("out_of_memory", "it used more memory than it had asked for")
 
-    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm takes its time to requeue: SLOW_TESTS=1")
+    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm is slow to requeue: SLOW_TESTS=1")
     def test_started_again_after_a_requeue(
         self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
     ) -> None:
@@ -201,4 +201,4 @@ class TestAlpha(Cluster):
 class TestBeta(Cluster):
     name = "beta"
 
-    test_over_its_time_limit = None  # type: ignore[assignment]  # alpha shows it; another minute tells no more
+    test_over_its_time_limit = None  # type: ignore[assignment]  # alpha covers it; it takes a minute

@@ -1,4 +1,4 @@
-"""Where a command inside a run is started: the job.sh of the run, or of the sweep whose task it is."""
+"""Which job.sh starts a command inside a run: that of the run, or of the task's sweep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on this machine: slots that all of them share, processes that die or are killed, terminals that go away."""
+"""Runs on this machine: shared slots, processes that die or are killed, terminals that close."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from yurt.testing.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine of two cores with two GPUs, and a project to stand in. All it started ends with the test."""
+    """A machine with two cores, two GPUs and a project as the working directory. Its processes end with the test."""
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("YURT_LOCAL_CPUS", "2")
@@ -70,24 +70,24 @@ def go(plan: Plan) -> None:
 
 
 def running(backend: LocalBackend, plan: Plan) -> bool:
-    """Whether it runs and is past its gate."""
+    """Return whether it runs and has passed its gate."""
     return read(backend, plan, "out.log") != ""
 
 
 def may_start(backend: LocalBackend, plan: Plan) -> bool:
-    """Whether a run has its slots, or would be given them now: what its own process asks again and again."""
+    """Return whether a run has its slots, or would get them now; its own process checks this repeatedly."""
     ((name, ticket),) = [each for each in waiter.tickets(str(backend.slots)).items() if each[1]["run"] == plan.run.id]
     return ticket["running"] or waiter.claim(str(backend.slots), name, ticket) == 0
 
 
 def ends(backend: LocalBackend, plan: Plan) -> None:
-    """Let a run go, and wait until its slots are free."""
+    """Let a run finish, and wait until its slots are free."""
     go(plan)
     eventually(lambda: states(backend, [plan]) == [None])
 
 
 def all_ended(group: int) -> bool:
-    """Whether no process of a group is left. A zombie is none."""
+    """Return whether no process of a group is left; zombies do not count."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _parent, its_group = file.read_text().rpartition(")")[2].split()[:3]
@@ -97,7 +97,7 @@ def all_ended(group: int) -> bool:
 
 
 def group_of(plan: Plan) -> int:
-    """The group of processes that a run's command is in."""
+    """Return the process group of a run's command."""
     return int((Path(plan.run.folder) / "child.1").read_text().split()[0])
 
 
@@ -108,10 +108,10 @@ def test_cores_are_shared_and_the_first_comes_first(backend: LocalBackend, plan:
     eventually(lambda: running(backend, plans[0]) and running(backend, plans[1]))
     assert states(backend, plans) == ["running", "running", "queued", "queued", "queued"]
     waits = observe(backend, plans[2])
-    assert waits.reason == "other runs on this machine have the slots it needs" and not waits.winner
+    assert waits.reason == "waiting for slots that other runs on this machine use" and not waits.winner
     ends(backend, plans[1])
     eventually(lambda: running(backend, plans[2]))
-    # Two cores are wanted next: the last one, which would fit, does not overtake.
+    # The next run needs two cores; the last one, which would fit, does not overtake it.
     assert not may_start(backend, plans[4])
     assert states(backend, plans) == ["running", None, "running", "queued", "queued"]
     ends(backend, plans[2])
@@ -162,7 +162,7 @@ def test_a_queued_run_can_be_cancelled(backend: LocalBackend, plan: Planner) -> 
 
 
 def test_over_its_time_limit(backend: LocalBackend, plan: Planner) -> None:
-    """A minute is the shortest a user can ask for; here it is made two seconds."""
+    """The shortest limit a user can set is a minute; this test sets two seconds."""
     made = plan("sh", "-c", f"{{ {TICKING} }} & wait", time=1)
     assert made.limit == 60
     made = msgspec.structs.replace(made, limit=2)
@@ -172,10 +172,8 @@ def test_over_its_time_limit(backend: LocalBackend, plan: Planner) -> None:
     eventually(lambda: all_ended(group_of(made)))
 
 
-def test_inside_a_slurm_job_it_is_local_all_the_same(
-    backend: LocalBackend, plan: Planner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in a shell that srun opened: the variables are there, but Slurm is not to be asked about this run."""
+def test_a_local_run_inside_a_slurm_job(backend: LocalBackend, plan: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a shell that srun opened, Slurm's variables are set, but Slurm must not be queried about this run."""
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     made = plan("sh", "-c", 'echo "$SLURM_JOB_ID"; sleep 300', time=1)
     made = msgspec.structs.replace(made, limit=3)
@@ -209,13 +207,13 @@ def test_a_killed_job_is_lost_and_its_children_are_ended(backend: LocalBackend, 
     os.kill(pid_of_job(backend, made), signal.SIGKILL)
     eventually(lambda: observe(backend, made).live is None)
     status = follow(backend, made)
-    assert (status.state, status.reason) == ("lost", "its process was killed from outside, and left no ending")
+    assert (status.state, status.reason) == ("lost", "its process was killed and recorded no exit code")
     eventually(lambda: all_ended(group_of(made)))
     assert next_status(status, observe(backend, made), time.time()) == status
 
 
 def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home: Path) -> None:
-    """Its files are as an earlier start of the machine left them, and process numbers mean nothing any more."""
+    """The files are from an earlier boot, and its process ids are no longer valid."""
     made = plan("sleep", "300")
     submit(backend, made)
     eventually((Path(made.run.folder) / "child.1").exists)
@@ -227,16 +225,16 @@ def test_a_machine_that_was_restarted(backend: LocalBackend, plan: Planner, home
     child = int((Path(made.run.folder) / "child.1").read_text().split()[0])
     try:
         seen = observe(backend, made)
-        assert seen.live is None, "a process of another start of the machine was taken for it"
+        assert seen.live is None, "a process of another boot was taken for the run"
         status = next_status(Status(state="running", attempts=1), seen, time.time())
-        assert (status.state, status.reason) == ("lost", "this machine was restarted while it ran")
-        assert waiter.born(child), "a process was killed that only has the same number"
+        assert (status.state, status.reason) == ("lost", "this machine was rebooted during the run")
+        assert waiter.born(child), "another process with the same id was killed"
         assert not waiter.tickets(str(backend.slots)), "its slot is not free"
     finally:
         os.kill(job, signal.SIGTERM)
 
 
-# From here on as a user calls it.
+# Tests of the command line.
 
 
 def rows(*more: str) -> list[dict[str, Any]]:
@@ -263,7 +261,7 @@ def test_a_waiter_killed_in_the_queue_is_replaced(home: Path) -> None:
 
 
 def test_a_client_killed_at_any_moment(home: Path) -> None:
-    """What it had written down runs once; what it had not, never."""
+    """Recorded runs start once; others never start."""
     ledger = home / "ledger"
     command = ["run", "--no-snapshot", "sh", "-c", f'echo "$YURT_RUN_ID" >> "{ledger}"']
     begun = time.monotonic()
@@ -297,7 +295,7 @@ def test_it_outlives_its_terminal(home: Path) -> None:
     (row,) = rows()
     assert row["state"] == "running"
     runs = next((home / "data" / "projects").glob("*/runs"))
-    assert os.getsid(int(row["job"])) == int(row["job"]), "it is in a session of its own"
+    assert os.getsid(int(row["job"])) == int(row["job"]), "it must have its own session"
     (runs / row["id"] / "go").touch()
     assert call("wait", "-", "--timeout", "120").code == 0
 
@@ -322,7 +320,7 @@ def test_ctrl_c_while_following_leaves_the_run_alone(home: Path) -> None:
     assert call("wait", "-", "--timeout", "120", "--json").json["data"][0]["status"]["state"] == "cancelled"
 
 
-def test_tickets_that_make_no_sense_are_left_aside(backend: LocalBackend, plan: Planner) -> None:
+def test_invalid_tickets_are_ignored(backend: LocalBackend, plan: Planner) -> None:
     backend.slots.mkdir(parents=True)
     alien: dict[str, Any] = {"run": "x", "pid": os.getpid(), "born": waiter.born(os.getpid()), "boot": "elsewhere"}
     for name, text in {

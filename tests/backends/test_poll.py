@@ -1,6 +1,6 @@
-"""What poll.sh makes of a queue: which tasks it says nothing of, and whose folders it looks into.
+"""poll.sh: which tasks of a queue it omits, and whose folders it reads.
 
-The queue is written by the test: what a real one holds at a moment cannot be chosen.
+The tests write the queue, since they cannot control the contents of a real one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str 
         (programs / name).chmod(0o755)
     done = subprocess.run(
         [*shell.split(), "-c", f"{script.gate()}\nmain() {{\n{POLL}\n}}\nmain yes 2"],
-        input=queries.ask(refs),
+        input=queries.poll_input(refs),
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
@@ -64,14 +64,14 @@ def end(home: Path, number: int, *, logged: str = "") -> None:
 
 
 def folders(answer: str) -> dict[int, str]:
-    """The lines of the section of folders, by task."""
+    """Return the lines of the section `folders`, by task."""
     lines = answer.partition("= folders\n")[2].partition("= ")[0].splitlines()
     return {int(line.split("|")[0].rpartition(".")[2]): line for line in lines if line[0] != "@"}
 
 
 @pytest.mark.parametrize("awk", AWKS)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_only_what_is_not_in_the_queue_is_looked_into(tmp_path: Path, shell: str, awk: str) -> None:
+def test_only_folders_of_tasks_outside_the_queue_are_read(tmp_path: Path, shell: str, awk: str) -> None:
     end(tmp_path, 3, logged='{"loss":1}\n{"loss":0.5}\n')
     end(tmp_path, 150, logged='{"loss":2}')
     end(tmp_path, 6)
@@ -86,17 +86,17 @@ def test_only_what_is_not_in_the_queue_is_looked_into(tmp_path: Path, shell: str
     ]
     answer = poll(tmp_path, rows, [sweep(tmp_path, "3-104,150", "0,100")], shell=shell, awk=awk)
     absent = folders(answer)
-    # 5 runs and has no ending; 6 runs, says the queue, but has ended; 7 starts; 8 and 9 are nowhere; so are 101-103.
+    # 5 runs and has no exit.json; 6 runs according to the queue, but has finished; 7 starts; 8, 9, 101-103 are nowhere.
     assert sorted(absent) == [3, 4, 6, 8, 9, 101, 102, 103, 150]
     assert absent[3] == f'{SWEEP}.3|abcd.9_3|1|begun|||{{"code":0}}' and absent[4] == f"{SWEEP}.4||0||||"
     assert f'@{SWEEP}.3|{{"loss":0.5}}\n' in answer and f'@{SWEEP}.150|{{"loss":2}}\n' in answer
     queue = answer.partition("= queue\n")[2].partition("= folders")[0]
-    assert "9_3|COMPLETED" in queue and "9_2|" not in queue, "that 2 has ended is known"
+    assert "9_3|COMPLETED" in queue and "9_2|" not in queue, "2 is already recorded as finished"
     assert f"--name=yurt-{SWEEP}+0,yurt-{SWEEP}+100" in (tmp_path / "asked").read_text()
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_whatever_the_ranges_are(tmp_path: Path, awk: str) -> None:
+def test_random_ranges(tmp_path: Path, awk: str) -> None:
     for seed in range(25):
         chance = random.Random(seed)
         every = range(80)
@@ -124,8 +124,10 @@ def test_plain_runs_beside_a_sweep(tmp_path: Path) -> None:
     assert [line.partition("|")[0] for line in found] == [names[1], names[2], f"{SWEEP}.0", f"@{SWEEP}.0"]
 
 
-def test_many_that_wait_are_one_row_and_no_work(tmp_path: Path) -> None:
+def test_many_pending_tasks_are_one_row(tmp_path: Path) -> None:
     rows = [f"9_[0-99999999]|PENDING|Priority|||yurt-{SWEEP}+0"]
-    answer = poll(tmp_path, rows, [sweep(tmp_path, "0-99999999")])  # a hundred million, one by one, would take minutes
+    answer = poll(
+        tmp_path, rows, [sweep(tmp_path, "0-99999999")]
+    )  # a hundred million tasks one by one would take minutes
     assert answer == f"= queue\n{rows[0]}\n"
     assert queries.read_poll(answer, [sweep(tmp_path, "0-99999999")]) == {}

@@ -1,4 +1,4 @@
-"""Reading a site's answers: rows as different Slurm versions and sites print them."""
+"""Parsing the output of probes: rows as different Slurm versions and sites print them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_gres(text: str, expected: tuple[str, int]) -> None:
     assert probe.read_gres(text) == expected
 
 
-def test_accounts_that_stand_once_per_partition() -> None:
+def test_accounts_with_a_row_for_each_partition() -> None:
     rows = ["physics||normal,long|normal|", "physics|gpu|gpu||20", "chem||normal||"]
     chem, physics = probe.read_accounts(rows, "physics")
     assert (physics.default, physics.qos, physics.default_qos) == (True, ["gpu", "long", "normal"], "normal")
@@ -72,7 +72,7 @@ def test_module_systems() -> None:
     assert probe.read_modules([]) == ("", "")
 
 
-def test_a_site_that_refuses_everything_is_not_said_to_forbid_requeue() -> None:
+def test_a_site_that_refuses_everything_may_allow_requeue() -> None:
     said = "refused sbatch: error: invalid account\nallocation failure: no"
     text = "\n".join(f"m {name}\n{said}" for name in ("submit", "submit-requeue", "submit-home"))
     found = probe.read("m", text, now=0)
@@ -80,7 +80,7 @@ def test_a_site_that_refuses_everything_is_not_said_to_forbid_requeue() -> None:
 
 
 @given(st.text())
-def test_any_answer_is_read(text: str) -> None:
+def test_any_output_is_parsed(text: str) -> None:
     assert isinstance(probe.read("m", text, now=0), Facts)
     wrapped = "\n".join(
         f"m {name}\n{text}" for name in ("config", "partitions", "nodes", "qos", "tiers", "associations")

@@ -1,6 +1,6 @@
-"""Slurm's own words, read and written: rows of its queue and records, its complaints, its options, its limits.
+"""Slurm's output and options: rows of squeue and sacct, errors of sbatch, its options, limits of sites.
 
-Rows and complaints were copied from the lab's clusters (Slurm 22.05).
+Rows and errors were copied from the lab's clusters (Slurm 22.05).
 """
 
 from __future__ import annotations
@@ -54,24 +54,30 @@ def poll(*, queue: str = QUEUE, folders: str = "", records: str | None = RECORDS
     return f"= queue\n{queue}\n= folders\n{folders}\n{last}\n"
 
 
-def looked(text: str, *runs: str) -> dict[str, Observation]:
+def observed(text: str, *runs: str) -> dict[str, Observation]:
     return queries.read_poll(text, [RunRef(run, f"/runs/{run}", 0) for run in runs])
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "expected"),
     [
-        ("begin", ("queued", "PENDING (BeginTime)", "it is not to start before a set time", "61", "", None)),
-        ("qos", ("queued", "PENDING (Priority)", "other jobs are ahead of it", "68", "", None)),
-        ("big", ("queued", "PENDING (Resources)", "it waits for nodes to become free", "64", "", None)),
-        ("array", ("held", "PENDING (JobHeldUser)", "held by you: scontrol release lets it go", "69_[1-3]", "", None)),
-        ("run2|x", ("held", "PENDING (JobHeldUser)", "held by you: scontrol release lets it go", "56", "", None)),
+        ("begin", ("queued", "PENDING (BeginTime)", "waiting for its earliest start time", "61", "", None)),
+        ("qos", ("queued", "PENDING (Priority)", "other jobs have higher priority", "68", "", None)),
+        ("big", ("queued", "PENDING (Resources)", "waiting for free nodes", "64", "", None)),
+        (
+            "array",
+            ("held", "PENDING (JobHeldUser)", "held by you; release it with `scontrol release`", "69_[1-3]", "", None),
+        ),
+        (
+            "run2|x",
+            ("held", "PENDING (JobHeldUser)", "held by you; release it with `scontrol release`", "56", "", None),
+        ),
         (
             "never",
             (
                 "queued",
                 "PENDING (DependencyNeverSatisfied)",
-                "the job it waits for ended in a way that never lets it start",
+                "its dependency can never be satisfied; it will not start",
                 "60",
                 "",
                 None,
@@ -82,7 +88,7 @@ def looked(text: str, *runs: str) -> dict[str, Observation]:
             (
                 "held",
                 "PENDING (launch failed requeued held)",
-                "held: it could not be launched on its node",
+                "held: its launch on the node failed",
                 "70",
                 "",
                 None,
@@ -93,7 +99,7 @@ def looked(text: str, *runs: str) -> dict[str, Observation]:
             (
                 "queued",
                 "PENDING (ReqNodeNotAvail, UnavailableNodes:n[1-2])",
-                "a node it needs is down, drained or reserved",
+                "a required node is down, drained or reserved",
                 "71",
                 "",
                 None,
@@ -102,58 +108,58 @@ def looked(text: str, *runs: str) -> dict[str, Observation]:
         ("run1", ("running", "RUNNING", "", "55", "n1", AT)),
         ("two", ("running", "RUNNING", "", "62", "n[2-3]", AT)),
         ("completing", ("running", "COMPLETING", "", "72", "n1", AT)),
-        ("later", ("unknown", "SOME_NEW_WORD", "Slurm says: SOME_NEW_WORD", "73", "n1", AT)),
+        ("later", ("unknown", "SOME_NEW_WORD", "Slurm reports SOME_NEW_WORD", "73", "n1", AT)),
     ],
 )
-def test_a_row_of_the_queue(run: str, said: tuple[object, ...]) -> None:
-    seen = looked(poll(), run)[run]
-    assert (seen.live, seen.native, seen.reason, seen.job, seen.node, seen.started) == said
+def test_a_row_of_the_queue(run: str, expected: tuple[object, ...]) -> None:
+    seen = observed(poll(), run)[run]
+    assert (seen.live, seen.native, seen.reason, seen.job, seen.node, seen.started) == expected
     assert seen.record is None
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "expected"),
     [
         ("cancel", ("cancelled", "CANCELLED", "cancelled on the cluster", "67", "")),
         ("by-hand", ("cancelled", "CANCELLED", "cancelled on the cluster", "46", "n1")),
         ("fine", ("completed", "COMPLETED", "", "44", "n1")),
-        ("a b", ("failed", "FAILED", "its job failed and left no ending of its own", "57", "n1")),
-        ("pipe|d", ("failed", "FAILED", "its job failed and left no ending of its own", "80", "n1")),
+        ("a b", ("failed", "FAILED", "its job failed and recorded no exit code", "57", "n1")),
+        ("pipe|d", ("failed", "FAILED", "its job failed and recorded no exit code", "80", "n1")),
         ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than it had asked for", "53", "n1")),
         ("node", ("node_failed", "NODE_FAIL", "its node failed", "81", "n1")),
         ("nowhere", (None, "", "", "", "")),
     ],
 )
-def test_a_job_that_is_over(run: str, said: tuple[object, ...]) -> None:
-    seen = looked(poll(), run)[run]
-    assert (seen.record, seen.native, seen.reason, seen.job, seen.node) == said
+def test_a_finished_job(run: str, expected: tuple[object, ...]) -> None:
+    seen = observed(poll(), run)[run]
+    assert (seen.record, seen.native, seen.reason, seen.job, seen.node) == expected
     assert seen.live is None and seen.records_known and not seen.gone
 
 
 def test_times_of_records_are_kept_if_it_passed_its_gate() -> None:
     records = "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
-    passed = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
+    passed = observed(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (passed.started, passed.ended, passed.winner, passed.generation) == (AT, AT + 1, "abc.7", 1)
-    never = looked(poll(folders="r||0||||", records=records), "r")["r"]
+    never = observed(poll(folders="r||0||||", records=records), "r")["r"]
     assert (never.started, never.ended, never.generation) == (None, AT + 1, 0)
 
 
-def test_of_several_jobs_the_most_advanced_tells() -> None:
+def test_the_most_advanced_of_several_jobs_counts() -> None:
     queue = (
         "5|PENDING|Priority|N/A||yurt-r\n6|RUNNING|None|2026-11-15T06:38:09|n1|yurt-r\n7|COMPLETED|None|N/A|n1|yurt-r"
     )
-    seen = looked(poll(queue=queue), "r")["r"]
+    seen = observed(poll(queue=queue), "r")["r"]
     assert (seen.live, seen.job) == ("running", "6")
 
 
-def test_a_duplicate_that_stopped_at_the_gate_says_nothing() -> None:
+def test_a_duplicate_that_stopped_at_the_gate_is_ignored() -> None:
     records = (
         "7|FAILED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r\n"
         "8|COMPLETED|2026-11-15T06:38:09|2026-11-15T06:38:10|n1|yurt-r"
     )
-    seen = looked(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
+    seen = observed(poll(folders="r|abc.7|1||||", records=records), "r")["r"]
     assert (seen.record, seen.job) == ("failed", "7")
-    other = looked(poll(folders="r|abc.9|1||||", records=records), "r")["r"]
+    other = observed(poll(folders="r|abc.9|1||||", records=records), "r")["r"]
     assert other.record is None
 
 
@@ -163,18 +169,18 @@ def test_what_a_job_left_in_its_folder() -> None:
         folders=f"a|abc.7|2|abc.12.0.n1.9.9.b|timeout|1 done 1 2|{ending}\nb|gone|||||\n"
         'c|cancelled|0||||\nd|abc.8|1||||{"code":'
     )
-    seen = looked(text, "a", "b", "c", "d")
+    seen = observed(text, "a", "b", "c", "d")
     assert (seen["a"].winner, seen["a"].generation, seen["a"].stopped) == ("abc.7", 2, "timeout")
     assert (seen["a"].last_job, seen["a"].over) == ("12", "1 done 1 2")
     assert seen["a"].ending == Ending(code=3, started=1.0, ended=2.0, node="n1", job="7")
     assert seen["b"].gone and seen["b"].winner == "" and not seen["a"].gone
     assert seen["c"].winner == "cancelled"
-    assert seen["d"].ending is None, "half a file is none"
+    assert seen["d"].ending is None, "an incomplete file must not count"
 
 
-def test_what_the_queue_has_as_before_is_left_out() -> None:
+def test_unchanged_rows_of_the_queue_are_omitted() -> None:
     queue = "5|RUNNING|None|2026-11-15T06:38:09|n1|yurt-a\n6|PENDING|Priority|||yurt-b\n7|PENDING|Priority|||yurt-c"
-    first = looked(poll(queue=queue), "a", "b", "c")
+    first = observed(poll(queue=queue), "a", "b", "c")
     assert first["a"].mark and first["a"].mark != first["b"].mark
     refs = [RunRef(run, f"/runs/{run}", 0, first[run].mark) for run in "abc"]
     assert queries.read_poll(poll(queue=queue), refs) == {}
@@ -184,22 +190,22 @@ def test_what_the_queue_has_as_before_is_left_out() -> None:
     assert set(queries.read_poll(twice, refs)) == {"a", "b"}
 
 
-def test_records_that_did_not_answer() -> None:
-    seen = looked(poll(records=None), "memory", "run1")
+def test_sacct_does_not_respond() -> None:
+    seen = observed(poll(records=None), "memory", "run1")
     assert not seen["memory"].records_known and seen["memory"].record is None
     assert seen["run1"].live == "running"
 
 
-def test_no_answer_is_no_sighting() -> None:
+def test_empty_output_shows_nothing() -> None:
     for text in ("", "\n", "= queue\n", "noise\n= queue\n|||\n7|RUNNING\n"):
-        (seen,) = looked(text, "r").values()
+        (seen,) = observed(text, "r").values()
         assert (seen.live, seen.record, seen.ending, seen.winner) == (None, None, None, "")
 
 
 @given(st.text(max_size=200), st.sampled_from(["queue", "folders", "records"]))
-def test_whatever_a_site_says_is_read(noise: str, section: str) -> None:
+def test_any_output_is_parsed(noise: str, section: str) -> None:
     text = f"= queue\n7|RUNNING|None|N/A|n1|yurt-r\n= {section}\n{noise}\n"
-    assert set(looked(text, "r", "q")) == {"r", "q"}
+    assert set(observed(text, "r", "q")) == {"r", "q"}
 
 
 @pytest.mark.parametrize(
@@ -210,22 +216,22 @@ def test_times(text: str, seconds: float | None) -> None:
     assert queries.read_time(text) == seconds
 
 
-def test_words_of_slurm() -> None:
+def test_states_and_reasons() -> None:
     assert states.word("CANCELLED by 61001") == "CANCELLED" and states.word("COMPLETED+") == "COMPLETED"
     assert states.live("WHATEVER", "") == "unknown" and states.ended("WHATEVER") is None
     assert states.live("", "") == "unknown" and states.ended("") is None
     assert states.live("SUSPENDED", "None") == "running" and states.live("COMPLETED", "None") is None
-    assert states.in_words("PENDING", "QOSMaxJobsPerUserLimit") == "you run as many jobs as the QOS allows"
-    assert states.in_words("PENDING", "AssocGrpMemLimit") == "your account uses as much as it may"
-    assert states.in_words("PENDING", "Whatever") == "Slurm says: Whatever"
+    assert states.describe("PENDING", "QOSMaxJobsPerUserLimit") == "you have reached the job limit of the QOS"
+    assert states.describe("PENDING", "AssocGrpMemLimit") == "your account has reached a limit"
+    assert states.describe("PENDING", "Whatever") == "Slurm reports Whatever"
     assert not set(states.LIVE) & set(states.ENDED)
 
 
-# What sbatch says when it will not.
+# Errors of sbatch.
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("errors", "code", "message"),
     [
         (
             "sbatch: error: invalid partition specified: nosuch\n"
@@ -253,13 +259,13 @@ def test_words_of_slurm() -> None:
             "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "submit-limit",
-            "big: you have as many jobs there as you may have",
+            "big: your job limit is reached",
         ),
         (
             "sbatch: error: AssocGrpSubmitJobsLimit\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "submit-limit",
-            "big: you have as many jobs there as you may have",
+            "big: your job limit is reached",
         ),
         (
             "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job violates "
@@ -276,25 +282,25 @@ def test_words_of_slurm() -> None:
         (
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
             "slurm-not-responding",
-            "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
+            "big: Slurm does not respond: sbatch: error: Batch job submission failed: "
             "Unable to contact slurm controller (connect failure)",
         ),
         (
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
             "slurm-not-responding",
-            "big: Slurm does not answer there: sbatch: error: Batch job submission failed: "
+            "big: Slurm does not respond: sbatch: error: Batch job submission failed: "
             "Socket timed out on send/recv operation",
         ),
-        ("", "slurm-not-responding", "big: Slurm does not answer there"),
+        ("", "slurm-not-responding", "big: Slurm does not respond"),
     ],
 )
-def test_complaints_of_sbatch(words: str, code: str, said: str) -> None:
-    error = refusals.classify("big", words)
-    assert (error.code, error.message) == (code, said)
+def test_errors_of_sbatch(errors: str, code: str, message: str) -> None:
+    error = refusals.classify("big", errors)
+    assert (error.code, error.message) == (code, message)
     assert isinstance(error, UnreachableError if code == "slurm-not-responding" else RefusedError)
 
 
-# What sbatch is asked for.
+# Options of sbatch.
 
 
 def planned(resources: Resources, more: dict[str, str | None], restart_policy: RestartPolicy | None = None) -> Plan:
@@ -373,19 +379,19 @@ def test_any_script_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
-        ({"job-name": "x"}, "--job-name is set by yurt itself, which finds the run by it"),
-        ({"o": "x"}, "--output is set by yurt itself, which finds the run by it"),
-        ({"--array": "1-3"}, "--array would make something else of it than one run"),
-        ({"a": "1-3"}, "--array would make something else of it than one run"),
-        ({"wrap": "x"}, "--wrap would make something else of it than one run"),
-        ({"two words": "x"}, "'two words' is no option of sbatch"),
-        ({"Nodes": "1"}, "'Nodes' is no option of sbatch"),
+        ({"job-name": "x"}, "--job-name cannot be used: yurt sets it itself"),
+        ({"o": "x"}, "--output cannot be used: yurt sets it itself"),
+        ({"--array": "1-3"}, "--array cannot be used: a run must be exactly one job"),
+        ({"a": "1-3"}, "--array cannot be used: a run must be exactly one job"),
+        ({"wrap": "x"}, "--wrap cannot be used: a run must be exactly one job"),
+        ({"two words": "x"}, "'two words' is not an sbatch option"),
+        ({"Nodes": "1"}, "'Nodes' is not an sbatch option"),
     ],
 )
-def test_options_that_are_not_the_users(more: dict[str, str | None], said: str) -> None:
-    assert options.faults(more) == [said]
+def test_options_that_users_cannot_set(more: dict[str, str | None], message: str) -> None:
+    assert options.faults(more) == [message]
     assert options.faults({"constraint": "a", "exclusive": None, "C": "b"}) == []
 
 
@@ -405,7 +411,7 @@ def test_when_srun_is_needed(resources: Resources, more: dict[str, str | None], 
     assert options.several_tasks(resources, more) is several
 
 
-# What a site cannot give.
+# Requests that a site cannot satisfy.
 
 FACTS = Facts(
     probed_at=0,
@@ -437,62 +443,62 @@ FACTS = Facts(
 
 
 @pytest.mark.parametrize(
-    ("resources", "folder", "said"),
+    ("resources", "folder", "messages"),
     [
         (Resources(), "/scratch/alice/yurt", []),
         (Resources(partition="main", cpus=32, minutes=1440, memory_mb=64_000), "/s", []),
         (Resources(partition="main,short"), "/s", []),
-        (Resources(partition="mian"), "/s", ["there is no partition 'mian'; did you mean 'main'?"]),
-        (Resources(partition="main,shrot"), "/s", ["there is no partition 'shrot'; did you mean 'short'?"]),
-        (Resources(partition="zzz"), "/s", ["there is no partition 'zzz'; there is main, short, long or broken"]),
+        (Resources(partition="mian"), "/s", ["partition 'mian' not found; did you mean 'main'?"]),
+        (Resources(partition="main,shrot"), "/s", ["partition 'shrot' not found; did you mean 'short'?"]),
+        (Resources(partition="zzz"), "/s", ["partition 'zzz' not found; use main, short, long or broken"]),
         (Resources(partition="broken"), "/s", ["partition 'broken' is down"]),
         (Resources(account="lba"), "/s", ["you have no account 'lba'; did you mean 'lab'?"]),
         (
             Resources(account="lab", partition="long"),
             "/s",
-            ["partition 'long' is only for rich, not for account 'lab'"],
+            ["account 'lab' cannot use partition 'long'; use account rich"],
         ),
-        (Resources(account="lab", qos="fwe"), "/s", ["you may not use the QOS 'fwe'; did you mean 'few'?"]),
-        (Resources(account="rich", qos="few"), "/s", ["you may not use the QOS 'few'; there is normal"]),
+        (Resources(account="lab", qos="fwe"), "/s", ["you cannot use QOS 'fwe'; did you mean 'few'?"]),
+        (Resources(account="rich", qos="few"), "/s", ["you cannot use QOS 'few'; use normal"]),
         (
             Resources(minutes=2880),
             "/s",
-            ["2d is more than partition 'main' allows; at most 1d, or use partition long or broken"],
+            ["time 2d exceeds the maximum of partition 'main', 1d; use partition long or broken"],
         ),
         (
             Resources(minutes=3, partition="short"),
             "/s",
-            ["3m is more than partition 'short' allows; at most 2m, or use partition main, long or broken"],
+            ["time 3m exceeds the maximum of partition 'short', 2m; use partition main, long or broken"],
         ),
-        (Resources(gpus=1, gpu_type="h100"), "/s", ["there are no GPUs of type 'h100'; did you mean 'a100'?"]),
+        (Resources(gpus=1, gpu_type="h100"), "/s", ["GPU type 'h100' not found; did you mean 'a100'?"]),
         (Resources(gpus=1, partition="short"), "/s", ["partition 'short' has no GPUs; use partition main"]),
         (Resources(gpus=3), "/s", ["no node of partition 'main' has 3 GPUs; at most 2"]),
         (Resources(cpus=64), "/s", ["no node of partition 'main' has 64 cores; at most 32"]),
         (
             Resources(cpus=16, gpus=1),
             "/s",
-            ["no node of partition 'main' has 16 cores and the GPUs asked for; at most 8"],
+            ["no node of partition 'main' has 16 cores and the requested GPUs; at most 8"],
         ),
         (Resources(memory_mb=65_536), "/s", ["no node of partition 'main' has 64G of memory; at most 64000M"]),
         (
             Resources(),
             "/home/alice/yurt",
-            ["the site takes no jobs from the home folder (not from /home); set storage_dir to /scratch/alice"],
+            ["the site does not accept jobs from the home folder (not from /home); set storage_dir to /scratch/alice"],
         ),
         (Resources(), "/home/alicette", []),
-        (Resources(), "/full/yurt", ["/full, where runs are kept, is full"]),
+        (Resources(), "/full/yurt", ["/full, where run folders are stored, is full"]),
         (
             Resources(partition="mian", account="lba"),
             "/s",
-            ["there is no partition 'mian'; did you mean 'main'?", "you have no account 'lba'; did you mean 'lab'?"],
+            ["partition 'mian' not found; did you mean 'main'?", "you have no account 'lba'; did you mean 'lab'?"],
         ),
     ],
 )
-def test_what_a_site_cannot_give(resources: Resources, folder: str, said: list[str]) -> None:
-    assert check.faults(resources, FACTS, folder) == said
+def test_requests_that_a_site_cannot_satisfy(resources: Resources, folder: str, messages: list[str]) -> None:
+    assert check.faults(resources, FACTS, folder) == messages
 
 
-def test_a_site_of_which_little_is_known_forbids_nothing() -> None:
+def test_a_site_with_few_facts_forbids_nothing() -> None:
     resources = Resources(
         partition="x", account="y", qos="z", gpus=9, gpu_type="h100", cpus=1000, memory_mb=10**9, minutes=10**6
     )
@@ -501,7 +507,7 @@ def test_a_site_of_which_little_is_known_forbids_nothing() -> None:
     assert check.faults(msgspec.structs.replace(resources, partition="main", gpu_type=None), bare, "/s") == []
 
 
-def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
+def test_pending_tasks_of_a_sweep_are_omitted() -> None:
     sweep = "s1nfkaf7-c1w10"
     queue = f"""\
 9_[2-4,8-9%2]|PENDING|Priority|||yurt-{sweep}+0
@@ -512,7 +518,7 @@ def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
     records = f"9_7|TIMEOUT|2026-11-15T06:27:50|2026-11-15T06:27:50|n1|yurt-{sweep}+0"
     ref = RunRef(sweep, f"/sweeps/{sweep}", 0.0, open="2-5,7-9,100-108", begun="3,104", offsets="0,100")
     found = queries.read_poll(poll(queue=queue, folders=folders, records=records), [ref])
-    # 3 and 104 had begun and are back in the queue; 6 is known to have ended.
+    # 3 and 104 had started and are pending again; 6 is recorded as finished.
     assert sorted(found) == [f"{sweep}.{number}" for number in (104, 3, 5, 7)]
     assert (found[f"{sweep}.3"].live, found[f"{sweep}.3"].job) == ("queued", "9_3")
     assert (found[f"{sweep}.104"].live, found[f"{sweep}.104"].job) == ("held", "12_4")
@@ -520,8 +526,8 @@ def test_of_a_sweep_only_what_is_not_just_waiting_is_told() -> None:
     assert found[f"{sweep}.7"].record == "timeout"
 
 
-def test_a_task_that_could_not_be_launched_is_told() -> None:
-    """Of tasks that just wait nothing is; of one that is held because its node failed it is."""
+def test_a_task_whose_launch_failed_is_reported() -> None:
+    """Pending tasks are omitted, but not one that is held because its launch failed."""
     name = "yurt-s1nfj000-00005+0"
     queue = f"7_[2-4%2]|PENDING|Resources|||{name}\n7_1|PENDING|launch failed requeued held|||{name}"
     ref = RunRef("s1nfj000-00005", "/sweeps/s1nfj000-00005", 0, open="0-4")

@@ -1,4 +1,4 @@
-"""restart.sh decides as the table of model/restart_policy.py does: on every ending, for every kind of run."""
+"""restart.sh decides as the table in model/restart_policy.py: for every exit and every kind of run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALLOWED = [
 
 
 class History(NamedTuple):
-    """How the starts until now ended, empty if one left no end; and whether this one saved something."""
+    """The records of the starts so far, empty if one left none; and whether this one saved something."""
 
     ends: tuple[str, ...] = ()
     saved: bool = False
@@ -82,7 +82,7 @@ done
 
 @pytest.fixture(params=HISTORIES, ids=lambda each: "-".join((*each.reasons, f"saved={each.saved}")))
 def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
-    """A run folder with such a past, in the current folder."""
+    """A run folder with this history, in the working directory."""
     made: History = request.param
     k = len(made.ends) + 1
     (tmp_path / layout.CHECKPOINTS).mkdir()
@@ -97,7 +97,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
 
 
 def decided(history: History, shell: str, folder: Path, lines: Iterable[tuple[str, str, RestartPolicy]]) -> list[str]:
-    """What restart.sh says to lines of a status, a cause and what the run allows."""
+    """Return the decisions of restart.sh on lines of a status, a cause and a restart policy."""
     text = scripts.text("gate.sh", "job") + scripts.text("restart.sh", "job") + f"k={len(history.ends) + 1}\n" + DRIVER
     (folder / "driver.sh").write_text(text)
     asked = "".join(
@@ -114,16 +114,16 @@ def decided(history: History, shell: str, folder: Path, lines: Iterable[tuple[st
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_the_script_decides_as_the_table_does(history: History, tmp_path: Path, shell: str) -> None:
     cases = list(itertools.product(STATUSES, CAUSES, ALLOWED))
-    said = decided(history, shell, tmp_path, ((str(status), cause, again) for status, cause, again in cases))
-    for (status, cause, again), words in zip(cases, said, strict=True):
+    decisions = decided(history, shell, tmp_path, ((str(status), cause, again) for status, cause, again in cases))
+    for (status, cause, again), decision in zip(cases, decisions, strict=True):
         expected = decide(status, cause, again, history.past)
         wanted = f"again {expected.again}" if expected.again else f"final {expected.cause}"
-        assert words == wanted, (status, cause, again)
+        assert decision == wanted, (status, cause, again)
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
 def test_the_next_start_counts_one_that_was_lost(history: History, tmp_path: Path, shell: str) -> None:
-    """It left no end, so nobody decided: the start after it does."""
+    """A lost start recorded no decision; the next start makes it."""
     if not history.ends or history.ends[-1]:
         return
     before = Past(failures=history.past.failures - 1)

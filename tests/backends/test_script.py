@@ -1,4 +1,4 @@
-"""job.sh as it is sent, held by golden files: a reviewer sees there what changes on users' clusters.
+"""job.sh as it is uploaded, compared with golden files, which show reviewers what changes on users' clusters.
 
 A golden file is the head of a job.sh and its data; below the head every job.sh is the same.
 """
@@ -25,8 +25,8 @@ from yurt.model.run import Plan, RestartPolicy, Run, Setup
 from yurt.sites import connect
 
 GOLDEN = Path(__file__).parent / "golden"
-REWRITE = "YURT_REWRITE_GOLDEN"
-SAME = "# From here on every run's script is the same.\n"
+REWRITE = "REWRITE_GOLDEN"
+SAME = "# From here on the script is the same for every run.\n"
 
 FACTS = Facts(
     probed_at=0,
@@ -106,7 +106,7 @@ class Made(NamedTuple):
 
 @pytest.fixture
 def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """A plan with ids, paths and code that are the same every time."""
+    """A plan with stable ids, paths and code."""
     context, asked = CASES[request.param]
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
@@ -132,13 +132,15 @@ def head(text: str) -> str:
 
 
 @pytest.mark.parametrize("made", CASES, indirect=True)
-def test_it_is_as_it_was(made: Made, request: pytest.FixtureRequest) -> None:
+def test_golden_files(made: Made, request: pytest.FixtureRequest) -> None:
     name = request.node.callspec.id
     for kind, content in (("sh", head(made.script).encode()), ("data", made.data), ("json", made.params)):
         file = GOLDEN / f"{name}.{kind}"
         if os.environ.get(REWRITE):
             file.write_bytes(content)
-        assert file.is_file() and content == file.read_bytes(), f"if this is meant: {REWRITE}=1 pytest {__file__}"
+        assert file.is_file() and content == file.read_bytes(), (
+            f"if the change is intended: {REWRITE}=1 pytest {__file__}"
+        )
 
 
 @pytest.mark.parametrize("made", CASES, indirect=True)
@@ -159,7 +161,7 @@ def test_shells_understand_it(made: Made, shell: str) -> None:
 
 
 def test_sbatch_finds_only_the_lines_of_the_users_script(tmp_path: Path) -> None:
-    """sbatch reads #SBATCH up to the first command: nothing a user names may add a line."""
+    """sbatch reads #SBATCH lines up to the first command: no value of the user may add one."""
     run = Run(
         id="1nfjkdg-9k3rq",
         context="big",
@@ -183,7 +185,7 @@ def test_sbatch_finds_only_the_lines_of_the_users_script(tmp_path: Path) -> None
 
 CONDA = """\
 #!/bin/sh
-# conda as far as job.sh uses it: a hook that defines a shell function of the same name
+# the part of conda that job.sh uses: a hook that defines a shell function of the same name
 [ "$1 $2" = "shell.posix hook" ] || exit 1
 echo 'conda() { [ "$1 $2" = "activate torch" ] && export CONDA_DEFAULT_ENV=$2; }'
 """
@@ -192,7 +194,7 @@ APPTAINER = '#!/bin/sh\nfor word in "$@"; do printf "[%s]" "$word"; done\n'
 
 
 def by_hand(folder: Path, setup: Setup, *argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What `sh job.sh` comes to in a run folder, with programs of `folder/bin` first."""
+    """Run `sh job.sh` in a run folder, with `folder/bin` first in PATH."""
     run = Run(
         id="r",
         context="local",
@@ -252,17 +254,17 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setup", "said"),
+    ("setup", "message"),
     [
-        (Setup(venv="/no/venv"), "yurt: there is no venv /no/venv\n"),
+        (Setup(venv="/no/venv"), "yurt: cannot activate the venv /no/venv\n"),
         (Setup(conda="other"), "yurt: conda activate other failed\n"),
-        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|there is no 'module' command here)\n"),
+        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|command 'module' not found on this node)\n"),
     ],
 )
-def test_an_environment_that_is_not_there_is_said(programs: Path, setup: Setup, said: str) -> None:
+def test_an_environment_that_does_not_exist(programs: Path, setup: Setup, message: str) -> None:
     done = by_hand(programs, setup, "echo", "started")
     assert done.returncode == 78 and done.stdout == ""
-    assert re.search(said, done.stderr)
+    assert re.search(message, done.stderr)
 
 
 def test_a_container_gets_the_command_as_it_is(programs: Path) -> None:
@@ -280,16 +282,16 @@ def test_the_module_for_python_is_in_the_container_too(programs: Path) -> None:
     assert done.stdout.splitlines() == [bound, f"/mine::{imports}"]
 
 
-def test_without_a_container_program_it_is_said(programs: Path) -> None:
+def test_a_container_without_an_engine(programs: Path) -> None:
     (programs / "bin" / "apptainer").unlink()
     done = by_hand(programs, Setup(container="torch.sif"), "echo", "started")
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr == "yurt: there is neither apptainer nor singularity here\n"
+    assert done.stderr == "yurt: neither apptainer nor singularity found on this node\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash"])
 @pytest.mark.parametrize("links", [True, False])
-def test_of_many_texts_put_under_a_name_one_stands(tmp_path: Path, shell: str, links: bool) -> None:
+def test_write_once_keeps_one_of_many_texts(tmp_path: Path, shell: str, links: bool) -> None:
     if not links:
         (tmp_path / "no-links").touch()
     text = script.gate() + 'me=$1; write_once winner "text of $1"\n'

@@ -1,4 +1,4 @@
-"""Secrets split here and joined by real shells: every byte arrives, and a share alone says nothing."""
+"""Secrets are split by yurt and joined by real shells: no byte changes, and a share alone is noise."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def joined(
     nonce: str = "n1",
     **environment: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a command says that is started with the secrets `names`, by the same lines as in a job."""
+    """Start a command with the secrets `names`, by the same lines as in a job."""
     (folder / "secret.n1").write_bytes(shares.folder)
     lines = (line.split() for line in shares.environment.decode().splitlines())
     inherited = {name: value for name, value in os.environ.items() if name != "LC_ALL"}
@@ -52,7 +52,7 @@ def joined(
 
 
 def value_of(done: subprocess.CompletedProcess[bytes], name: str) -> bytes:
-    """The value of a variable in what `env -0` printed."""
+    """Return the value of a variable in the output of `env -0`."""
     assert done.returncode == 0, done.stderr
     return dict(each.split(b"=", 1) for each in done.stdout.split(b"\0") if each)[name.encode()]
 
@@ -104,14 +104,16 @@ def test_the_largest_value_arrives_in_time(tmp_path: Path, awk: str, shell: str)
     done = joined(tmp_path, shares, "KEY", "env", "-0", shell=shell, PATH=awk)
     assert value_of(done, "KEY") == value
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 4, "its time grows with its square"
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 4, (
+        "the time grows with the square of the size"
+    )
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_of_yurt_only_the_value_is_left_in_the_environment(tmp_path: Path, shell: str) -> None:
     done = joined(tmp_path, secrets.shares({"KEY": b"v"}, os.urandom), "KEY", "sh", "-c", "env; ulimit -c", shell=shell)
     assert not [line for line in done.stdout.decode().splitlines() if line.lower().startswith(("yurt_s", "share_"))]
-    assert done.stdout.endswith(b"\n0\n"), "a core file would hold the value"
+    assert done.stdout.endswith(b"\n0\n"), "a core file would contain the value"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -129,28 +131,34 @@ def test_nothing_starts_without_both_shares(tmp_path: Path, shell: str) -> None:
     cases = [
         (
             joined(tmp_path, secrets.Shares(shares.folder, b""), "KEY", "echo", "on", shell=shell),
-            "keeps the environment",
+            "secret KEY is missing: this site does not pass the environment",
         ),
-        (joined(tmp_path, shares, "KEY", "echo", "on", shell=shell, nonce="n2"), "secret.n2 is gone"),
+        (
+            joined(tmp_path, shares, "KEY", "echo", "on", shell=shell, nonce="n2"),
+            f"secret KEY is missing: cannot read {tmp_path}/secret.n2\n",
+        ),
         (
             joined(tmp_path, secrets.Shares(others.folder, shares.environment), "KEY", "echo", "on", shell=shell),
-            "whole",
+            "secret KEY is incomplete",
         ),
         (
             joined(tmp_path, secrets.Shares(shares.folder[:9], shares.environment), "KEY", "echo", "on", shell=shell),
-            "whole",
+            "secret KEY is incomplete",
         ),
-        (joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell), "whole"),
+        (
+            joined(tmp_path, secrets.Shares(b"", shares.environment), "KEY", "echo", "on", shell=shell),
+            "secret KEY is incomplete",
+        ),
     ]
-    for done, words in cases:
+    for done, message in cases:
         assert (done.returncode, done.stdout) == (78, b"")
-        assert done.stderr.startswith(b"yurt: the secret KEY did not arrive") and words in done.stderr.decode()
+        assert done.stderr.decode().startswith(f"yurt: {message}")
         assert done.stderr.count(b"\n") == 1
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_program_is_given_the_value_and_no_trace_shows_it(tmp_path: Path, shell: str) -> None:
-    """Every program that is started on the way is seen by strace's stand-in: a PATH of wrappers that write down."""
+    """A PATH of wrappers records the arguments of every program, in place of strace."""
     (tmp_path / "bin").mkdir()
     for name in ("awk", "env", "printf", "sh", "cat", "rm"):
         wrapper = tmp_path / "bin" / name
@@ -174,13 +182,13 @@ def test_by_hand_the_terminals_own_values_are_taken(tmp_path: Path, shell: str) 
     assert value_of(done, "KEY") == b"mine"
     done = joined(tmp_path, nothing, "KEY OTHER", "echo", "on", shell=shell, nonce="", KEY="mine")
     assert (done.returncode, done.stdout) == (78, b"")
-    assert done.stderr.decode().endswith("not available by hand: set and export OTHER\n")
+    assert done.stderr.decode().endswith("secret OTHER is not set; export it to run this script by hand\n")
 
 
 def test_a_shell_inside_a_run_has_no_secrets(tmp_path: Path) -> None:
     done = joined(tmp_path, secrets.Shares(b"", b""), "KEY", "env", "-0", nonce="", YURT_INSTEAD="bash")
     assert b"\0KEY=" not in done.stdout and done.returncode == 0
-    assert done.stderr == b"yurt: the secrets of this run are not in this shell: KEY\n"
+    assert done.stderr == b"yurt: secrets of the run are not set in this shell: KEY\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -207,7 +215,7 @@ def test_shares_add_up_and_differ_each_time(value: bytes) -> None:
 
 
 def test_a_share_alone_is_noise() -> None:
-    """Of one letter a million times, neither share has a letter more often than chance has it."""
+    """For a million equal characters, the bytes of each share are uniformly distributed."""
     for share in secrets.split(b"a" * 1_000_000, os.urandom):
         counts = Counter(share[:1_000_000])
         expected = 1_000_000 / 256

@@ -1,4 +1,4 @@
-"""What a task has of its own, from a parameter set through files to a shell: nothing changes on the way."""
+"""The values of a task, from a parameter set through files to a shell: nothing changes on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep promises, the same on this machine and on both clusters: each task once, with what is its own."""
+"""The contract of sweeps on this machine and on both clusters: each task runs once, with its own values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VALUES: list[Any] = [
 ]
 
 AT_ONCE = 4
-"""How many of the values one task is given: as few tasks as show that each has its own."""
+"""Values for each task: enough for few tasks, which still show that each has its own."""
 
 SPEC = f"""\
 import json
@@ -77,18 +77,18 @@ with open(os.environ["LEDGER"], "a") as file:
 
 
 class Site:
-    """One context, as a person uses it."""
+    """One context, as a user uses it."""
 
     def __init__(self, name: str, laptop: Laptop, lab: Lab, folder: Path) -> None:
         self.name, self.laptop, self.ssh, self.folder = name, laptop, Ssh(lab), folder
         self.awaited: set[str] = set()
 
     def file(self, name: str) -> str:
-        """A file that tasks can write to."""
+        """Return a file that tasks can write to."""
         return str(self.folder / name) if self.name == "local" else f"/lustre/scratch/alice/{name}-{time.time_ns()}"
 
     def go(self) -> str:
-        """A file that tasks wait for; it is there when the test is over."""
+        """Return a file that tasks wait for; it is created after the test."""
         file = self.file("go")
         self.awaited.add(file)
         return file
@@ -96,7 +96,7 @@ class Site:
     def read(self, file: str) -> str:
         if self.name == "local":
             return Path(file).read_text() if Path(file).exists() else ""
-        told = self.ssh.ask(self.name, f"sed 's/^/@/' '{file}' 2> /dev/null").out  # a site may say more
+        told = self.ssh.ask(self.name, f"sed 's/^/@/' '{file}' 2> /dev/null").out  # a site may print more
         return "".join(f"{line[1:]}\n" for line in told.splitlines() if line.startswith("@"))
 
     def touch(self, file: str) -> None:
@@ -104,7 +104,7 @@ class Site:
         self.awaited.discard(file)
 
     def close(self) -> None:
-        """Let go what a failed test left waiting."""
+        """Release tasks that a failed test left waiting."""
         for file in [*self.awaited]:
             self.touch(file)
 
@@ -207,7 +207,7 @@ def test_one_task_cancelled(site: Site) -> None:
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
     sweep = site.run("--max-parallel", "2", "--grid", "n=1..5", "sh", "-c", command)
     eventually(lambda: sorted(site.read(ledger).split()) == ["0", "1"], pause=0.5)
-    done = site.laptop("cancel", f"{sweep}.1", f"{sweep}.3")  # one that runs, and one that waits
+    done = site.laptop("cancel", f"{sweep}.1", f"{sweep}.3")  # one running, one pending
     assert done.code == 0, done
     site.touch(go)
     assert [row["state"] for row in site.ended(sweep)] == [
@@ -220,8 +220,8 @@ def test_one_task_cancelled(site: Site) -> None:
     assert sorted(site.read(ledger).split()) == ["0", "1", "2", "4"]
 
 
-def test_all_cancelled_says_of_each_what_is_true(site: Site) -> None:
-    """Without a look in between: tasks that ended before are not called cancelled, and the others never start."""
+def test_cancel_a_sweep_with_finished_tasks(site: Site) -> None:
+    """Without a refresh in between: finished tasks do not become cancelled, and the others never start."""
     ledger = site.file("ledger")
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; [ "$YURT_TASK_INDEX" = 0 ] || sleep 300'
     sweep = site.run("--max-parallel", "2", "--grid", "n=1..6", "sh", "-c", command)
@@ -234,7 +234,7 @@ def test_all_cancelled_says_of_each_what_is_true(site: Site) -> None:
 
 
 def most_at_once(text: str) -> int:
-    """Of lines "+" and "-" with times: how many were open at a time."""
+    """Return the maximum number of open intervals in lines "+" and "-" with times."""
     events = sorted((float(line.split()[1]), line.startswith("+")) for line in text.splitlines())
     now = most = 0
     for _at, begins in events:
@@ -244,7 +244,7 @@ def most_at_once(text: str) -> int:
 
 
 def test_no_more_at_a_time_than_asked_for(site: Site) -> None:
-    """On beta over two arrays, as if one held no more than ten tasks."""
+    """On beta with two arrays, as if an array could have at most ten tasks."""
     number, limit = 8, 2
     if site.name == "beta":
         number, limit = 16, 6
@@ -276,15 +276,15 @@ def test_a_task_that_asks_for_another_start(site: Site) -> None:
 
 
 def test_a_task_with_restarts_beats(site: Site) -> None:
-    """Where a second start may follow, the first shows that it lives. Here each completes when it has seen its own."""
+    """A start that may be followed by another has a heartbeat. Here each task completes when it has seen its own."""
     site.laptop.environment["YURT_CLOCKS"] = "lease=13 last_refresh=1"
     command = 'for try in $(seq 900); do [ ! -e "$YURT_RUN_DIR/beat.1.b" ] || exit 0; sleep 0.1; done; exit 1'
     sweep = site.run("--retries", "1", "--grid", "n=1..2", "sh", "-c", command)
     assert [row["state"] for row in site.ended(sweep)] == ["completed"] * 2
 
 
-def test_waiting_for_room_a_task_is_cancelled(alpha: Site) -> None:
-    """It has not gone out, and never does."""
+def test_cancel_a_task_that_is_not_submitted_yet(alpha: Site) -> None:
+    """It is never submitted."""
     ledger, go = alpha.file("ledger"), alpha.go()
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
     sweep = alpha.run("--qos", "few", "--grid", "n=1..9", "sh", "-c", command)
@@ -297,8 +297,8 @@ def test_waiting_for_room_a_task_is_cancelled(alpha: Site) -> None:
     assert sorted(alpha.read(ledger).split()) == [str(number) for number in range(8)]
 
 
-def test_arrays_fit_though_nothing_is_known_of_the_site(beta: Site, lab: Lab) -> None:
-    """Facts are forgotten after a refusal, and after a week: they are asked for anew, not guessed."""
+def test_arrays_fit_without_cached_facts(beta: Site, lab: Lab) -> None:
+    """Facts are dropped after a refusal and after a week; then the site is probed again."""
     lab.faults.cut("beta")
     try:
         made = beta.laptop.run("beta", *SMALL, "--hold", "--grid", "n=1..150", "true")
@@ -340,8 +340,8 @@ def test_preempted_tasks_go_on(alpha: Site) -> None:
     assert set(starts) == {"0", "1", "2"} and sum(starts.values()) > 3
 
 
-def test_no_room_for_any_of_it_and_refused(alpha: Site) -> None:
-    """It waits, or is refused; the login host is not asked again and again."""
+def test_job_limit_and_refusal(alpha: Site) -> None:
+    """The sweep stays saved, or is refused; the login node is not queried repeatedly."""
     held = [alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--hold", "--grid", "n=1..9", "true")["run"]["id"]]
     waits = alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--grid", "n=1..3", "true")
     assert waits["status"]["state"] == "waiting" and "as many jobs" in waits["warnings"][0]

@@ -65,9 +65,9 @@ WRONG_OPTIONS = [
     (["--time", "soon"], "--time must be a time above zero"),
     (["--ntasks", "0"], "--ntasks must be a whole number above zero, not '0'"),
     (["--sbatch-option", "=x"], "--sbatch-option: '=x' is not KEY=VALUE"),
-    (["--sbatch-option", "array=1-3"], "--array would make something else of it than one run"),
-    (["--sbatch-option", "-J=x"], "--job-name is set by yurt itself, which finds the run by it"),
-    (["--sbatch-option", "a b=x"], "'a b' is no option of sbatch"),
+    (["--sbatch-option", "array=1-3"], "--array cannot be used: a run must be exactly one job"),
+    (["--sbatch-option", "-J=x"], "--job-name cannot be used: yurt sets it itself"),
+    (["--sbatch-option", "a b=x"], "'a b' is not an sbatch option"),
     (["--var", "x"], "--var: 'x' is not KEY=VALUE"),
     (["--var", "=x"], "--var: '=x' is not KEY=VALUE"),
     (["--var", "1A=x"], "'1A' is no name for a variable"),
@@ -106,8 +106,8 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["run", "sub/nosuch.sh"], 2, "there is no file 'sub/nosuch.sh' here"),
         (["run", "train.py", "--", "--a.b", "1", "--a-b", "2"], 2, "the parameters 'a.b' and 'a-b' would both be"),
         (["run", "--context", "nosuch", "train.py"], 3, "there is no context 'nosuch'"),
-        (["run", "--cpus", "9999", "train.py"], 5, "local: this machine has 2 cores, not 9999"),
-        (["run", "--gpus", "a100:5", "train.py"], 5, "local: this machine has 1 GPUs, not 5"),
+        (["run", "--cpus", "9999", "train.py"], 5, "local: 9999 cores requested, but this machine has 2"),
+        (["run", "--gpus", "a100:5", "train.py"], 5, "local: 5 GPUs requested, but this machine has 1"),
         (["ps", "x"], 2, "got unexpected extra argument (x)"),
         (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
         (["ps", "--filter", "state=done"], 2, "--filter: 'done' is no state"),
@@ -166,8 +166,8 @@ def test_a_wrong_yurt_yaml(user: User, text: str, sentence: str) -> None:
     ("text", "sentence"),
     [
         ("variables: {A B: 1}", "'A B' is no name for a variable"),
-        ("sbatch_options: {array: 1-3}", "--array would make something else of it than one run"),
-        ("sbatch_options: {output: x}", "--output is set by yurt itself, which finds the run by it"),
+        ("sbatch_options: {array: 1-3}", "--array cannot be used: a run must be exactly one job"),
+        ("sbatch_options: {output: x}", "--output cannot be used: yurt sets it itself"),
     ],
 )
 def test_settings_that_make_no_run(user: User, text: str, sentence: str) -> None:
@@ -237,8 +237,8 @@ def test_a_dry_run_sends_nothing_and_shows_all(offline: User) -> None:
 
 def test_what_the_site_cannot_give_is_said_without_asking_it(offline: User) -> None:
     for words, sentence in (
-        (["--time", "2d"], "2d is more than partition 'main' allows; at most 1d"),
-        (["--partition", "shrot"], "there is no partition 'shrot'; did you mean 'short'?"),
+        (["--time", "2d"], "time 2d exceeds the maximum of partition 'main', 1d"),
+        (["--partition", "shrot"], "partition 'shrot' not found; did you mean 'short'?"),
         (["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
         (["--cpus", "9"], "no node of partition 'main' has 9 cores; at most 8"),
         (["--gpus", "1"], "partition 'main' has no GPUs"),
@@ -555,19 +555,19 @@ def standing(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> User:
 @pytest.mark.parametrize(
     ("context", "words", "sentence"),
     [
-        ("beta", ["--time", "2d"], "2d is more than partition 'main' allows; at most 1d"),
+        ("beta", ["--time", "2d"], "time 2d exceeds the maximum of partition 'main', 1d"),
         (
             "beta",
             ["-p", "short", "--time", "5"],
-            "5m is more than partition 'short' allows; at most 2m, or use partition main",
+            "time 5m exceeds the maximum of partition 'short', 2m; use partition main",
         ),
-        ("beta", ["-p", "shrot"], "there is no partition 'shrot'; did you mean 'short'?"),
+        ("beta", ["-p", "shrot"], "partition 'shrot' not found; did you mean 'short'?"),
         ("beta", ["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
         ("beta", ["--cpus", "99"], "no node of partition 'main' has 99 cores; at most 8"),
         ("beta", ["--gpus", "1"], "partition 'main' has no GPUs"),
         ("alpha", ["-A", "lba"], "you have no account 'lba'; did you mean 'lab'?"),
-        ("alpha", ["--qos", "fwe"], "you may not use the QOS 'fwe'; did you mean 'few'?"),
-        ("alpha", ["--gpus", "h100:1"], "there are no GPUs of type 'h100'; did you mean 'a100'?"),
+        ("alpha", ["--qos", "fwe"], "you cannot use QOS 'fwe'; did you mean 'few'?"),
+        ("alpha", ["--gpus", "h100:1"], "GPU type 'h100' not found; did you mean 'a100'?"),
         ("alpha", ["--gpus", "a100:3"], "no node of partition 'main' has 3 GPUs; at most 2"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -583,7 +583,7 @@ def test_betas_home_takes_no_runs(standing: User) -> None:
     before = standing.contents()
     answer = standing("--context", "beta", "run", "train.py", YURT_STORAGE_DIR="~")
     assert re.fullmatch(
-        r"beta: the site takes no jobs from the home folder \(.*\); set storage_dir to /lustre/scratch/alice",
+        r"beta: the site does not accept jobs from the home folder \(.*\); set storage_dir to /lustre/scratch/alice",
         said(answer, 5),
     )
     assert standing.contents() == before

@@ -203,7 +203,7 @@ def test_by_hand_it_says_that_secrets_are_not_there(home: Path, monkeypatch: pyt
     monkeypatch.delenv("TOKEN")
     done = subprocess.run(["sh", f"{folder}/job.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 78
-    assert done.stderr == "yurt: the secrets of this run are not available by hand: set and export TOKEN\n"
+    assert done.stderr == "yurt: secret TOKEN is not set; export it to run this script by hand\n"
 
 
 def test_a_run_whose_share_is_lost_starts_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_run_whose_share_is_lost_starts_nothing(home: Path, monkeypatch: pytes
     assert call("wait", run["id"], "--timeout", "240").code == 1
     row = next(row for row in call("ps", "--json").json["data"] if row["id"] == run["id"])
     assert (row["state"], row["exit_code"]) == ("failed", 78)
-    assert call("logs", run["id"]).err.startswith("yurt: the secret TOKEN did not arrive whole\n")
+    assert call("logs", run["id"]).err.startswith("yurt: secret TOKEN is incomplete\n")
     assert not (home / "started").exists() and not [*Path(run["folder"]).glob("secret.*")]
 
 

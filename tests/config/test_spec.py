@@ -31,7 +31,7 @@ def test_one_experiment(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     assert (only.parameters, only.tags, only.mrunner) == ({"param1": 3}, ["test_experiments"], True)
     assert spec.variables(only) == {"SOME_SETTING": "7", "PYTHONPATH": "."}
     (warning,) = found.warnings
-    assert "time of an mrunner experiment is left aside" in warning
+    assert "'time' of an mrunner experiment is ignored" in warning
     assert capfd.readouterr() == ("", "making the specification\n")
 
 
@@ -150,25 +150,25 @@ def test_valid_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str,
         (
             "from mrunner.helpers.specification_helper import *\n"
             "create_experiments_helper(params_grid={'a___': [1, 2], 'b___': [1]})\n",
-            ":2: failed: ValueError: params_grid has a___ with 2 values and b___ with 1; they go one with one",
+            ":2: failed: ValueError: params_grid: a___ has 2 values but b___ has 1; the numbers must be equal",
         ),
         (
             "from mrunner.helpers.specification_helper import *\n"
             "r = range(1000)\nget_combinations({'a': r, 'b': r, 'c': r})\n",
-            ":3: failed: ValueError: params_grid makes 1,000,000,000 combinations, and a sweep has at most 100,000",
+            ":3: failed: ValueError: params_grid has 1,000,000,000 combinations; a sweep can have at most 100,000",
         ),
         (
             "from mrunner.helpers.specification_helper import *\n"
             "r = range(60_000)\nget_combinations([{'a': r}, {'a': r}])\n",
-            ":3: failed: ValueError: params_grid makes 120,000 combinations, and a sweep has at most 100,000",
+            ":3: failed: ValueError: params_grid has 120,000 combinations; a sweep can have at most 100,000",
         ),
         (
             "from mrunner.helpers.specification_helper import *\nget_combinations({'a': 'text'})\n",
-            ":2: failed: TypeError: params_grid has a without a list of values: 'text'",
+            ":2: failed: TypeError: params_grid: a must be a list of values, not 'text'",
         ),
         (
             "from mrunner.helpers.specification_helper import *\nget_combinations({'a': [1], 'a___': [1]})\n",
-            ":2: failed: ValueError: params_grid has both a and a___",
+            ":2: failed: ValueError: params_grid: a and a___ cannot be combined",
         ),
     ],
 )

@@ -354,7 +354,7 @@ def test_a_site_that_keeps_environments_from_jobs(laptop: Laptop, ssh: Ssh, cana
         row = laptop.ended(made["run"]["id"])
         assert (row["state"], row["exit_code"]) == ("failed", 78)
         said = laptop.quick("logs", made["run"]["id"]).err
-        assert "the secret CANARY did not arrive: this site keeps the environment of sbatch from its jobs" in said
+        assert "secret CANARY is missing: this site does not pass the environment of sbatch to jobs" in said
         assert ssh.ask(cluster, f"test -e {folder_of(made)}/started").code == 1
     finally:
         ssh(cluster, "mv ~/.bashrc.was ~/.bashrc; rm -rf ~/bin")

@@ -1,4 +1,4 @@
-"""The module `yurt` as a cluster has it: in a folder of its own, used by a python3 that knows no other yurt."""
+"""The module `yurt` as on a cluster: in its own folder, used by a python3 without an installed yurt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PYTHON = os.environ.get("YURT_NODE_PYTHON") or str(Path(sys.executable).resolve(
 
 
 class Run:
-    """A run folder, and scripts inside of it."""
+    """A run folder with scripts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "run"
@@ -48,7 +48,7 @@ class Run:
 
     def rows(self) -> list[dict[str, Any]]:
         def refuse(word: str) -> None:
-            raise AssertionError(f"{word} is no JSON")
+            raise AssertionError(f"{word} is not JSON")
 
         return [json.loads(line, parse_constant=refuse) for line in self.metrics.read_bytes().splitlines()]
 

@@ -1,4 +1,4 @@
-"""yurt.checkpointing: saved whole, told in time, started again with what was saved."""
+"""yurt.checkpointing: saves atomically, signals in time, and restores checkpoints after a restart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with yurt.checkpointing() as saved:
 
 
 def told(process: subprocess.Popen[str], number: signal.Signals) -> str:
-    """Send a signal once the script has begun; returns what it wrote."""
+    """Send a signal once the script has started; return its output."""
     assert process.stdout is not None
     first = process.stdout.readline()
     time.sleep(0.1)
@@ -36,7 +36,7 @@ def told(process: subprocess.Popen[str], number: signal.Signals) -> str:
     return first + out
 
 
-def test_told_to_save_and_started_again(run: Run) -> None:
+def test_save_on_a_signal_and_restart(run: Run) -> None:
     at = 0
     for start, number in enumerate((signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1)):
         words = told(run.start(COUNTING, YURT_RESTARTS=str(start)), number).split()
@@ -46,7 +46,7 @@ def test_told_to_save_and_started_again(run: Run) -> None:
     assert [each.name for each in (run.folder / "checkpoints").iterdir()] == ["step"]
 
 
-def test_afterwards_signals_mean_what_they_meant(run: Run) -> None:
+def test_signal_handlers_are_restored(run: Run) -> None:
     script = """\
 import os, signal, yurt
 heard = []
@@ -83,7 +83,7 @@ with yurt.checkpointing() as saved:
 
 
 def test_killed_while_saving(run: Run) -> None:
-    """What was saved before stands; what was half written is gone with the next start."""
+    """The earlier checkpoint is kept; the incomplete file is removed by the next start."""
     script = "import yurt\nwith yurt.checkpointing() as saved:\n    while True: saved.save('big', b'x' * 10**7)"
     folder = run.folder / "checkpoints"
     for _try in range(5):
@@ -96,7 +96,7 @@ def test_killed_while_saving(run: Run) -> None:
         assert (folder / "big").stat().st_size == 10**7
     run("import yurt\nwith yurt.checkpointing(): pass", SLURM_PROCID="1", YURT_RESTARTS="1")
     left = [each.name for each in folder.iterdir()]
-    assert len(left) > 1, "another task's are not ours to remove"
+    assert len(left) > 1, "files of another task must stay"
     run("import yurt\nwith yurt.checkpointing() as saved: assert len(saved.load('big')) == 10**7", YURT_RESTARTS="1")
     assert [each.name for each in folder.iterdir()] == ["big"]
 
@@ -131,7 +131,7 @@ thread.join()
     assert run(script) == ("False b'1'\n", "")
 
 
-def test_left_in_another_thread_the_whole_script_ends(run: Run) -> None:
+def test_leave_in_another_thread_ends_the_script(run: Run) -> None:
     script = """\
 import threading, time, yurt
 with yurt.checkpointing() as saved:

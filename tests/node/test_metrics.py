@@ -1,4 +1,4 @@
-"""yurt.log: whole lines of JSON, whatever is logged and whatever happens."""
+"""yurt.log: complete lines of JSON for any value and after any failure."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ yurt.log(after=1)
 def test_every_kind_of_value(run: Run) -> None:
     out, err = run(VALUES)
     row, again, reserved, after = run.rows()
-    assert out == "" and err == "yurt: metrics cannot be written: no\n"
+    assert out == "" and err == "yurt: cannot write metrics: no\n"
     assert {key: value for key, value in row.items() if key != "time"} == {
         "step": 4,
         "nan": "NaN",
@@ -163,7 +163,7 @@ def test_tasks_of_a_job(run: Run) -> None:
 
 
 def test_nodes_that_cannot_append_to_one_file(run: Run) -> None:
-    """Over NFS two nodes overwrite each other: each has a file of its own."""
+    """On NFS two nodes overwrite each other: each has its own file."""
     script = "import yurt\nfrom yurt.node import metrics\nmetrics._unordered = lambda folder: True\nyurt.log(step=1)"
     for rank, node in ((0, 0), (1, 0), (2, 1)):
         run(script, SLURM_PROCID=str(rank), SLURM_NODEID=str(node))
@@ -181,16 +181,16 @@ def test_the_kind_of_a_disk(run: Run) -> None:
     assert run(script)[0].split() == ["False", "True", "True", "False", "False", "True"]
 
 
-def test_a_full_disk_is_said_once(run: Run) -> None:
+def test_a_full_disk_is_reported_once(run: Run) -> None:
     run.metrics.symlink_to("/dev/full")
     script = "import os, yurt\nfor step in range(5): yurt.log(step=step)\nprint(len(os.listdir('/proc/self/fd')))"
     out, err = run(script)
-    assert err == "yurt: metrics cannot be written: [Errno 28] No space left on device\n"
+    assert err == "yurt: cannot write metrics: [Errno 28] No space left on device\n"
     assert int(out) < 8, "files are left open"
 
 
 def test_a_disk_that_gets_full_and_is_free_again(run: Run) -> None:
-    """A line of which only a part was written stays alone; the next ones are whole."""
+    """An incomplete line stays on its own; the next ones are complete."""
     script = """\
 import resource, signal, yurt
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -218,7 +218,7 @@ def test_a_script_that_closes_all_files(run: Run) -> None:
     assert [row["step"] for row in run.rows()] == [0, 1, 2]
 
 
-def test_a_file_of_the_users_that_has_our_number_now(run: Run) -> None:
+def test_a_user_file_that_reuses_the_descriptor(run: Run) -> None:
     script = (
         "import os, yurt\nyurt.log(step=0)\nos.closerange(3, 100)\nmine = open('mine', 'w')\n"
         "yurt.log(step=1)\nmine.write('kept')\nmine.close()\nyurt.log(step=2)"

@@ -1,4 +1,4 @@
-"""Scripts written for mrunner, in a run: they find their parameters, and their metrics are found."""
+"""Scripts written for mrunner, in a run: parameters and metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_old_pythons_can_read_it(file: Path) -> None:
 def test_on_each_python_there_is(run: Run, version: str) -> None:
     python = shutil.which(f"python{version}")
     if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"Python {version} not found")
     given(run, param1=2, net={"width": 64})
     script = (
         "from mrunner.helpers.client_helper import *\np = get_configuration()\nassert p.net.width == 64\nlogger('a', 1)"
@@ -53,7 +53,7 @@ def test_the_basic_script(run: Run) -> None:
     assert [(row["step"], row["test channel1"]) for row in run.rows()] == [(0, 0), (1, 1), (2, 2)]
 
 
-def test_a_function_that_travelled_pickled(run: Run) -> None:
+def test_a_pickled_function(run: Run) -> None:
     pickled = {"pickled": "<built-in function abs>", "cloudpickle": base64.b64encode(b"cbuiltins\nabs\n.").decode()}
     given(run, param1=2, param3=pickled)
     run((FIXTURES / "basic.py").read_text())
@@ -70,7 +70,7 @@ def test_the_grid_script(run: Run) -> None:
     assert json.loads(out) == ["abc-de", "train", 3, 50, rest]
 
 
-def test_gin_is_told(run: Run) -> None:
+def test_gin(run: Run) -> None:
     given(run, **{"train.lr": 0.1, "train.net": "@Net", "train.act": "re'lu", "train.sizes": [1, 2], "width": 64})
     script = (FIXTURES / "gin_script.py").read_text()
     assert "No module named 'gin'" in run(script, code=1)[1]
@@ -85,9 +85,9 @@ def test_gin_is_told(run: Run) -> None:
     assert values == "0.1 64"
 
 
-def test_absl_is_refused_in_a_sentence(run: Run) -> None:
+def test_absl_flags_are_refused(run: Run) -> None:
     script = "from mrunner.helpers.client_helper import *\nget_configuration(inject_parameters_to_FLAGS=True)"
-    assert "yurt sets no flags of absl; set them from get_configuration()" in run(script, code=1)[1]
+    assert "yurt does not set absl flags; set them from get_configuration()" in run(script, code=1)[1]
 
 
 def test_metrics_of_every_shape(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The module on its way: whole or not there, made once, found by the scripts of every kind of context."""
+"""The upload of the module: complete or absent, created once, found by scripts on every kind of context."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(yurt.params(), yurt.__file__, sys.path[0])
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project to stand in, where `python` is one without yurt in it."""
+    """A project as the working directory, where `python` is one without yurt."""
     project, programs = tmp_path / "my project", tmp_path / "programs"
     project.mkdir()
     programs.mkdir()
@@ -44,7 +44,7 @@ def local_run(yurt: Yurt, *words: str, **more: Any) -> dict[str, Any]:
     return found
 
 
-def words_of(found: dict[str, Any]) -> str:
+def output_of(found: dict[str, Any]) -> str:
     return (Path(found["run"]["folder"]) / "out.log").read_text()
 
 
@@ -58,7 +58,7 @@ def test_a_script_written_for_mrunner(yurt: Yurt, here: Path) -> None:
 def test_on_this_machine(yurt: Yurt, here: Path, tmp_path: Path) -> None:
     found = local_run(yurt, "train.py", "--", "--lr", "0.1")
     folder = tmp_path / "data" / "node" / module.name()
-    assert words_of(found).startswith(f"{{'lr': 0.1}} {folder}/yurt/__init__.py")
+    assert output_of(found).startswith(f"{{'lr': 0.1}} {folder}/yurt/__init__.py")
     (line,) = (Path(found["run"]["folder"]) / "metrics.jsonl").read_text().splitlines()
     row = json.loads(line)
     assert (row["step"], row["loss"]) == (1, 0.5)
@@ -68,7 +68,7 @@ def test_on_this_machine(yurt: Yurt, here: Path, tmp_path: Path) -> None:
     assert {each.stat().st_mode & 0o777 for each in files.values()} == {0o600}
     before = [each.stat().st_ino for each in files.values()]
     local_run(yurt, "train.py")
-    assert [each.stat().st_ino for each in files.values()] == before, "it is there: nobody makes it again"
+    assert [each.stat().st_ino for each in files.values()] == before, "the existing module was created again"
     assert [each.name for each in folder.parent.iterdir()] == [module.name()]
 
 
@@ -77,20 +77,20 @@ def test_the_users_own_path_comes_first(yurt: Yurt, here: Path, tmp_path: Path) 
     mine.mkdir()
     (mine / "yurt.py").write_text("log = lambda **more: None\nparams = lambda: 'mine'\n")
     found = local_run(yurt, "--var", f"PYTHONPATH={mine}", "train.py")
-    assert words_of(found).startswith(f"mine {mine}/yurt.py")
+    assert output_of(found).startswith(f"mine {mine}/yurt.py")
     (here / "yurt.py").write_text("log = lambda **more: None\nparams = lambda: 'the project'\n")
-    assert words_of(local_run(yurt, "train.py")).startswith("the project ")
+    assert output_of(local_run(yurt, "train.py")).startswith("the project ")
 
 
-def test_values_of_the_users_with_our_names(yurt: Yurt, here: Path) -> None:
-    """A variable of the user's called as one of job.sh's changes nothing."""
-    assert words_of(local_run(yurt, "--var", "imports=/nowhere", "--var", "run=/nowhere", "train.py"))
+def test_user_variables_with_names_of_job_sh(yurt: Yurt, here: Path) -> None:
+    """A user's variable with the name of one in job.sh changes nothing."""
+    assert output_of(local_run(yurt, "--var", "imports=/nowhere", "--var", "run=/nowhere", "train.py"))
 
 
 def make(
     folder: Path, content: bytes, *, size: int | None = None, nonce: str = "n", before: str = ""
 ) -> subprocess.CompletedProcess[bytes]:
-    """What place.sh does for a parcel."""
+    """Run the part of place.sh that unpacks a parcel."""
     placer = script.placer()
     functions = placer[placer.index("make_module()") : placer.index("make_folder()")]
     text = f'{before}\numask 077; aside=$1/aside nonce=$2\n{functions}\nmake_module "$1/node/x" "$3"; echo done'
@@ -99,7 +99,7 @@ def make(
 
 
 @pytest.mark.parametrize("part", [0, 1, 100, 2000, -1])
-def test_cut_off_on_its_way(tmp_path: Path, part: int) -> None:
+def test_an_incomplete_upload(tmp_path: Path, part: int) -> None:
     (tmp_path / "aside").mkdir()
     done = make(tmp_path, module.parcel()[:part], size=len(module.parcel()))
     assert (done.returncode, done.stdout) == (45, b"")
@@ -107,28 +107,28 @@ def test_cut_off_on_its_way(tmp_path: Path, part: int) -> None:
     assert make(tmp_path, module.parcel()).stdout == b"done\n"
 
 
-def test_damaged_on_its_way(tmp_path: Path) -> None:
+def test_a_damaged_upload(tmp_path: Path) -> None:
     content = bytearray(module.parcel())
     content[1000] ^= 1
     assert make(tmp_path, bytes(content)).returncode == 45
     assert not list((tmp_path / "node").iterdir())
 
 
-def test_a_disk_that_is_full(tmp_path: Path) -> None:
+def test_a_full_disk(tmp_path: Path) -> None:
     done = make(tmp_path, module.parcel(), before='trap "" XFSZ; ulimit -f 5')
     assert done.returncode == 45 and b"File too large" in done.stderr
     assert not list((tmp_path / "node").iterdir())
 
 
-def test_many_at_once(tmp_path: Path) -> None:
+def test_concurrent_uploads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda number: make(tmp_path, module.parcel(), nonce=str(number)), range(8)))
-    assert {(each.returncode, each.stdout, each.stderr) for each in said} == {(0, b"done\n", b"")}
+        results = list(pool.map(lambda number: make(tmp_path, module.parcel(), nonce=str(number)), range(8)))
+    assert {(each.returncode, each.stdout, each.stderr) for each in results} == {(0, b"done\n", b"")}
     assert [each.name for each in (tmp_path / "node").iterdir()] == ["x"]
     assert sorted(each.name for each in (tmp_path / "node" / "x").iterdir()) == ["mrunner", "munch", "yurt"]
 
 
-def test_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_upload_are_removed(tmp_path: Path) -> None:
     old, young = tmp_path / "node" / "y.old", tmp_path / "node" / "y.young"
     for each in (old, young):
         each.mkdir(parents=True)
@@ -146,7 +146,7 @@ def laptop(laptop: Laptop) -> Laptop:
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_on_a_cluster(laptop: Laptop, context: str) -> None:
-    """With the cluster's own python3, one task and several."""
+    """With the cluster's python3, for one task and several."""
     one = laptop.run(context, "train.py", "--", "--lr", "0.1")["run"]
     several = laptop.run(context, "--ntasks", "3", "python3", "train.py")["run"]
     for run in (one, several):
@@ -175,7 +175,7 @@ with yurt.checkpointing() as saved:
 """
 
 
-def test_a_script_that_leaves_is_started_again(yurt: Yurt, here: Path) -> None:
+def test_a_script_that_leaves_is_restarted(yurt: Yurt, here: Path) -> None:
     (here / "train.py").write_text(PIECES)
     found = local_run(yurt, "--requeue", "--time", "5m", "train.py")
     folder = Path(found["run"]["folder"])

@@ -1,4 +1,4 @@
-"""The module as it is sent: old Pythons, standard library, small; and it gives way to any other yurt."""
+"""The uploaded module: old Pythons, standard library only, small; any other yurt takes precedence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_old_pythons_can_read_it(name: str) -> None:
 def test_on_each_python_there_is(run: Run, version: str) -> None:
     python = shutil.which(f"python{version}")
     if not python or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"there is no Python {version} here")
+        pytest.skip(f"Python {version} not found")
     script = (
         "import yurt\nyurt.log(step=1, loss=float('nan'))\nassert yurt.params()['lr'] == 0.1\n"
         "with yurt.checkpointing() as saved:\n    saved.save('a', b'1')\n    assert saved.load('a') == b'1'"
@@ -50,8 +50,8 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
     assert run.rows()[0]["loss"] == "NaN"
 
 
-def test_every_file_is_sent() -> None:
-    """With every run, but for the program that calls functions: that one travels with the calls."""
+def test_every_file_is_uploaded() -> None:
+    """Every file is uploaded with a run, except the program that runs function calls: the calls include it."""
     own = [source for source in module.FILES.values() if not source.startswith("shim/")]
     assert sorted([*own, "call.py"]) == sorted(each.name for each in module.SOURCE.glob("*.py"))
 
@@ -60,7 +60,7 @@ def test_it_is_small() -> None:
     assert len(zlib.compress(b"".join(module.files().values()))) < 8000
 
 
-def test_another_content_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     before = module.name()
     changed = {**module.files(), "yurt/__init__.py": b"# changed\n"}
     monkeypatch.setattr(module, "files", lambda: changed)
@@ -72,7 +72,7 @@ def test_another_content_is_another_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_installed_one_wins(run: Run) -> None:
-    """As in a virtual environment with yurt in it, which comes after PYTHONPATH."""
+    """In a virtual environment with yurt, which comes after PYTHONPATH."""
     script = (
         SAYS + "yurt.log(step=1)\nimport yurt.errors, yurt.node.metrics\nprint(yurt.errors.__file__, yurt.__version__)"
     )
@@ -85,14 +85,14 @@ def test_the_installed_one_wins(run: Run) -> None:
 
 
 def test_the_command_works_where_it_is_sent(run: Run) -> None:
-    """yurt called inside a run: the installed one, not a few files of it."""
+    """The command yurt inside a run uses the installed package, not the uploaded files."""
     program = str(Path(sys.executable).parent / "yurt")
     done = subprocess.run([program, "--version"], env=run.environment, capture_output=True, text=True, check=True)
     assert yurt.__version__ in done.stdout
 
 
 def test_another_package_of_this_name_wins(run: Run, tmp_path: Path) -> None:
-    """Further down the path, as in site-packages; one that breaks says so itself."""
+    """It is later on sys.path, such as in site-packages; if it is broken, its own error is raised."""
     other = tmp_path / "site" / "yurt"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("mine = 1\n")

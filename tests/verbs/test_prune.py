@@ -324,7 +324,7 @@ def test_nothing_goes_from_a_site_whose_slurm_is_silent(laptop: Laptop, lab: Lab
         silent = laptop.quick("prune", run["id"], "--yes")
         assert silent.code == 4
         assert silent.err.splitlines()[0].endswith("; nothing was removed")
-        assert "Slurm does not answer there" in silent.err
+        assert "Slurm does not respond" in silent.err
     finally:
         lab.faults.start_ctld("alpha")
         ssh("alpha", "mv ~/.bashrc.kept ~/.bashrc; rm ~/hasty.conf")

@@ -1,1 +1,1 @@
-"""What each kind of context can do, by capability."""
+"""Backends: the capabilities of each kind of context."""

@@ -1,4 +1,4 @@
-"""What backends are given and answer, as values. Pure."""
+"""Arguments and results of backends. Pure."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from yurt.model.state import Observation
 
 
 class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
-    """Code on its way; without a kind, only the hope that it is there already."""
+    """Code to upload. Without a kind it is empty, and the code is expected to be on the site already."""
 
     kind: str = ""
-    """git, or tar where there is no git."""
+    """`git`, or `tar` if the site has no git."""
     base: str = ""
-    """The tree it goes on from."""
+    """The tree on the site that `content` is a delta to; empty if `content` is complete."""
     content: bytes = b""
 
 
 MakeParcel = Callable[[Sequence[str]], CodeParcel]
-"""Makes the parcel for a context that knows these trees of the project; ["plain"]: it has no git."""
+"""Make the parcel for a site that has these trees of the project; ["plain"]: the site has no git."""
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a submission: a job, or the wish for code first."""
+    """Result of a submission: a job, or a request to upload the code first."""
 
     job: str = ""
     winner: str = ""
-    """What stands in the gate, if somebody has passed it: NONCE.JOB, or `cancelled`."""
+    """Content of the gate if it is already closed: NONCE.JOB, or `cancelled`."""
     needs: list[str] | None = None
-    """What the context knows of the project's code, if it has not this one."""
+    """Trees of the project that the site has, if this tree is missing there."""
     base_missing: bool = False
     groups: dict[str, str] = {}
-    """Of a sweep: the groups of tasks that went out, and the job of each."""
+    """Sweeps: the job of each submitted group of tasks."""
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What a submission would do: the command that starts it, as one would type it, and the files it makes."""
+    """What a submission would do: the command it runs, as a user would type it, and the files it writes."""
 
     command: str
     files: Mapping[str, bytes]
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What was seen of runs, and a checksum of the answer: the same again need not be read."""
+    """Observations of runs, and a checksum of the site's output that tells whether anything changed."""
 
     runs: dict[str, Observation]
     answer: bytes = b""

@@ -1,7 +1,7 @@
-"""What every kind of context can do, by capability. Callers know nothing else of a context.
+"""Protocols of a backend, one for each capability. Callers use a context only through them.
 
-All of it may be repeated. UnreachableError: it may or may not have happened, repeat it. RefusedError: it did not
-happen, and will not. Paths are those of the context; nobody else reads or writes them.
+Every call is safe to retry. UnreachableError: the call may or may not have taken effect; retry it. RefusedError: it
+had no effect, and a retry fails too. Paths are paths on the site; only the backend reads or writes them.
 """
 
 from __future__ import annotations
@@ -34,19 +34,15 @@ if TYPE_CHECKING:
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
 
-DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
-
-DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
-
 
 class Runs(Protocol):
-    """Start runs, watch them, end them."""
+    """Submit, observe and cancel runs."""
 
     def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
-        """Why a run with these resources can never start there; empty if nothing is known against it."""
+        """Return the reasons why a run with these resources can never start; empty if the facts show none."""
 
     def preview(self, plan: Plan) -> Preview:
-        """What submitting a plan would do."""
+        """Return what submitting a plan would do."""
 
     def submit(
         self,
@@ -59,47 +55,47 @@ class Runs(Protocol):
         shares: Shares | None = None,
         calls: bytes = b"",
     ) -> Placed:
-        """Place a run and have it started; however often this is repeated, its code starts once.
+        """Upload a run and submit its job. The command starts once, no matter how often this is retried.
 
-        `start` counts: the second and later ones are for a run whose last start is over and left no successor.
-        `tasks`, of a sweep, are groups of them: START:OFFSET:NUMBERS.
-        `shares` are those of the run's secrets, made for this nonce.
-        `calls` are those of functions that its tasks make; they may stay away once some tasks have gone out.
+        `start` is the number of the start; 2 and higher are for a run whose last start finished without a successor.
+        `tasks` are groups of a sweep's tasks: START:OFFSET:NUMBERS.
+        `shares` are the shares of the run's secrets, made for this nonce.
+        `calls` are the function calls of the tasks; they can be omitted once some tasks are submitted.
         """
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
-        """What is to be seen of runs, all in one go; those of which nothing is new may be left out.
+        """Observe runs in one request. Runs without a change may be omitted from the result.
 
-        `since` is the answer of the last time. UnreachableError: could not look.
+        `since` is the checksum of the previous observation. UnreachableError: the site could not be queried.
         """
 
     def cancel(self, run: RunRef) -> str:
-        """End a run, or see to it that it never starts. Returns what stands in its gate.
+        """Cancel a run, or make sure that it never starts. Return the content of its gate.
 
-        Of a sweep that is `cancelled`, and after it the numbers of the tasks that had begun.
+        For a sweep, return `cancelled` followed by the numbers of the tasks that had started.
         """
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
-        """The same for those tasks of a sweep that are `open`, in one go, also where nothing of it has arrived."""
+        """Cancel the `open` tasks of a sweep in one request, even if the sweep is not uploaded yet."""
 
     def hold(self, job: str) -> None:
-        """Keep a job that waits from starting. Best effort; where there is no scheduler, nothing."""
+        """Hold a pending job. Best effort; without a scheduler this does nothing."""
 
     def release(self, job: str) -> None:
-        """Let a job go that its scheduler holds back. Best effort; where there is no scheduler, nothing."""
+        """Release a held job. Best effort; without a scheduler this does nothing."""
 
     def discard(self, run: RunRef) -> None:
-        """Remove what a refused submission left, so that nothing of it can start later. Best effort."""
+        """Remove the files of a refused submission, so that it cannot start later. Best effort."""
 
     def drop_shares(self, folders: Sequence[str]) -> None:
-        """Remove the shares of secrets from the folders of runs that have ended. Best effort."""
+        """Remove the shares of secrets from the folders of finished runs. Best effort."""
 
 
 class Files(Protocol):
-    """Read, bring home and remove what runs wrote."""
+    """Read, fetch and remove the files of runs."""
 
     def read(self, folder: str, name: str) -> bytes | None:
-        """A file of a run folder; None if it is not there."""
+        """Return a file of a run folder; None if it does not exist."""
 
     def tail(
         self,
@@ -111,91 +107,100 @@ class Files(Protocol):
         seconds: int = 0,
         on_end: Callable[[LogPosition], None] = lambda _log: None,
     ) -> None:
-        """Hand out what runs wrote beyond these positions, and move them. With `follow`, as it comes: of one run until
-        it has ended or was idle for long, of several for so many seconds.
+        """Pass log output after these positions to `sink` and advance the positions.
 
-        `lines`: of logs that were not read yet, only so many of the last. `on_end`: one that is
-        `over` was handed out to its end.
+        With `follow`, stream new output: of one run until it finishes or is idle for long, of several runs for
+        `seconds`. `lines` limits logs that were not read before to their last lines. `on_end` is called when a log
+        of a finished run was passed on completely.
         """
 
     def collect(
         self, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool = False, timeout: float
     ) -> dict[int, dict[str, Piece]]:
-        """Put verdicts where there are none, and bring what is kept of ended runs: their files by name, by their place
-        among those asked for. Those that one trip has no room for are left out; the first one never is."""
+        """Write missing verdicts and fetch the files kept of finished runs: files by name, by index in `ended`.
+
+        Runs that exceed the limits of one request are omitted, except the first.
+        """
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:
-        """What calls of functions returned, of the first of these tasks, as many as one trip takes; at least one."""
+        """Return the results of function calls of the first tasks: one or more, as many as one request takes."""
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
-        """Which groups of tasks of sweeps have gone out, from whichever machine, as the folder notes them."""
+        """Return the groups of tasks that any machine has submitted, as recorded in the folders of the sweeps."""
 
     def list_runs(self, base: str) -> list[str] | None:
-        """The folders of all runs and sweeps below yurt's own folder; None if that is not there."""
+        """Return the folders of all runs and sweeps in yurt's storage folder; None if it does not exist."""
 
     def gather(self, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
-        """What run folders say, of as many as one trip takes, from the first; None of one that is too large. And how
-        many were asked for."""
+        """Read the records in run folders, in order, as many as one request takes; None for a folder that is too large.
+
+        Also return how many folders were covered.
+        """
 
     def gather_tasks(self, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
-        """The same of tasks that have begun, by their sweep's folder and number."""
+        """Read the records of tasks that have started, by folder of the sweep and task number."""
 
     def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
-        """What run folders hold; those that are gone are left out."""
+        """Return the contents of run folders; removed folders are omitted."""
 
     def pull(
         self, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, everything: bool
     ) -> tuple[str, Brought]:
-        """Bring the outputs of runs, or `everything` but their code, into folders below `target`; of one run, into
-        `target` itself. Returns how (rsync, tar), and what came. After a cut, repeating goes on."""
+        """Fetch the outputs of runs, or `everything` except their code, into folders below `target`.
+
+        The files of a single run are written to `target` itself. Return the method (rsync, tar) and what was fetched.
+        After a lost connection, a retry continues.
+        """
 
     def survey(self, folders: Sequence[str]) -> list[Survey]:
-        """What each of these folders is and holds."""
+        """Return the kind and the contents of each of these folders."""
 
     def holdings(self, base: str) -> Holdings:
-        """All runs below yurt's own folder, and sizes."""
+        """Return all runs in yurt's storage folder, and sizes."""
 
     def remove(self, folders: Sequence[str]) -> Removed:
-        """Remove run folders; safe to kill at any point. Those that are not among the removed may be asked again."""
+        """Remove run folders; safe to kill at any point. Folders missing from the result can be removed by a retry."""
 
     def clear(self, base: str, folders: Sequence[str]) -> Removed:
-        """Remove these run folders, and all of yurt's that is left then."""
+        """Remove these run folders, then all other files of yurt."""
 
 
 class Code(Protocol):
-    """Bring code to a context without a run."""
+    """Upload code without a run."""
 
     def ensure(self, project_folder: str, tree: str, make: MakeParcel) -> int:
-        """Have a tree checked out there; returns how many bytes travelled. May be repeated, and two may at once."""
+        """Make sure that a tree is checked out on the site; return the uploaded bytes. Concurrent calls are safe."""
 
 
 class Exec(Protocol):
-    """A command, or a terminal, inside a run."""
+    """Run a command or a terminal inside a run."""
 
     def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
-        """Run a command beside a running run, in its folder, with its environment; without words a shell.
-        Standard output and error are those of whoever calls. Returns its exit code."""
+        """Run a command in a running run's folder and environment; without `words` a shell.
+
+        Standard output and error are inherited from the caller. Return the exit code.
+        """
 
 
 class Forward(Protocol):
-    """A port of a run, reached from this machine."""
+    """Forward a port of a run to this machine."""
 
     def forward(self, node: str, port: int) -> AbstractContextManager[int]:
-        """Make a port of a node reachable on this machine's loopback while the block runs; yields the port here."""
+        """Forward a port of a node to this machine's loopback while the block runs; yield the local port."""
 
 
 class Claims(Protocol):
-    """Names that only one can have: of all who put one, the first holds it for good."""
+    """Names with one permanent holder: the first to claim a name keeps it."""
 
     def put(self, folder: str, name: str, holder: str) -> str:
-        """Claim a name in a folder; returns who holds it."""
+        """Claim a name in a folder; return its holder."""
 
     def holder(self, folder: str, name: str) -> str:
-        """Who holds a name; empty if nobody does."""
+        """Return the holder of a name; empty if it is not claimed."""
 
 
 class Backend(Protocol):
-    """A context, by what it can do."""
+    """All capabilities of a context."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What a kind of context is like, for those who plan for it. Pure."""
+"""Properties of each kind of context, used for planning. Pure."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import msgspec
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of context."""
+    """Properties of a kind of context."""
 
     here: bool = False
-    """Whether runs are processes of this machine."""
+    """Whether runs are processes on this machine."""
     scheduler: bool = False
-    """Whether jobs wait in a queue: partitions, accounts and dependencies mean something."""
+    """Whether a scheduler queues jobs, so that partitions, accounts and dependencies have a meaning."""
     probed: bool = False
-    """Whether yurt asks its site for facts before it plans a run."""
+    """Whether yurt probes the site for facts before it plans a run."""
     has_host: bool = True
-    """Whether there is a host where commands run."""
+    """Whether there is a host to run commands on."""
     pauses: tuple[float, float] = (0.5, 15.0)
-    """Seconds between two looks at runs: the first, and the longest."""
+    """Seconds between two polls: the first and the longest interval."""
 
 
 KINDS = {
@@ -28,5 +28,5 @@ KINDS = {
 
 
 def kind_of(context_type: str) -> Kind:
-    """What contexts of a type are like."""
+    """Return the properties of a context type."""
     return KINDS.get(context_type, KINDS["kubernetes"])

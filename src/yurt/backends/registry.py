@@ -1,4 +1,4 @@
-"""Which backend a context has, and which host; a kind is imported when the first context of it is used."""
+"""Creates the backend and the host of a context. The backend's modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path) -> Backend:
-    """The backend of a context; `slots` is where local runs keep their tickets, `accounting` is asked of clusters."""
+    """Return the backend of a context.
+
+    `slots` is the folder for tickets of local runs; `accounting` returns whether a cluster has accounting.
+    """
     if context.type == "local":
         from yurt.backends.local.backend import LocalBackend
 
@@ -25,20 +28,20 @@ def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path)
 
         return SlurmBackend(host_of(context), accounting)
     raise UserError(
-        f"context '{context.name}' is of type {context.type}, on which yurt cannot run anything yet",
+        f"context '{context.name}' has type {context.type}, which yurt does not support yet",
         code="usage",
-        hint="yurt context list shows the types",
+        hint="run `yurt context list` to see the type of each context",
     )
 
 
 def host_of(context: Context) -> Host:
-    """The host on which a context's commands run: its login node, or this machine."""
+    """Return the host that runs a context's commands: its login node, or this machine."""
     if context.type == "local":
         return LocalHost()
     if context.type == "slurm" and context.slurm_url:
         return SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
     raise UserError(
-        f"context '{context.name}' is of type {context.type}, which has no host to log in to",
+        f"context '{context.name}' has type {context.type}, which has no host to log in to",
         code="usage",
-        hint="yurt context list shows the types",
+        hint="run `yurt context list` to see the type of each context",
     )

@@ -1,4 +1,4 @@
-"""The sh scripts of all rooms of backends, as they are sent."""
+"""The sh scripts of the backends, as sent to a host."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from yurt.model import layout
 
-ROOMS = Path(__file__).parent
+PACKAGES = Path(__file__).parent
 
 
 @cache
-def text(name: str, room: str = "shell") -> str:
-    """A script of a room, with the file names of a run folder filled in."""
-    return layout.fill_in((ROOMS / room / name).read_text())
+def text(name: str, package: str = "shell") -> str:
+    """Return a script of a package, with the file names of a run folder filled in."""
+    return layout.fill_in((PACKAGES / package / name).read_text())

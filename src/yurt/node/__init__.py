@@ -1,1 +1,1 @@
-"""What runs inside a job: standard library only, Python 3.6, imports nothing of the rest."""
+"""Code that runs inside a job: Python 3.6, standard library only, no imports from other packages of yurt."""

@@ -1,7 +1,7 @@
-"""One call of a function that `yurt.executor` sent: the program in a file of calls, see yurt.model.calls.
+"""Runs one function call of `yurt.executor`: the program in a file of calls, see yurt.model.calls.
 
-The result is written aside and renamed to `result` in the run folder: a line of JSON, then a pickle. Standard library
-only; cloudpickle is beside it in the file.
+The result is written to a temporary file and renamed to `result` in the run folder: a line of JSON, then a pickle.
+Standard library only; cloudpickle is included in the file.
 """
 
 import json
@@ -12,24 +12,24 @@ import traceback
 from typing import Any, Dict, Tuple
 
 AGAIN = 85
-"""The exit code that asks to be started again: then there is no result yet."""
+"""The exit code that requests a restart; the task has no result yet."""
 
 UNWRITTEN = 74
-"""The exit code where the result could not be written; as sysexits.h has it for input and output."""
+"""The exit code if the result cannot be written: EX_IOERR of sysexits.h."""
 
 TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
-"""The file of the result; the function may change the environment."""
+"""The file of the result, determined before the function can change the environment."""
 
 
 def main() -> int:
     file = sys.path[0]
     number = int(os.environ["YURT_TASK_INDEX"])
     if os.path.exists(TARGET):
-        os.unlink(TARGET)  # of a start before this one
+        os.unlink(TARGET)  # from an earlier start
     about, function, arguments = _read(file, number)
     here = "%d.%d" % sys.version_info[:2]
     if here != about["python"] and b"cloudpickle" in function + arguments:
-        text = "it was sent by Python %s and is run by Python %s (%s)" % (about["python"], here, sys.executable)
+        text = "it was submitted by Python %s and runs on Python %s (%s)" % (about["python"], here, sys.executable)
         return _failed("python", text)
     root = os.path.normpath(os.path.join(os.getcwd(), about["up"]))
     sys.path[1:1] = [os.path.normpath(os.path.join(root, each)) for each in about["paths"]]
@@ -37,12 +37,12 @@ def main() -> int:
         import cloudpickle
 
         call, given = cloudpickle.loads(function), cloudpickle.loads(arguments)
-    except (Exception, SystemExit) as error:  # some modules leave when they cannot be imported
+    except (Exception, SystemExit) as error:  # some modules exit when they cannot be imported
         traceback.print_exc()
-        return _failed("load", "%s (Python is %s)" % (_words(error), sys.executable))
+        return _failed("load", "%s (Python is %s)" % (_describe(error), sys.executable))
     if getattr(call, "__module__", "") == "__main__":
         for name, each in getattr(call, "__globals__", {}).items():
-            globals().setdefault(name, each)  # multiprocessing looks there for functions of a script
+            globals().setdefault(name, each)  # multiprocessing looks up a script's functions there
     try:
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
     except BaseException as error:
@@ -52,7 +52,7 @@ def main() -> int:
     try:
         content = cloudpickle.dumps(result, protocol=4)
     except Exception as error:
-        return _failed("pickle", "a %s: %s" % (type(result).__name__, _words(error)))
+        return _failed("pickle", "a %s: %s" % (type(result).__name__, _describe(error)))
     if len(content) > about["largest"]:
         return _failed("large", "%d %d" % (len(content), about["largest"]))
     _write({"ok": True}, content)
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
-    """What all calls share, and of one call its function and its arguments."""
+    """Return what all calls share, and the function and the arguments of one call."""
     row = struct.Struct("<QQQ")
     with open(file, "rb") as stream:
         stream.readline()
@@ -77,7 +77,7 @@ def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
 
 
 def _raised(error: BaseException, cloudpickle: Any) -> int:
-    """The function's own error: as it is if it can travel, and in any case as text."""
+    """Write the error that the function raised: as text, and pickled if that is possible."""
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
     lines = traceback.format_exception(type(error), error, trace)
     sys.stderr.write("".join(lines))
@@ -86,7 +86,7 @@ def _raised(error: BaseException, cloudpickle: Any) -> int:
         cloudpickle.loads(content)
     except Exception:
         content = b""
-    head = {"ok": False, "kind": "raised", "text": _words(error), "traceback": "".join(lines)}
+    head = {"ok": False, "kind": "raised", "text": _describe(error), "traceback": "".join(lines)}
     _write(head, content)
     return 1
 
@@ -97,11 +97,11 @@ def _failed(kind: str, text: str) -> int:
     return 1
 
 
-def _words(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:
-        text = "(it cannot be shown)"
+        text = "(no message: str() failed)"
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
@@ -120,12 +120,12 @@ def _write(head: Dict[str, Any], content: bytes) -> None:
         raise
 
 
-def ended() -> int:
-    """The exit code. Without room for the result there may be none for words either: then the code alone tells."""
+def run() -> int:
+    """Run the call and return its exit code. On a full disk only the exit code shows the failure."""
     try:
         return main()
     except OSError:
-        try:  # on a full disk the log may take no more either
+        try:  # on a full disk the log cannot be written either
             os.write(2, traceback.format_exc().encode("utf8", "backslashreplace"))
         except OSError:
             pass
@@ -133,4 +133,4 @@ def ended() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(ended())
+    sys.exit(run())

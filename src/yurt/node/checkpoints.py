@@ -1,4 +1,4 @@
-"""`yurt.checkpointing`: for scripts that are stopped and started again, where to save and when.
+"""`yurt.checkpointing`: tells a script that may be restarted where to save and when.
 
 with yurt.checkpointing() as saved:
     step = int(saved.load("step") or 0)
@@ -16,20 +16,20 @@ import threading
 from typing import Any, Dict, Optional, Union
 
 AGAIN = 85
-"""The exit code that asks to be started again."""
+"""The exit code that requests a restart."""
 
 ASIDE = ".aside"
 
 
 class Checkpointing:
-    """What an earlier start saved, and whether it is time to save: see `checkpointing`.
+    """The saved checkpoints of earlier starts, and whether it is time to save: see `checkpointing`.
 
-    Outside of a run it works too, in a folder that is gone when the script ends, and no signal is caught.
+    Outside of a run it uses a temporary folder, which is removed when the script exits, and catches no signals.
     """
 
     def __init__(self) -> None:
         self.restarts = int(os.environ.get("YURT_RESTARTS") or 0)
-        """How often this run was started before."""
+        """The number of earlier starts of this run."""
         self._folder = os.environ.get("YURT_CHECKPOINTS") or ""
         self._inside = bool(self._folder)
         self._before: Dict[int, Any] = {}
@@ -37,7 +37,7 @@ class Checkpointing:
 
     @property
     def folder(self) -> str:
-        """The folder of checkpoints, for libraries that save by themselves. It outlives this start."""
+        """The folder of checkpoints, for libraries that write their own. It is kept for the next start."""
         if not self._folder:
             import atexit
             import shutil
@@ -49,15 +49,15 @@ class Checkpointing:
 
     @property
     def wanted(self) -> bool:
-        """Whether the run will be stopped soon: save, then `leave`."""
+        """Whether the run will be stopped soon: save, then call `leave`."""
         return self._wanted
 
     def path(self, name: str) -> str:
-        """Where the checkpoint of a name is, or would be."""
+        """Return the path of a checkpoint, which may not exist."""
         return os.path.join(self.folder, name)
 
     def save(self, name: str, content: Union[bytes, bytearray, memoryview, str]) -> None:
-        """Save bytes or text under a name, whole or not at all. OSError: it is not saved, what was there stands."""
+        """Save bytes or text under a name, atomically. OSError: nothing is saved; the earlier checkpoint is kept."""
         target = self.path(name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         aside = "%s.%s%s" % (target, _task() + ".%d.%d" % (os.getpid(), threading.get_ident()), ASIDE)
@@ -73,7 +73,7 @@ class Checkpointing:
         _sync(os.path.dirname(target))
 
     def load(self, name: str, otherwise: Optional[bytes] = None) -> Optional[bytes]:
-        """The bytes of a checkpoint, or `otherwise` if there is none."""
+        """Return the bytes of a checkpoint, or `otherwise` if it does not exist."""
         try:
             with open(self.path(name), "rb") as stream:
                 return stream.read()
@@ -81,14 +81,14 @@ class Checkpointing:
             return otherwise
 
     def leave(self) -> None:
-        """End this start; the run is started again with what was saved, where that was asked for."""
+        """Exit and request a restart; the run is restarted if its restart policy allows it."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
-            except Exception:  # it may be closed, or full
+            except Exception:  # it may be closed, or the disk full
                 pass
         if threading.current_thread() is not threading.main_thread():
-            os._exit(AGAIN)  # there sys.exit would end the thread alone
+            os._exit(AGAIN)  # sys.exit would end only this thread
         sys.exit(AGAIN)
 
     def __enter__(self) -> "Checkpointing":
@@ -98,7 +98,7 @@ class Checkpointing:
             for number in (signal.SIGUSR1, signal.SIGTERM):
                 try:
                     self._before[number] = signal.signal(number, self._ask)
-                except ValueError:  # only the main thread may: here nobody hears of a signal
+                except ValueError:  # not the main thread: signals cannot be caught
                     break
         return self
 
@@ -111,7 +111,7 @@ class Checkpointing:
         self._wanted = True
 
     def _clean(self) -> None:
-        """Remove what earlier starts of this task were killed in the middle of."""
+        """Remove temporary files that killed starts of this task left."""
         mine = ".%s." % _task()
         for top, _folders, files in os.walk(self._folder):
             for name in files:
@@ -120,12 +120,12 @@ class Checkpointing:
 
 
 def checkpointing() -> Checkpointing:
-    """For `with yurt.checkpointing() as saved:`. In the loop: if saved.wanted: saved.save(…); saved.leave()."""
+    """Use as `with yurt.checkpointing() as saved:`. In the loop: if saved.wanted: saved.save(…); saved.leave()."""
     return Checkpointing()
 
 
 def _task() -> str:
-    """Which of the tasks of a job this is: they may have the same process id, on different nodes."""
+    """Return a name for this task of the job; tasks on different nodes may have the same process id."""
     return "task%s" % (os.environ.get("SLURM_PROCID") or "0")
 
 
@@ -137,7 +137,7 @@ def _remove(file: str) -> None:
 
 
 def _sync(folder: str) -> None:
-    """So that a renamed file has its name after a power cut too; not every disk can."""
+    """Flush a folder, so that a rename survives a power failure; not every file system supports it."""
     try:
         opened = os.open(folder, os.O_RDONLY)
     except OSError:

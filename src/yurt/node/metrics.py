@@ -1,7 +1,7 @@
-"""`yurt.log`: numbers of a run, a line of JSON each, in metrics.jsonl of the run folder.
+"""`yurt.log`: writes metrics of a run as lines of JSON to metrics.jsonl in the run folder.
 
-Every call is one write to the end of the file, so whatever kills the script, what was logged is there. Nothing is
-ever thrown into the script: what cannot be written is said once on standard error.
+Every call is one append to the file, so that logged metrics survive if the script is killed. A call never raises: the
+first failed write is reported on standard error.
 """
 
 import errno
@@ -15,7 +15,7 @@ from typing import Any, Dict, Optional
 NAME = "metrics.jsonl"
 OWN = ("time", "step", "rank")
 UNORDERED = ("nfs", "beegfs", "9p", "cifs", "smb", "fuse")
-"""Kinds of disks (as they begin) on which two nodes that append to one file may overwrite each other."""
+"""Prefixes of file system types on which two nodes that append to one file may overwrite each other."""
 
 
 def _number(name: str) -> int:
@@ -32,11 +32,11 @@ _warned = False
 
 
 def log(step: Any = None, **metrics: Any) -> None:
-    """Note numbers of this moment: yurt.log(step=3, loss=0.2). Outside of a run it does nothing.
+    """Log metrics: yurt.log(step=3, loss=0.2). Outside of a run this does nothing.
 
-    Numbers of numpy, torch and the like are numbers; what is not finite stands as "NaN", "Infinity" or "-Infinity",
-    since JSON has no such numbers. The fields `time`, `step` and `rank` are yurt's: a metric of that name gets a
-    `_` at its end.
+    Numbers of numpy, torch and similar libraries become numbers. Values that are not finite become "NaN", "Infinity" or
+    "-Infinity", since JSON has no such numbers. The fields `time`, `step` and `rank` are reserved: `_` is appended to a
+    metric of that name.
     """
     if _file == -1:
         return
@@ -58,7 +58,7 @@ def _line(step: Any, metrics: Dict[str, Any]) -> bytes:
 
 
 def _json(value: Any) -> str:
-    if type(value) is float and value - value == 0:  # it is finite
+    if type(value) is float and value - value == 0:  # finite
         return repr(value)
     return repr(value) if type(value) is int else _encode(_plain(value))
 
@@ -68,7 +68,7 @@ _names: Dict[str, str] = {}
 
 
 def _key(name: str) -> str:
-    """A name as it stands in a line; remembered, for it comes again and again."""
+    """Return a metric's name as JSON; cached, since names repeat."""
     if len(_names) > 1000:
         _names.clear()
     _names[name] = made = ",%s:" % _encode(_text(name + "_" if name in OWN else name))
@@ -76,7 +76,7 @@ def _key(name: str) -> str:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Anything, as JSON can hold it."""
+    """Convert any value to one that JSON supports."""
     if isinstance(value, float):
         return _finite(float(value))
     if isinstance(value, str):
@@ -105,19 +105,19 @@ def _finite(value: float) -> Any:
 
 
 def _text(value: str) -> str:
-    """A text without halves of characters, which are no UTF-8."""
+    """Escape lone surrogates, which are not valid UTF-8."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _append(line: bytes) -> None:
-    """One write at the end of the file. Where that fails the file is opened anew, once: it may have been closed."""
+    """Append with one write. If it fails, reopen the file and retry once: the script may have closed it."""
     failed: Optional[OSError] = None
     for _try in range(2):
         before = _open() if _file is None else b""
         if _file is None or _file < 0:
             return
         try:
-            if os.fstat(_file)[1:3] != _identity:  # it was closed, and its number is another file's now
+            if os.fstat(_file)[1:3] != _identity:  # it was closed, and its descriptor was reused
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             if os.write(_file, before + line) == len(before + line):
                 return
@@ -137,7 +137,7 @@ def _close(failed: OSError) -> None:
 
 
 def _open() -> bytes:
-    """Open the file of this run. Returns what must stand before the next line: a line may have been cut off."""
+    """Open the file of this run. Return what to write before the next line: a newline if the last one is incomplete."""
     global _file, _identity
     folder = os.environ.get("YURT_RUN_DIR")
     if not folder:
@@ -148,13 +148,13 @@ def _open() -> bytes:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     made = os.open(os.path.join(folder, name), flags, 0o600)
     about = os.fstat(made)
-    whole = not about.st_size or os.pread(made, 1, about.st_size - 1) == b"\n"
+    complete = not about.st_size or os.pread(made, 1, about.st_size - 1) == b"\n"
     _file, _identity = made, about[1:3]
-    return b"" if whole else b"\n"
+    return b"" if complete else b"\n"
 
 
 def _unordered(folder: str) -> bool:
-    """Whether a folder is on a disk where each node needs a file of its own."""
+    """Return whether a folder is on a file system where each node needs its own file."""
     best, kind = "", ""
     try:
         with open("/proc/self/mounts") as mounts:
@@ -173,6 +173,6 @@ def _warn(error: Exception) -> None:
     if not _warned:
         _warned = True
         try:
-            sys.stderr.write("yurt: metrics cannot be written: %s\n" % error)
+            sys.stderr.write("yurt: cannot write metrics: %s\n" % error)
         except Exception:  # standard error may be closed
             pass

@@ -1,6 +1,6 @@
-"""The module `yurt` in a run, as yurt/__init__.py of a folder at the end of PYTHONPATH.
+"""The module `yurt` in a run: yurt/__init__.py in a folder at the end of PYTHONPATH.
 
-Where another yurt is found further on, such as an installed one, that one is loaded in its place.
+If another yurt is found later on sys.path, such as an installed one, it is loaded instead.
 """
 
 import os
@@ -10,7 +10,7 @@ from importlib.util import module_from_spec
 from typing import Optional
 
 
-def _further_on() -> Optional[ModuleSpec]:
+def _find_later() -> Optional[ModuleSpec]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places = [os.path.abspath(each) for each in sys.path]
     rest = sys.path[places.index(here) + 1 :] if here in places else []
@@ -18,7 +18,7 @@ def _further_on() -> Optional[ModuleSpec]:
     return spec if spec is not None and spec.loader is not None and spec.origin else None
 
 
-_other = _further_on() if __name__ == "yurt" else None
+_other = _find_later() if __name__ == "yurt" else None
 if _other is not None and _other.loader is not None:
     sys.modules["yurt"] = module_from_spec(_other)
     _other.loader.exec_module(sys.modules["yurt"])

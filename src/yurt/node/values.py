@@ -1,4 +1,4 @@
-"""`yurt.params`: the parameters a run was given."""
+"""`yurt.params`: the parameters of a run."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 
 def params() -> Dict[str, Any]:
-    """The parameters of this run; numbers are numbers. Outside of a run there are none."""
+    """Return the parameters of this run with their types; empty outside of a run."""
     file = os.environ.get("YURT_PARAMS")
     if not file:
         return {}

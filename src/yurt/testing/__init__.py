@@ -1,1 +1,1 @@
-"""What tests of yurt and of its plugins stand on: fixtures, contract suites, a backend of pods."""
+"""Support for tests of yurt and its plugins: fixtures, contract suites, and a backend of pods."""

@@ -1,8 +1,9 @@
-"""The suite every Backend must pass, by its protocols alone. Subclass it in a test module and give it fixtures of class
-scope: `backend`, the backend of a context, and `plan`, which makes a plan for it:
-plan(*command, **fields of yurt.lifecycle.plan.request.Request), without code unless it is asked for.
+"""The test suite that every Backend must pass; it uses only the protocols.
 
-shell_contract.ShellContract adds what only contexts with sh and a shared disk promise.
+Subclass it in a test module and define fixtures of class scope: `backend`, the backend of a context, and `plan`, which
+makes a plan for it: plan(*command, **fields of yurt.lifecycle.plan.request.Request), without code by default.
+
+shell_contract.ShellContract adds tests for contexts with sh and a shared disk.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from yurt.testing.waiting import eventually
 
 
 class BackendContract:
-    """What the capabilities of a context promise, whatever kind it is."""
+    """The contract of the capabilities of any kind of context."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def ended(cls, backend: Backend, plan: Planner) -> Iterator[dict[str, tuple[Plan, Status]]]:
-        """Runs of small commands, sent off together and seen to their end."""
+        """Finished runs of small commands, submitted together."""
         sh = ("sh", "-c")
         plans = {
             "plain": plan("true"),
@@ -80,14 +81,14 @@ class BackendContract:
 
     @pytest.fixture
     def clean(self, backend: Backend) -> Iterator[list[Plan]]:
-        """Plans of which nothing is left when the test is over."""
+        """Plans whose runs are cancelled and removed after the test."""
         plans: list[Plan] = []
         yield plans
         for each in plans:
             backend.runs.cancel(ref(each))
             backend.files.remove([each.run.folder])
 
-    def test_from_submission_to_its_end(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_a_run_from_submission_to_completion(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", PATIENT)
         clean.append(made)
         placed = submit(backend, made)
@@ -109,16 +110,16 @@ class BackendContract:
         assert submit(backend, made).winner.endswith(f".{placed.job}")
         assert read(backend, made, "out.log") == "begun\n"
 
-    def test_its_exit_code_is_kept(self, ended: dict[str, tuple[Plan, Status]]) -> None:
-        said = {name: (status.state, status.exit_code, status.signal) for name, (_plan, status) in ended.items()}
-        assert said["plain"] == ("completed", 0, None)
-        assert said["code"] == ("failed", 42, None)
-        assert said["signal"] == ("failed", 139, 11)
-        assert said["absent"] == ("failed", 127, None)
+    def test_exit_codes(self, ended: dict[str, tuple[Plan, Status]]) -> None:
+        results = {name: (status.state, status.exit_code, status.signal) for name, (_plan, status) in ended.items()}
+        assert results["plain"] == ("completed", 0, None)
+        assert results["code"] == ("failed", 42, None)
+        assert results["signal"] == ("failed", 139, 11)
+        assert results["absent"] == ("failed", 127, None)
         assert ended["signal"][1].reason == "killed by signal 11 (SEGV)"
         assert ended["code"][1].reason == "exit code 42"
 
-    def test_what_it_wrote_is_kept_apart(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+    def test_output_and_errors_are_separate(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, status = ended["streams"]
         assert status.state == "completed"
         assert (read(backend, made, "out.log"), read(backend, made, "err.log")) == ("one\nthree", "two\nfour")
@@ -127,8 +128,8 @@ class BackendContract:
     def test_the_promised_variables(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, status = ended["environment"]
         assert status.state == "completed"
-        words = read(backend, made, "outputs/env").split("\0")
-        there = dict(word.split("=", 1) for word in words if word)
+        entries = read(backend, made, "outputs/env").split("\0")
+        there = dict(entry.split("=", 1) for entry in entries if entry)
         folder = there["YURT_RUN_DIR"]
         assert there["YURT_RUN_ID"] == made.run.id and there["YURT_CONTEXT"] == made.run.context
         assert there["YURT_RESTARTS"] == "0"
@@ -147,9 +148,11 @@ class BackendContract:
     def test_nothing_is_left_running(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, status = ended["left"]
         assert status.state == "completed" and read(backend, made, "outputs/alive")
-        assert stays(lambda: read(backend, made, "outputs/alive")), "what the command left behind goes on"
+        assert stays(lambda: read(backend, made, "outputs/alive")), (
+            "a process that the command left behind is still running"
+        )
 
-    def test_cancel_ends_all_of_it(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_cancel_kills_all_processes(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = msgspec.structs.replace(plan("bash", "-c", STUBBORN), grace=1)
         clean.append(made)
         submit(backend, made)
@@ -170,7 +173,7 @@ class BackendContract:
         assert submit(backend, made).winner == CANCELLED
         status = follow(backend, made)
         assert (status.state, status.reason) == ("cancelled", "cancelled before it started")
-        assert observe(backend, made).live is None, "a job of it is there"
+        assert observe(backend, made).live is None, "the run has a job"
         assert read(backend, made, "ran") == ""
 
     def test_submitted_three_times_at_once_it_starts_once(
@@ -204,7 +207,7 @@ class BackendContract:
         backend.files.tail([log], sink)
         assert found == {"out": b"one\nthree", "err": b"two\nfour"} and (log.out, log.err) == (9, 8)
         backend.files.tail([log], sink, follow=True)
-        assert found == {"out": b"one\nthree", "err": b"two\nfour"}, "nothing twice"
+        assert found == {"out": b"one\nthree", "err": b"two\nfour"}, "output was repeated"
         last = LogPosition(run.id, run.folder)
         found |= {"out": b"", "err": b""}
         backend.files.tail([last], sink, lines=1)
@@ -228,9 +231,9 @@ class BackendContract:
         assert sorted(over) == sorted(log.run for log in logs) and all(log.done for log in logs)
         alone = LogPosition(first, logs[0].folder, over=True)
         backend.files.tail([alone], sink, on_end=lambda log: over.append(log.run))
-        assert alone.done and over[-1] == first, "one is no different from several"
+        assert alone.done and over[-1] == first, "one log must behave like several"
 
-    def test_what_is_kept_of_an_ended_run(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_collect_a_finished_run(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("sh", "-c", "echo out; echo err >&2; exit 3")
         clean.append(made)
         submit(backend, made)
@@ -244,9 +247,9 @@ class BackendContract:
         assert msgspec.json.decode(kept["exit.json"].content, type=Ending).code == 3
         assert kept["status.json"].content.strip() == b'{"state":"failed"}'
         again = backend.files.collect([Ended(made.run.folder, '{"state":"lost"}')], limits, content=True, timeout=60)
-        assert again[0]["status.json"].content.strip() == b'{"state":"failed"}', "the first verdict stays"
+        assert again[0]["status.json"].content.strip() == b'{"state":"failed"}', "the first verdict must stay"
 
-    def test_results_come_home(self, backend: Backend, ended: dict[str, tuple[Plan, Status]], tmp_path: Path) -> None:
+    def test_fetch_results(self, backend: Backend, ended: dict[str, tuple[Plan, Status]], tmp_path: Path) -> None:
         one, two = ended["environment"][0].run, ended["plain"][0].run
         there = backend.files.contents([one.folder, two.folder, f"{one.folder}-not-there"])
         assert set(there) == {one.folder, two.folder} and there[one.folder].ended
@@ -260,7 +263,7 @@ class BackendContract:
         _way, came = backend.files.pull(
             [Pull(one.folder, "one")], target, Pick(), lambda _size, _percent: None, everything=False
         )
-        assert (came.files, came.matched) == (0, 3), "what is here is not sent again"
+        assert (came.files, came.matched) == (0, 3), "existing files were copied again"
         both = [Pull(one.folder, "a"), Pull(ended["left"][0].run.folder, "b")]
         for each in both:
             (tmp_path / each.name).mkdir()
@@ -268,19 +271,19 @@ class BackendContract:
         assert (tmp_path / "a" / "env").exists() and (tmp_path / "b" / "alive").exists()
         assert not (tmp_path / "a" / "pwd").exists() and set(came.below) == {"a", "b"}
 
-    def test_runs_that_another_machine_made(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
+    def test_list_runs_of_other_machines(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         run = ended["code"][0].run
         base = run.folder.partition("/projects/")[0]
         assert backend.files.list_runs(f"{base}-not-there") is None
         listed = backend.files.list_runs(base)
         assert listed is not None and run.folder in listed
         came, asked = backend.files.gather([run.folder])
-        said = came[run.folder]
-        assert asked == 1 and said is not None and said.starts == 1 and said.text("winner")
-        assert msgspec.json.decode(said.files["run.json"], type=Run) == run
-        assert msgspec.json.decode(said.files["exit.json"], type=Ending).code == 42
+        found = came[run.folder]
+        assert asked == 1 and found is not None and found.starts == 1 and found.text("winner")
+        assert msgspec.json.decode(found.files["run.json"], type=Run) == run
+        assert msgspec.json.decode(found.files["exit.json"], type=Ending).code == 42
 
-    def test_removed_for_good(self, backend: Backend, plan: Planner) -> None:
+    def test_remove(self, backend: Backend, plan: Planner) -> None:
         made = plan("sh", "-c", 'echo x > "$YURT_OUTPUTS/x"')
         submit(backend, made)
         follow(backend, made)
@@ -318,7 +321,7 @@ class BackendContract:
             assert link.makefile("rb").read() == b"hello from the run"
         assert follow(backend, made).state == "completed"
 
-    def test_of_all_who_claim_a_name_one_holds_it(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_a_name_has_one_holder(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("true")
         clean.append(made)
         folder = f"{made.run.folder}-claims"
@@ -329,7 +332,7 @@ class BackendContract:
         assert backend.claims.put(folder, "other", "x") == "x"
 
     def test_code(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
-        """It travels once, with the run or before it."""
+        """Code is uploaded once, with the run or before it."""
         Path("hello.txt").write_text(secrets.token_hex(8))
         made = plan("cat", "hello.txt", snapshot=True)
         clean.append(made)
@@ -349,7 +352,7 @@ class BackendContract:
         assert backend.code.ensure(other.project_folder, other.run.code.tree, make) > 0 and asked
         assert backend.code.ensure(other.project_folder, other.run.code.tree, make) == 0 and len(asked) == 1
         placed = backend.runs.submit(other, secrets.token_hex(4), CodeParcel())
-        assert placed.job and placed.needs is None, "it is there already"
+        assert placed.job and placed.needs is None, "the code was uploaded before"
         assert follow(backend, other).state == "completed" and read(backend, other, "out.log") == "changed"
 
     @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
@@ -362,7 +365,7 @@ class BackendContract:
 
 
 def stays(what: Callable[[], str]) -> bool:
-    """Whether something that would change ten times a second stays as it is."""
+    """Return whether a value that would change ten times a second stays the same."""
     before = what()
     time.sleep(0.7)
     return what() == before

@@ -1,4 +1,4 @@
-"""The suite every Host must pass. Subclass it in a test module and give it a fixture `host`."""
+"""The test suite that every Host must pass. Subclass it in a test module and define a fixture `host`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AWKWARD = ["", "a b", "it's", '"', "$HOME `id` $(id)", "\\", "*", "-n", "ü€",
 
 
 class HostContract:
-    """What run, stream, put and get promise, wherever they happen."""
+    """The contract of run, stream, put and get on any host."""
 
     def test_answer_is_the_scripts_own(self, host: Host) -> None:
         answer = host.run("echo out; echo err >&2; exit 7")
@@ -41,7 +41,7 @@ class HostContract:
         assert host.run("set -e; false; echo not reached").out == b""
 
     def test_no_answer_in_time(self, host: Host) -> None:
-        host.run(":")  # the way there may take longer
+        host.run(":")  # connecting may take longer than the timeout below
         with pytest.raises(UnreachableError) as caught:
             host.run("sleep 60", timeout=1)
         assert caught.value.code == "timed-out"
@@ -80,14 +80,14 @@ class HostContract:
             host.put(b"x", folder)
         assert host.run('ls -A "$1"; rmdir "$1"', folder).out == b""
 
-    def test_a_stream_that_falls_silent(self, host: Host) -> None:
+    def test_a_stream_that_times_out(self, host: Host) -> None:
         with host.stream("echo one; sleep 60", silence=1) as stream, pytest.raises(UnreachableError) as caught:
             for chunk in stream:
                 assert chunk == b"one\n"
         assert caught.value.code == "timed-out"
 
     def test_stream_comes_as_it_is_written(self, host: Host) -> None:
-        """The second line is written when the first has come, or after a minute, and then both come at once."""
+        """The second line is written when the first was received; or after a minute, and then both arrive together."""
         mark = f"/tmp/yurt-stream-{time.time_ns()}"
         waits = 'for try in $(seq 600); do [ ! -e "$1" ] || break; sleep 0.1; done'
         chunks = []
@@ -97,7 +97,7 @@ class HostContract:
                 if len(chunks) == 1:
                     host.run(': > "$1"', mark)
         assert b"".join(chunks) == b"line 1\nline 2\n"
-        assert b"line 2" not in chunks[0], "it came all at once"
+        assert b"line 2" not in chunks[0], "both lines arrived together"
         assert stream.code == 4
 
     def test_stream_left_early_ends_the_script(self, host: Host) -> None:

@@ -1,8 +1,8 @@
-"""pytest fixtures, known to pytest wherever yurt is installed.
+"""pytest fixtures, available to pytest in every environment with yurt.
 
-`lab` is a lab that is up, shared by the whole session and taken down at its end. It lives in a
-folder of its own, never in the user's. With YURT_TEST_HOME=DIR it lives there and is left up, so
-that the next session finds it running. Under pytest-xdist every worker has a lab of its own.
+`lab` is a running lab, shared by the session and stopped at its end. It uses a temporary folder, never the user's.
+With YURT_TEST_HOME=DIR it uses that folder and keeps running, so that the next session can reuse it. Under pytest-xdist
+every worker has its own lab.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def yurt_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A config and a data folder of the session's own; the environment points yurt at them."""
+    """Config and data folders of this session; the environment points yurt to them."""
     kept = os.environ.get("YURT_TEST_HOME")
     home = Path(kept, os.environ.get("PYTEST_XDIST_WORKER", "")) if kept else tmp_path_factory.mktemp("yurt")
     changed = {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
@@ -36,7 +36,7 @@ def yurt_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def lab(yurt_home: Path) -> Iterator[Lab]:
-    """Both clusters, up."""
+    """A lab with both clusters running."""
     from yurt.lab import Lab
 
     found = Lab()

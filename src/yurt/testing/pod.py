@@ -1,4 +1,4 @@
-"""One process with a disk of its own, which goes with it: a run of the backend of pods."""
+"""A pod, a run of the backend of pods: one process with its own disk, which is removed with it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NODE = "127.0.0.1"
 
 
 class Pod:
-    """One process, and its disk."""
+    """One process and its disk."""
 
     def __init__(self, plan: Plan, job: str, code: bytes) -> None:
         self.plan, self.job = plan, job
@@ -44,7 +44,7 @@ class Pod:
         self.ready = threading.Event()
 
     def _variables(self) -> dict[str, bytes]:
-        """Those of the plan, with the paths of this disk."""
+        """Return the variables of the plan, with paths on this disk."""
         there, here = os.fsencode(self.plan.run.folder), os.fsencode(self.disk)
         found = {name: value.replace(there, here) for name, value in script.variables_of(self.plan).items()}
         return {**found, **self.plan.variables, "YURT_RESTARTS": b"0"}
@@ -75,7 +75,7 @@ class Pod:
                 self.stop()
                 self.process.wait()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # what the command left behind
+            os.killpg(self.process.pid, signal.SIGKILL)  # processes that the command left behind
         self._end(self.process.returncode)
 
     def _end(self, code: int) -> None:
@@ -93,7 +93,7 @@ class Pod:
         (self.disk / "exit.new").rename(self.disk / "exit.json")
 
     def stop(self) -> None:
-        """Ask its command to end; kill it if it has not by then."""
+        """Send TERM to the command; kill it after the grace period."""
         self.ready.wait()
         if self.process is None:
             return

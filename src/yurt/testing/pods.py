@@ -1,7 +1,7 @@
-"""A small backend with neither ssh nor a shared disk, to show that the contract asks for none.
+"""A small backend without ssh or a shared disk, to show that the contract needs neither.
 
-Each run is a pod: a process with a disk of its own, which goes with it. What is on that disk is reached only by asking
-here; claims and code are kept in memory. It knows no sweeps.
+Each run is a pod: a process with its own disk, which is removed with it. Only this backend can access that disk; claims
+and code are stored in memory. Sweeps are not supported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from yurt.testing.pod import NODE, Pod
 
 
 class Pods:
-    """The backend: it is all of its own capabilities."""
+    """The backend; it implements all capabilities itself."""
 
     def __init__(self) -> None:
         self.name = "pods"
@@ -87,7 +87,7 @@ class Pods:
         calls: bytes = b"",
     ) -> Placed:
         if tasks or shares is not None or calls or start > 1:
-            raise RefusedError("pods: only single starts of plain runs", code="site-refused")
+            raise RefusedError("pods: only single starts of plain runs are supported", code="site-refused")
         with self._lock:
             tree = plan.run.code.tree
             if tree and tree not in self._trees:
@@ -135,7 +135,7 @@ class Pods:
         return winner
 
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
-        raise RefusedError(f"pods: {sweep.id} is no run here", code="site-refused")
+        raise RefusedError(f"pods: sweep {sweep.id} not found", code="site-refused")
 
     def hold(self, job: str) -> None:
         del job
@@ -268,9 +268,9 @@ class Pods:
 
     def _gathered(self, folder: str) -> Gathered:
         names = ("run.json", "plan.json", "exit.json", "winner", "status.json")
-        said = {name: text for name in names if (text := self.read(folder, name)) is not None}
+        files = {name: text for name in names if (text := self.read(folder, name)) is not None}
         pod = self._pods.get(folder)
-        return Gathered(said if pod is None else {**said, "gen.1": pod.job.encode()}, pod.started if pod else 0)
+        return Gathered(files if pod is None else {**files, "gen.1": pod.job.encode()}, pod.started if pod else 0)
 
     def gather_tasks(self, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
         return {folder: {} for folder in sweeps}
@@ -290,7 +290,7 @@ class Pods:
         for run in runs:
             disk = self._disk(run.folder)
             if disk is None:
-                raise RefusedError(f"pods: {run.folder} is gone", code="site-refused")
+                raise RefusedError(f"pods: folder {run.folder} not found", code="site-refused")
             source = disk if everything else disk / "outputs"
             below[run.name] = _copied(source, target if len(runs) == 1 else target / run.name, pick)
             progress(below[run.name].size, 100)
@@ -330,7 +330,7 @@ class Pods:
 
 
 class _Ports:
-    """Pods listen on this machine."""
+    """Port forwarding; pods listen on this machine."""
 
     @contextlib.contextmanager
     def forward(self, node: str, port: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What tests of backends share: plans are submitted, observed and followed; small commands that do as tests need."""
+"""Helpers for tests of backends: submit, observe and follow plans; small commands for tests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Planner = Callable[..., Plan]
 VALUE = 'it\'s "$HOME" `id`\n\ttwo lines \\ ü'
 
 TICKING = 'while :; do echo . >> "$YURT_OUTPUTS/alive"; sleep 0.1; done;'
-"""Shows for ever that it is alive."""
+"""Appends to a file forever."""
 
 STUBBORN = f"""\
 trap '' TERM
 sh -c 'trap "" TERM; {TICKING}' &
 wait
 """
-"""Neither the command nor its child ends when it is asked to."""
+"""Neither the command nor its child exits on TERM."""
 
 LISTENS = """\
 import socket
@@ -33,10 +33,10 @@ print(server.getsockname()[1], flush=True)
 link, _from = server.accept()
 link.sendall(b"hello from the run")
 """
-"""Says on which port it listens, and greets whoever comes first."""
+"""Prints the port it listens on, and greets the first client."""
 
 PATIENT = 'echo begun; until [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1; done'
-"""Runs until there is a file `go`, or its folder is gone."""
+"""Runs until a file `go` exists, or its folder is removed."""
 
 
 def ref(plan: Plan) -> RunRef:
@@ -44,7 +44,7 @@ def ref(plan: Plan) -> RunRef:
 
 
 def submit(backend: Backend, plan: Plan, *, start: int = 1) -> Placed:
-    """One submission of a plan without code."""
+    """Submit a plan without code."""
     return backend.runs.submit(plan, secrets.token_hex(4), CodeParcel(), start=start)
 
 
@@ -53,29 +53,29 @@ def observe(backend: Backend, plan: Plan) -> Observation:
 
 
 def submitted() -> Status:
-    """How a run stands that went out just now, and would not be sent again."""
+    """Return the status of a run that was just submitted and must not be submitted again."""
     return Status(state="queued", submitted=time.time(), attempts=ATTEMPTS)
 
 
 def follow(backend: Backend, plan: Plan, *, seconds: float = 240) -> Status:
-    """Look until a run has ended. What yurt would wait for late news of it is not waited for here."""
+    """Poll until a run has finished, without the delay with which yurt waits for late records."""
     status, deadline = submitted(), time.monotonic() + seconds
     while True:
         ahead = clocks().settling if status.missing_since else 0
         status = next_status(status, observe(backend, plan), time.time() + ahead)
         if status.final:
             return status
-        assert time.monotonic() < deadline, f"after {seconds} s it is still {status}"
+        assert time.monotonic() < deadline, f"still {status} after {seconds} s"
         time.sleep(0.2)
 
 
 def read(backend: Backend, plan: Plan, name: str) -> str:
-    """A file of a run folder; empty if it is not there."""
+    """Return a file of a run folder; empty if it does not exist."""
     return (backend.files.read(plan.run.folder, name) or b"").decode()
 
 
 def inside(backend: Backend, plan: Plan, *words: str) -> int:
-    """Run a command inside a running run; returns its exit code."""
+    """Run a command inside a running run; return its exit code."""
     run, seen = plan.run, observe(backend, plan)
     placement = Placement(
         context=run.context,
@@ -88,5 +88,5 @@ def inside(backend: Backend, plan: Plan, *words: str) -> int:
 
 
 def let_go(backend: Backend, plan: Plan) -> None:
-    """End a run of PATIENT."""
+    """Let a run of PATIENT finish."""
     assert inside(backend, plan, "sh", "-c", ': > "$YURT_RUN_DIR/go"') == 0

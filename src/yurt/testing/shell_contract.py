@@ -1,4 +1,4 @@
-"""What only contexts with sh, and a disk that their jobs share, promise."""
+"""The contract of contexts with sh and a disk that their jobs share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from yurt.testing.waiting import eventually
 
 
 class ShellContract(BackendContract):
-    """What only contexts with sh, and a disk that their jobs share, promise."""
+    """The contract of contexts with sh and a disk that their jobs share."""
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -30,7 +30,7 @@ class ShellContract(BackendContract):
         assert f"YURT_RUN_DIR={made.run.folder}" in read(backend, made, "outputs/env").split("\0")
 
     def test_modes_of_files(self, backend: Backend, host: Host, ended: dict[str, tuple[Plan, Status]]) -> None:
-        """The user's umask is kept for the user's files; yurt's own are for their eyes only."""
+        """The user's files get the user's umask; yurt's files are private."""
         made, status = ended["files"]
         assert status.state == "completed", read(backend, made, "err.log")
         usual = host.run("umask").text.strip()
@@ -48,7 +48,7 @@ class ShellContract(BackendContract):
     def test_a_job_that_starts_though_its_run_was_cancelled(
         self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
     ) -> None:
-        """As after a scancel that was lost: the gate keeps it from starting anything."""
+        """After a lost scancel, the gate keeps the job from starting the command."""
         made = plan("sh", "-c", 'echo started >> "$YURT_RUN_DIR/ledger"')
         clean.append(made)
         submit(backend, made)
@@ -68,7 +68,7 @@ class ShellContract(BackendContract):
         assert "YURT_RESTARTS=0" in there.split("\0")
 
     def test_a_run_whose_folder_is_gone(self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]) -> None:
-        """It must not start a second time: nobody knows how far it was."""
+        """It must not start a second time: it may have run already."""
         made, other = plan("sh", "-c", PATIENT), plan("true")
         clean += [made, other]
         for each in (made, other):
@@ -84,10 +84,10 @@ class ShellContract(BackendContract):
             status = next_status(status, observe(backend, made), time.time() + late)
             assert status.state != "waiting", status
         assert status.state == "completed" or (status.state == "lost" and "its folder is gone" in status.reason)
-        assert follow(backend, other).state == "completed", "its neighbour is none the worse"
+        assert follow(backend, other).state == "completed", "the other run must not be affected"
 
 
 def listing(host: Host, plan: Plan) -> str:
-    """Every file of a run folder with its mode, its content and the time of its last change."""
+    """Return every file of a run folder with its mode, checksum and modification time."""
     script = 'cd "$1" && find . -exec stat -c "%a %Y %n" {} + | sort -k 3 && find . -type f -exec cksum {} + | sort'
     return host.run(script, plan.run.folder).text

@@ -1,4 +1,4 @@
-"""How tests wait: for an event, never for a time."""
+"""Waiting in tests: for a condition, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 
 def eventually(what: Callable[[], object], *, seconds: float = 120, pause: float = 0.1) -> None:
-    """Wait until something becomes true; the last answer is shown if it never does.
+    """Wait until `what` returns a true value; fail with its last value after `seconds`.
 
-    `seconds` only bounds how long a test that fails takes: leave it generous, for busy machines.
+    `seconds` limits only the duration of a failing test: leave it generous, for busy machines.
     """
     deadline = time.monotonic() + seconds
     while not (answer := what()):

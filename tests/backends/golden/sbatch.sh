@@ -4,7 +4,7 @@
 #SBATCH --comment="two words"  # a remark
 # yurt run 1nfjkdg-9k3rq on big: job.sbatch 'hello world'
 # Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --account=lab --time=30 --cpus-per-task=2 --no-requeue job.sh NONCE
-# By hand, in this terminal, without touching the run's record: sh job.sh
+# To run it in this terminal, without changing the run's record: sh job.sh
 
 kind=slurm
 sweep=
@@ -18,18 +18,18 @@ container=''
 gpus=
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=1800 # seconds
-requeues=0 # how often it may be started again after its limit, or when it asks for it
-before=0 # seconds before its limit at which it is told to save
-retries=0 # how often it may be started again after a failure of its site's
-errors= # whether an error of its own counts as one
-follow= # whether its next start is another job
+requeues=0 # maximum restarts at its time limit, or when it asks for one
+before=0 # seconds before the limit at which it is signalled to save
+retries=0 # maximum restarts after a failure of the site
+errors= # whether its own errors are retried too
+follow= # whether the next start is a new job
 lease=60 # seconds
-grace=10 # seconds between TERM and KILL, where no scheduler sees to it
+grace=10 # seconds between TERM and KILL, without a scheduler
 secrets=''
-shares=go # those of secrets, once it has started
+shares=go # shares of secrets, after the start
 
-environment() { # as your context and your flags have it
+environment() { # from your context and your flags
   :
 }
 
-# From here on every run's script is the same.
+# From here on the script is the same for every run.

@@ -1,1 +1,1 @@
-"""What runs inside a job, whatever kind of context it is on: job.sh, its data, its gate."""
+"""What runs inside a job on any kind of context: job.sh, its data and its gate."""

@@ -1,10 +1,10 @@
-# Inside: your command, in its folder and its environment.
-run_command() { # run_command [NONCE]: your command, in the environment you asked for
+# Runs your command in its folder and its environment.
+run_command() { # run_command [NONCE]: runs your command in your environment
   bring_secrets "${1-}"
   make_work_folder
   mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
-  # Once your variables are set none of this script's is used or changed: they may have the same names.
+  # After your variables are set, none of this script's is used or changed: the names may collide.
   set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}
   if [ -n "$container" ]; then
     set -- "$@" sh -c "$container_engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
@@ -14,12 +14,12 @@ run_command() { # run_command [NONCE]: your command, in the environment you aske
   YURT_KEEP=$#
   set -- "$secrets" "$@"
   [ -z "$sweep" ] || make_task_folder
-  . "${sweep:-$run}/@DATA@" # sets your variables, and adds your command to "$@"
+  . "${sweep:-$run}/@DATA@" # sets your variables and appends your command to "$@"
   eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
-  cd "$2" || fail "there is no folder $2"
-  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: another command in the place of yours
+  cd "$2" || fail "cannot enter the folder $2"
+  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: runs another command instead of yours
     set -- $(($# - YURT_KEEP)) "$@"
     while [ "$YURT_KEEP" -gt 0 ]; do
       set -- "$@" "$2"

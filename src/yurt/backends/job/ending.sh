@@ -1,5 +1,5 @@
-# How a start ended: written for yurt to read, and for the next start.
-out_of_memory() { # whether the kernel killed a process of this job for lack of memory
+# Records how a start finished, for yurt and for the next start.
+out_of_memory() { # whether the kernel's OOM killer killed a process of this job
   [ "$kind" = slurm ] || return 1
   while IFS=: read -r _number kinds path; do
     case ,$kinds, in
@@ -13,16 +13,16 @@ out_of_memory() { # whether the kernel killed a process of this job for lack of 
   done < /proc/self/cgroup
   return 1
 }
-finish() { # finish STATUS CAUSE: of this start; and of the run, unless it is started again
+finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
-  now=$(date +%s) said=''
+  now=$(date +%s) reply=''
   if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
-    # While a job is preempted its queue has it as running; one that was cancelled there, or requeued, it has not.
-    said=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
-    case $said in *' TimeLimit') set -- "$1" timeout ;; esac # a limit that somebody made shorter
+    # squeue lists a job that is being preempted as running, but not one that was cancelled or requeued.
+    reply=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
+    case $reply in *' TimeLimit') set -- "$1" timeout ;; esac # the limit was lowered
   fi
   if decide_restart "$1" "$2"; then
-    case $reason,$said in stopped,RUNNING*) reason=preempted ;; esac
+    case $reason,$reply in stopped,RUNNING*) reason=preempted ;; esac
     write_once "@END@$k" "$1 $reason $began $now $(saved)" > /dev/null
     [ "$reason" = stopped ] || restart
     exit "$1"

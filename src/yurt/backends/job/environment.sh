@@ -1,14 +1,14 @@
-# What your command runs in: modules, conda, a container.
+# The environment of your command: modules, conda, container.
 fail() {
   echo "yurt: $*" >&2
   exit 78
 }
-load_modules() { # load_modules FOLDER: `module` is a function of login shells, which a job is not
+load_modules() { # load_modules FOLDER: `module` is defined in login shells only, which a job is not
   type module > /dev/null 2>&1 && return
   for yurt_each in "$1/init/bash" "$1/init/sh" /etc/profile.d/modules.sh /etc/profile.d/lmod.sh; do
     if [ -r "$yurt_each" ]; then . "$yurt_each" && return; fi
   done
-  fail "there is no 'module' command here"
+  fail "command 'module' not found on this node"
 }
 use_conda() { # use_conda NAME
   for yurt_each in conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
@@ -17,5 +17,5 @@ use_conda() { # use_conda NAME
   fail "conda activate $1 failed"
 }
 container_engine='for engine in apptainer singularity; do command -v "$engine" > /dev/null && exec "$engine" "$@"; done
-  echo "yurt: there is neither apptainer nor singularity here" >&2
+  echo "yurt: neither apptainer nor singularity found on this node" >&2
   exit 78'

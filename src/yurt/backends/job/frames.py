@@ -1,4 +1,4 @@
-"""Reads answers made of records, as frames.sh writes them; and the script that answers so. Pure."""
+"""Parses the records that frames.sh writes, and builds the scripts that write them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yurt.model.files import Piece
 
 
 def read(answer: bytes) -> Iterator[tuple[str, dict[str, Piece]]]:
-    """Each record's name, and its pieces by name. What is not whole, and all that comes after it, is left out."""
+    """Yield the name of each record and its pieces by name. Stop at the first incomplete record."""
     at = 0
     while answer[at : at + 2] == b"= ":
         name, at = _line(answer, at + 2)
@@ -38,11 +38,11 @@ def _line(answer: bytes, at: int) -> tuple[str, int]:
 
 @cache
 def keeper() -> str:
-    """The script that settles endings and sends what is kept of runs."""
+    """Return the script that writes verdicts and sends the files that yurt keeps of runs."""
     return script.gate() + scripts.text("frames.sh", "job") + scripts.text("keep.sh", "job")
 
 
 @cache
 def results() -> str:
-    """The script that sends what calls of functions returned."""
+    """Return the script that sends the results of function calls."""
     return scripts.text("frames.sh", "job") + scripts.text("results.sh", "job")

@@ -1,6 +1,6 @@
-# An answer made of records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes
-# of the file, whose SIZE may be more.
-piece() { # piece NAME FILE MOST: the last bytes of a file
+# Output is records: a line "= NAME", pieces, a line ".". A piece is a line "NAME SIZE COUNT" and COUNT bytes of the
+# file; its SIZE may be larger.
+piece() { # piece NAME FILE MOST: prints the last bytes of a file
   size=0
   [ ! -s "$2" ] || size=$(wc -c < "$2" 2> /dev/null) || size=0
   size=$((size))
@@ -9,6 +9,6 @@ piece() { # piece NAME FILE MOST: the last bytes of a file
   [ "$count" -eq 0 ] || tail -c "$count" "$2"
   left=$((left - count))
 }
-note() { # note NAME: the text that was put under a name, if any was
+note() { # note NAME: prints the text written under a name, if any
   read_written "$1" > /dev/null && printf '%s %s %s\n%s' "$1" ${#text} ${#text} "$text"
 }

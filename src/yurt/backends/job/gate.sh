@@ -1,17 +1,17 @@
-read_written() { # read_written NAME: prints the text written once under a name, which is also in `text`; fails if there is none
+read_written() { # read_written NAME: prints the text written once under a name and sets `text` to it; fails if there is none
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
-write_once() { # write_once NAME TEXT: the first text under a name stays for good; prints that one
+write_once() { # write_once NAME TEXT: the first text under a name is permanent; prints it
   tries=0
   while :; do
-    if [ -e @NO_LINKS@ ]; then # a disk without hard links: a filled folder is renamed instead
+    if [ -e @NO_LINKS@ ]; then # no hard links on this disk: rename a filled folder instead
       mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && mv -T "$1.$me" "$1.d"
       rm -rf "$1.$me"
     else
       { printf '%s\n' "$2" | dd of="$1.$me" conv=fsync || printf '%s\n' "$2" > "$1.$me"; } && ln "$1.$me" "$1"
       rm -f "$1.$me"
     fi 2> /dev/null
-    # Only what is read back counts: over NFS the one who won may be told that it lost.
+    # Only the text read back counts: over NFS, ln may report failure to the winner.
     read_written "$1" && return
     tries=$((tries + 1))
     [ "$tries" -lt "${patience:-30}" ] || return 1

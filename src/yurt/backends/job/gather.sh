@@ -1,5 +1,5 @@
-# Sends what the folders of runs say of them, as one tar file, the folders in order.
-# arguments: BYTES. Standard input: the folder of a run on each line. The answer is cut off after so many bytes.
+# Sends the records in run folders as one tar file, in order.
+# arguments: BYTES. Standard input: a run folder on each line. Output is truncated after BYTES.
 while IFS= read -r folder; do
   k=0
   while [ -e "$folder/@START@$((k + 1))" ] || [ -e "$folder/@START@$((k + 1)).d" ]; do k=$((k + 1)); done

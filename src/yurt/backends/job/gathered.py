@@ -1,4 +1,4 @@
-"""What run folders say of their runs: the script that gathers it, and what it answered, read. Pure."""
+"""The scripts that gather the records in run folders, and the parsers of their output. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOGGED = re.compile(rf"==> (\d+)/({re.escape(layout.METRICS)}) <==")
 
 
 def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
-    """What the folders of tasks say, by sweep's folder and number."""
+    """Return the records of tasks, by folder of the sweep and task number."""
     found: dict[str, dict[int, Gathered]] = {}
     tasks: dict[int, Gathered] = {}
     logged: re.Match[str] | None = None
@@ -34,15 +34,15 @@ def read_tasks(text: str) -> dict[str, dict[int, Gathered]]:
             logged = None
         elif line.startswith("= "):
             tasks = found.setdefault(line[2:], {})
-        elif (said := LINE.fullmatch(line)) is not None:
-            tasks.setdefault(int(said[1]), Gathered()).files[said[2]] = said[3].encode()
+        elif (match := LINE.fullmatch(line)) is not None:
+            tasks.setdefault(int(match[1]), Gathered()).files[match[2]] = match[3].encode()
         else:
             logged = LOGGED.fullmatch(line)
     return found
 
 
 def read(answer: bytes, *, cut: bool) -> dict[str, Gathered]:
-    """What came, by folder, in the order asked for. If it was cut off the last folder is not whole, and left out."""
+    """Return the records by folder, in the requested order. `cut`: the output is truncated; omit its last folder."""
     found: dict[str, Gathered] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(answer), mode="r:") as archive:

@@ -1,7 +1,7 @@
-# The heartbeat of a start, where another may follow: no two starts run at a time.
-heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that start K lives; ends it if it cannot
-  trap '' USR1 USR2 HUP # signals to all processes of the job are not for this one
-  # JOB, the process of this start, gets URG first. Only builtins, and no disk: that may hang at any time.
+# The heartbeat of a start that may be restarted: no two starts run at a time.
+heartbeat() { # heartbeat K CHILD JOB BORN: renews the lease of start K every lease/6 seconds; kills the start if that fails
+  trap '' USR1 USR2 HUP # ignore signals sent to all processes of the job
+  # JOB, the process of this start, gets URG first. Uses only builtins and no disk, which may hang at any time.
   give_up="{ read -r line < /proc/$3/stat; } 2> /dev/null && set -- \${line##*) } && [ \"\${20-}\" = '$4' ] && kill -URG $3; kill -KILL -$2"
   watcher='' now=a next=b
   watchdog
@@ -15,14 +15,14 @@ heartbeat() { # heartbeat K CHILD JOB BORN: shows every sixth of the lease that 
   done
   eval "$give_up"
 }
-watchdog() { # gives up after half a lease, unless the next heartbeat ends it
-  # In two steps: if all processes were frozen, as Slurm does when it suspends a job, the first is over when they go on,
-  # and the heartbeat has the time of the second to come.
+watchdog() { # gives up after half a lease, unless the next heartbeat kills it
+  # Two sleeps: if Slurm suspended the job, the first is over when the processes resume, and the heartbeat has the
+  # second to act.
   last=$(((lease + 11) / 12))
   sh -c 'sleep "$1"; sleep "$2"; eval "$3"' yurt-timer $((lease / 2 - last)) "$last" "$give_up" > /dev/null 2>&1 &
   watcher=$!
 }
-fence() { # fence K: start K is over, wherever it runs; waits until it must have noticed
+fence() { # fence K: makes start K stop, wherever it runs; waits until it must have noticed
   write_once "@FENCED@$1" "$me" > /dev/null || exit 75
   while :; do
     for _try in 1 2 3 4 5 6; do

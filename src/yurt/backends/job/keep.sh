@@ -1,7 +1,7 @@
-# Settles how ended runs ended, and sends what is to be kept of them. Before it stand gate.sh and frames.sh.
+# Writes the verdicts of finished runs and sends the files to keep. Needs gate.sh and frames.sh before it.
 # arguments: NONCE CONTENT MEASURE BYTES SECONDS LOG METRICS HEAD
-# Standard input, two lines for each run: its folder, and how it ended as far as the asker knows (JSON; may be empty).
-# The first ending put there stays, and is told. It stops after so many bytes, or seconds, with a run's record whole.
+# Standard input, two lines for each run: its folder, and the caller's verdict (JSON; may be empty).
+# The first verdict written stays, and is sent. Stops after BYTES or SECONDS, with a complete record.
 umask 077
 me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8
 export LC_ALL=C
@@ -10,7 +10,7 @@ full='' at=0
 settle() { # settle TEXT
   read_written @STATUS@ > /dev/null || [ -z "$1" ] || [ -n "$full" ] || patience=1 write_once @STATUS@ "$1" > /dev/null || full=yes
 }
-metrics() { # the whole, or its beginning and its end
+metrics() { # the complete file, or its beginning and end
   size=0
   [ ! -s @METRICS@ ] || size=$(wc -c < @METRICS@ 2> /dev/null) || size=0
   size=$((size))
@@ -24,19 +24,19 @@ metrics() { # the whole, or its beginning and its end
     left=$((left - most))
   fi
 }
-parts() { # what is there, a line "NAME FILES BYTES" each; ? where counting takes too long
+parts() { # prints a line "NAME FILES BYTES" for each part; ? if counting takes too long
   found=
   for name in @OUTPUTS@ @CHECKPOINTS@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
-      said=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
+      reply=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
         awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue
-      said="1 $((size))"
+      reply="1 $((size))"
     else
       continue
     fi
-    found="$found$name $said
+    found="$found$name $reply
 "
   done
   printf 'parts %s %s\n%s' ${#found} ${#found} "$found"

@@ -1,7 +1,7 @@
-# What this script is called for: a start of the run, or a part of one.
-all_completed() { # all_completed FOLDER...: whether runs completed, as far as they are still there to be seen
+# Entry point: runs a start, or a part of one.
+all_completed() { # all_completed FOLDER...: whether runs completed; removed runs count as completed
   for each in "$@"; do
-    for _try in 1 2 3 4 5 6; do # what was written on another node may take its time to be seen here
+    for _try in 1 2 3 4 5 6; do # a file written on another node may show up late
       [ -d "$each" ] || continue 2
       case $(cd "$each" && read_written @EXIT@) in '{"code":0,'*) continue 2 ;; ?*) return 1 ;; esac
       sleep 2
@@ -9,7 +9,7 @@ all_completed() { # all_completed FOLDER...: whether runs completed, as far as t
     return 1
   done
 }
-run_start() { # run_start NONCE [K]: the gate, then your command, then how it ended. With a K, start K or none
+run_start() { # run_start NONCE [K]: passes the gate, runs your command, records the result. With K: only start K
   mask=$(umask)
   umask 077
   nonce=$1 only=${2-} patience=
@@ -28,9 +28,9 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
   due=$((came + ${limit:-0})) asked=
 
   me=$nonce.$job.$$
-  # The gate: of all submissions one wins. It, and those that it or yurt submits later, make one start after the other.
+  # The gate: one submission wins. Only the winner, and jobs that it or yurt submits later, run starts.
   owner=$(write_once @WINNER@ "$nonce.$job") || exit 75
-  [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # whoever sent it for a start that is due
+  [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # submitted for a start that is due
   me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
   [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
@@ -40,7 +40,7 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
     [ "$k" -eq 1 ] || [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ] || exit 0
     owner=$(write_once "@START@$k" "$me") || exit 75
     [ "$owner" != "$me" ] || break
-    case $owner in "$nonce.$job."*) k=$((k + 1)) ;; *) exit 0 ;; esac # only this job, requeued, comes after itself
+    case $owner in "$nonce.$job."*) k=$((k + 1)) ;; *) exit 0 ;; esac # only the same job, requeued, continues
   done
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
@@ -52,17 +52,17 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
   trap on_usr1 USR1
   trap 'signal_command USR2' USR2
   trap on_alarm ALRM
-  trap 'silent=lost' URG # from the heartbeat, which ends your command then
+  trap 'silent=lost' URG # from the heartbeat, which then kills your command
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
     : > "@BEAT@$k.a"
     if read_written "@FENCED@$k" > /dev/null; then exit 0; fi
   fi
-  if [ -n "$stopped" ] || is_cancelled; then # before anything of yours was started
+  if [ -n "$stopped" ] || is_cancelled; then # before your command was started
     stopped=
     note_stop stopped
     finish 143 "$stopped"
   fi
-  # Only a run that follows others has such a function.
+  # Defined only for a run with predecessors.
   if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
@@ -78,28 +78,28 @@ run_start() { # run_start NONCE [K]: the gate, then your command, then how it en
     heartbeat=$!
   fi
 
-  while :; do # a signal ends the waiting, not the command
+  while :; do # a signal interrupts wait, not the command
     wait "$child"
     status=$?
     kill -0 "$child" 2> /dev/null || break
   done
   wait "$child" 2> /dev/null
-  once_more=$?
-  [ "$once_more" -eq 127 ] || status=$once_more
-  if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # others of it may still be saving
+  last_status=$?
+  [ "$last_status" -eq 127 ] || status=$last_status
+  if [ "$requeues" -gt 0 ] && [ -n "$stopped" ] && [ "$stopped" != cancelled ]; then # its other processes may still be saving
     until=$(($(date +%s) + (before > 30 ? before : 30)))
     while command_runs && [ "$(date +%s)" -lt "$until" ]; do sleep 1; done
   fi
   cancel_timers
-  # KILL: any other signal is lost if it comes while a shell is being forked, and then this would wait for ever.
+  # KILL: any other signal is lost if it arrives while a shell forks, and then this would wait forever.
   if [ -n "$heartbeat" ]; then kill_session "$heartbeat" && wait "$heartbeat"; fi 2> /dev/null
-  signal_command KILL # what your command left behind
+  signal_command KILL # processes your command left behind
 
   if read_written "@FENCED@$k" > /dev/null; then exit 0; fi
   cause=
   if [ "$status" -ne 0 ]; then
     cause=${stopped:-$silent}
-    case $cause,$status in # the signal may have reached your command, and not this script
+    case $cause,$status in # the signal may have reached your command but not this script
       ,13[07] | ,143) ! is_cancelled || cause=cancelled ;;
     esac
     ! out_of_memory || cause=out_of_memory

@@ -1,6 +1,6 @@
-"""The modules scripts inside a run may import, as they are sent: files in a folder called by what they are.
+"""The modules that scripts in a run can import, as uploaded: files in a folder named by their checksum.
 
-They are `yurt`, and what answers for mrunner and munch.
+They are `yurt`, and replacements for mrunner and munch.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ FILES = {
 
 @cache
 def files() -> Mapping[str, bytes]:
-    """The content of each file, by its path."""
+    """Return the content of each file, by path."""
     return {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
 
 
 @cache
 def name() -> str:
-    """What the folder of these files is called: other files, another name."""
+    """Return the name of the folder: a checksum of the files."""
     return checksum(b"".join(name.encode() + b"\0%d\0" % len(each) + each for name, each in files().items()), 10).hex()
 
 
 @cache
 def parcel() -> bytes:
-    """All files in one, as place.sh takes it: before each a line with its size and path; as gzip has it."""
+    """Return all files in one gzip stream, as place.sh expects it: each file follows a line with its size and path."""
     packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     text = b"".join(f"{len(each)} {name}\n".encode() + each for name, each in files().items())
     return packing.compress(text) + packing.flush()

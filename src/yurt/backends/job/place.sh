@@ -1,13 +1,13 @@
-# Places one run and has it started, and may be repeated as often as one likes. Before it stand gate.sh,
-# receive.sh, and the functions find_job and launch of the kind of context.
+# Makes a run folder and submits its job; safe to retry. Needs gate.sh, receive.sh, and the functions find_job and
+# launch of the kind of context before it.
 # arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
-# START is empty, or says which start of a run this is, whose last one is over and left no successor.
-# Of a sweep it says which tasks are to be submitted: groups of START:OFFSET:TASKS, TASKS as sbatch has them in --array.
-# SIZES are those of what comes on standard input: of the code; then of each file, and its name.
-# Before all that come the shares of the run's secrets: SHARES is their sizes, that of the folder and that of the
-# environment; empty if there are none.
-# The answer is one line: need (and what code is known) | started WINNER | live JOB | submitted JOB
-# Of a sweep it is a line for each group that went out: submitted JOB START:OFFSET:TASKS
+# START is empty, or the number of a later start, if the last one finished without a successor.
+# For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
+# SIZES describes standard input: the size of the code, then size and name of each file.
+# The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
+# environment's; empty if there are none.
+# Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB
+# For a sweep, a line for each submitted group: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
 project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=@SECRET@$7
@@ -15,46 +15,46 @@ shift 9
 run=$project/$folder
 me=$nonce
 
-receive_shares() { # receive_shares SIZES: of the run folder's share and the job's; they are in no file both, nor arguments
-  for_folder=$(head -c "$1") for_job=$(head -c "$2") # without the newline at the end
+receive_shares() { # receive_shares SIZES: the folder's share and the job's; never both in files, never in arguments
+  for_folder=$(head -c "$1") for_job=$(head -c "$2") # without the final newline
   [ "${#for_folder}" -eq $(($1 - 1)) ] && [ "${#for_job}" -eq $(($2 - 1)) ] || exit 45
 }
-place_shares() { # place_shares NAME SHARE…: the job's are exported to what is launched from here on
+place_shares() { # place_shares NAME SHARE…: exports the job's shares to what is launched after this
   printf '%s\n' "$for_folder" > "$secret.aside"
   [ "$(wc -c < "$secret.aside")" -eq $((${#for_folder} + 1)) ] && mv -f "$secret.aside" "$secret" || exit 1
   export "YURT_SHARE=$secret"
   while [ $# -gt 0 ]; do
-    unset "$1" # if the site has one of that name, its scheduler would write it down
+    unset "$1" # if the site sets this variable, the scheduler would record it
     export "YURT_SHARE_$1=$2"
     shift 2
   done
 }
-started() { # somebody won already: a job, or the user who cancelled it
+started() { # reports a closed gate: a job has won, or the user has cancelled the run
   case $start in *:*) if [ -e "$run/@CANCEL@" ]; then echo "started cancelled" && exit 0; fi ;; esac
-  [ -e "$run/@WINNER@" ] || [ -e "$run/@WINNER@.d" ] || return 1 # no process for a run that nobody has won
+  [ -e "$run/@WINNER@" ] || [ -e "$run/@WINNER@.d" ] || return 1 # no process for an open gate
   winner=$(cd "$run" && read_written @WINNER@) || return
   if [ -n "$start" ] && [ "$winner" != cancelled ] && (cd "$run" && ! read_written @EXIT@ && ! read_written "@START@$start") > /dev/null; then
-    nonce=${winner%%.*} # all starts of a run have that of the first
+    nonce=${winner%%.*} # all starts of a run have the nonce of the first
   else
     echo "started $winner" && exit 0
   fi
 }
-make_module() { # make_module FOLDER SIZE: what Python may import inside a run, whole or not at all
+make_module() { # make_module FOLDER SIZE: the modules for Python in a run, complete or not at all
   [ ! -d "$1" ] && command -v gzip > /dev/null || return 0
-  find "${1%/*}" -mindepth 1 -maxdepth 1 -name '*.*' -mmin +1440 -exec rm -rf {} + 2> /dev/null # of a killed one
+  find "${1%/*}" -mindepth 1 -maxdepth 1 -name '*.*' -mmin +1440 -exec rm -rf {} + 2> /dev/null # left by a killed upload
   if unpack "$1.$nonce" "$2"; then
-    mv -T "$1.$nonce" "$1" 2> /dev/null || [ -d "$1" ] || echo "$1 could not be made" >&2
+    mv -T "$1.$nonce" "$1" 2> /dev/null || [ -d "$1" ] || echo "cannot create $1" >&2
   else
     rm -rf "$aside"
   fi
   rm -rf "$1.$nonce"
   [ -d "$1" ] || exit 45
 }
-unpack() ( # unpack FOLDER SIZE: files of which each has its size and its path in a line before it
+unpack() ( # unpack FOLDER SIZE: each file follows a line with its size and path
   mkdir -p "$1" && cd "$1" && head -c "$2" > parcel && [ "$(wc -c < parcel)" -eq "$2" ] && gzip -dc < parcel > all || exit 1
   while read -r size name; do
     mkdir -p "./${name%/*}" && head -c "$size" > "$name" && [ "$(wc -c < "$name")" -eq "$size" ] || exit 1
-    dd if=/dev/null of="$name" conv=notrunc,fsync 2> /dev/null # nobody writes it a second time
+    dd if=/dev/null of="$name" conv=notrunc,fsync 2> /dev/null # flush: it is never written again
   done < all
   rm parcel all
 )
@@ -62,30 +62,30 @@ not_whole() {
   rm -rf "$aside"
   exit 45
 }
-make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, whole or not at all
+make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or not at all
   aside=$project/incoming/$id.$nonce
   mkdir -p "${run%/*}" "$aside" || exit 1
   names='' total=0
   shift
   while [ $# -gt 0 ]; do
-    case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # the last: it may stay unread
+    case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # comes last: it may stay unread
     head -c "$1" > "$aside/$2" || not_whole # the disk is full
     names="$names $2" total=$((total + $1))
     shift 2
   done
   # shellcheck disable=SC2046,SC2086 # names and sizes are words
-  set -- $(cd "$aside" && wc -c $names) # once for all of them: their sum is last
+  set -- $(cd "$aside" && wc -c $names) # one call: the total is last
   while [ $# -gt 2 ]; do shift; done
-  [ "$1" -eq "$total" ] || not_whole # cut off
+  [ "$1" -eq "$total" ] || not_whole # interrupted
   printf '%s\n' "$tree" > "$aside/@CODE@"
   if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
   mv -T "$aside" "$run" 2> /dev/null || {
     fill_folder
     rm -rf "$aside"
-    [ -d "$run" ] || { echo "$run could not be made" >&2 && exit 1; }
+    [ -d "$run" ] || { echo "cannot create $run" >&2 && exit 1; }
   }
 }
-fill_folder() { # a sweep of which a task was cancelled before anything of it arrived: job.sh comes last
+fill_folder() { # a task of the sweep was cancelled before the upload: add the files, job.sh last
   case $start in *:*) [ -d "$run/@TASKS@" ] && [ ! -e "$run/@JOB@" ] || return ;; *) return ;; esac
   for each in "$aside"/*; do [ "${each##*/}" = @JOB@ ] || mv -f "$each" "$run/" || return; done
   mv -f "$aside/@JOB@" "$run/"
@@ -106,7 +106,7 @@ fi
 if [ -e "$run/@JOB@" ]; then
   find_job
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
-  echo "its folder is gone: $run" >&2
+  echo "run folder not found: $run" >&2
   exit 1
 else
   # shellcheck disable=SC2086 # sizes and names, which are words

@@ -1,5 +1,5 @@
-# Whether the run is started again after a start ended, and how.
-count_starts() { # count_starts REASON...: prints how many earlier starts ended for one of them; one without an end was lost
+# Decides whether the run is restarted after a start, and restarts it.
+count_starts() { # count_starts REASON...: prints how many earlier starts finished for these reasons; one without a record was lost
   found=0 each=1
   while [ "$each" -lt "$k" ]; do
     read -r _status reason _rest << end
@@ -15,20 +15,20 @@ saved() { # prints "saved" if this start wrote a file that the next one can use
   [ -e "$since" ] || since=$since.d
   [ -z "$(find @CHECKPOINTS@ @OUTPUTS@ @WORK@ @METRICS@ -type f -newer "$since" 2> /dev/null | head -n 1)" ] || echo saved
 }
-failures_left() { # failures_left [MORE]: whether a start may follow one that was lost
+failures_left() { # failures_left [MORE]: whether a lost start may be retried
   allowed=$retries
-  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # what breaks node after node ends
+  [ "$requeues" -eq 0 ] || [ "$allowed" -ge 3 ] || allowed=3 # limits a run that breaks node after node
   [ "$(count_starts lost error)" -lt $((allowed + ${1:-0})) ]
 }
-idle() { # whether this start and the one before it ended at their limit, and neither saved anything
+idle() { # whether this start and the previous one reached the time limit and saved nothing
   [ -z "$(saved)" ] || return 1
   case $(read_written "@END@$((k - 1))") in *" limit "*" saved") return 1 ;; *" limit "*) ;; *) return 1 ;; esac
 }
-decide_restart() { # decide_restart STATUS CAUSE: why the run is started again, in `reason`; or else, in `cause`, why not
+decide_restart() { # decide_restart STATUS CAUSE: sets `reason` if the run is restarted, else `cause`
   reason='' cause=$2 # as in the table of model/restart_policy.py
   case $1,$2 in
     0,* | *,cancelled | *,out_of_memory) return 1 ;;
-    137,lost) # its disk was silent for too long
+    137,lost) # its disk did not respond for too long
       if failures_left; then reason=lost; else cause=node_failed; fi ;;
     85,stopped | 13[78],stopped | 143,stopped)
       [ "$requeues" -eq 0 ] || reason=stopped ;;
@@ -46,16 +46,16 @@ decide_restart() { # decide_restart STATUS CAUSE: why the run is started again, 
   if [ -z "$reason$cause" ] && [ -n "$errors" ] && [ "$(count_starts lost error)" -lt "$retries" ]; then reason=error; fi
   [ -n "$reason" ]
 }
-restart() { # the next start: by this job, requeued, or by another one; if that fails, by the next yurt that looks
+restart() { # requeues this job or submits another; if that fails, the next yurt command does it
   [ "$kind" = slurm ] || with_shares exec sh "${sweep:-$run}/@JOB@" "$nonce" $((k + 1)) ${sweep:+"$YURT_TASK_INDEX"}
   for _try in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if is_cancelled; then exit 143; fi
     if [ -z "$follow" ]; then
-      said=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
-      case $said in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
+      reply=$(timeout 30 scontrol requeue "$job" 2>&1) && exit 0
+      case $reply in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
     fi
-    if [ -n "$follow" ] && said=$(submit_next_job $((k + 1))); then
-      for word in $said; do # a site may say more than the id
+    if [ -n "$follow" ] && reply=$(submit_next_job $((k + 1))); then
+      for word in $reply; do # a site may print more than the id
         case $word in [0-9]*) echo "${word%%;*}" >> "@JOBS@" && is_cancelled && scancel "${word%%;*}" ;; esac
       done
       exit 0
@@ -63,12 +63,12 @@ restart() { # the next start: by this job, requeued, or by another one; if that 
     sleep 5
   done
 }
-submit_next_job() ( # submit_next_job K: submits a job for start K, with the environment this one was submitted in
+submit_next_job() ( # submit_next_job K: submits a job for start K, in the environment of the first submission
   for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
   umask "$mask"
-  if [ -n "$sweep" ]; then # an array of one, so that its number can be told from its name
+  if [ -n "$sweep" ]; then # an array of one task, so that the job name contains its number
     with_shares submit --dependency="afterany:$job" --job-name="yurt-${sweep##*/}+$YURT_TASK_INDEX" --array=0 \
       --comment="yurt:${sweep##*/}:$1:$YURT_TASK_INDEX:0" @JOB@ "$nonce" "$1" "$YURT_TASK_INDEX" < /dev/null
   else

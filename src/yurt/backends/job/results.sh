@@ -1,6 +1,5 @@
-# Sends what calls of functions returned; of a task without a result, what it wrote last. Before it stands frames.sh.
-# arguments: BYTES WORDS. Standard input: the folder of a task on each line. It stops after so many bytes, with the
-# record of a task whole.
+# Sends the results of function calls; for a task without a result, the end of its err.log. Needs frames.sh before it.
+# arguments: BYTES ERR-BYTES. Standard input: a task folder on each line. Stops after BYTES, with a complete record.
 left=$1 at=0
 while IFS= read -r folder; do
   at=$((at + 1))

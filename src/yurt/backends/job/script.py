@@ -1,6 +1,6 @@
-"""Writes job.sh and its data: what a run executes, readable, the same on every kind of context. Pure.
+"""Generates job.sh and its data: the readable script that a run executes on every kind of context. Pure.
 
-What stands in job.sh is quoted by one function; values of the user's are in `data`, beside it.
+One function quotes everything in job.sh; the user's values are in the file `data` next to it.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ SHELLS_OWN = frozenset(
         "_",
     )
 )
-"""Variables that do not keep the value one gives them."""
+"""Variables that the shell overwrites."""
 
 
 def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
-    """The text of job.sh; `next_start` is what submits a job for a later start, with what follows it."""
+    """Return the text of job.sh; `next_start` is the command that submits a job for a later start."""
     run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
     title = " ".join(shlex.quote(word) for word in run.command)
     code = f"{plan.project_folder}/snapshots/{run.code.tree}" if run.code.tree else ""
@@ -65,7 +65,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         *plan.native_lines,
         f"# yurt run {run.id} on {run.context}: {_one_line(title)}",
         f"# Submitted as: {_one_line(submitted_as)}",
-        "# By hand, in this terminal, without touching the run's record: sh job.sh",
+        "# To run it in this terminal, without changing the run's record: sh job.sh",
         "",
         f"kind={quote(run.context_type)}",
         *_place_of(run),
@@ -78,23 +78,23 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
-        f"requeues={policy.max_requeues} # how often it may be started again after its limit, or when it asks for it",
-        f"before={policy.signal_before} # seconds before its limit at which it is told to save",
-        f"retries={policy.retries} # how often it may be started again after a failure of its site's",
-        f"errors={'yes' if policy.retry_errors else ''} # whether an error of its own counts as one",
-        f"follow={'yes' if plan.follow else ''} # whether its next start is another job",
+        f"requeues={policy.max_requeues} # maximum restarts at its time limit, or when it asks for one",
+        f"before={policy.signal_before} # seconds before the limit at which it is signalled to save",
+        f"retries={policy.retries} # maximum restarts after a failure of the site",
+        f"errors={'yes' if policy.retry_errors else ''} # whether its own errors are retried too",
+        f"follow={'yes' if plan.follow else ''} # whether the next start is a new job",
         f"lease={plan.lease} # seconds",
-        f"grace={plan.grace} # seconds between TERM and KILL, where no scheduler sees to it",
+        f"grace={plan.grace} # seconds between TERM and KILL, without a scheduler",
         f"secrets={quote(' '.join(run.secrets))}",
-        f"shares={'stay' if policy else 'go'} # those of secrets, once it has started",
+        f"shares={'stay' if policy else 'go'} # shares of secrets, after the start",
         "",
         *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and policy else []),
         *_predecessors(run),
-        "environment() { # as your context and your flags have it",
+        "environment() { # from your context and your flags",
         *(f"  {line}" for line in _environment(setup)),
         "}",
         "",
-        "# From here on every run's script is the same.",
+        "# From here on the script is the same for every run.",
     ]
     return "\n".join(head) + "\n" + below_the_head()
 
@@ -118,7 +118,7 @@ def _predecessors(run: Run) -> list[str]:
     if not folders:
         return []
     return [
-        "predecessors_completed() { # whether the runs that come before it completed",
+        "predecessors_completed() { # whether the runs before it completed",
         f"  all_completed {folders}",
         "}",
         "",
@@ -134,20 +134,22 @@ def _environment(setup: Setup) -> list[str]:
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
     if setup.venv:
-        lines.append(f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'there is no venv {setup.venv}')}")
+        lines.append(
+            f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'cannot activate the venv {setup.venv}')}"
+        )
     if setup.conda:
         lines.append(f"use_conda {quote(setup.conda)}")
     return lines or [":"]
 
 
 def variables_of(plan: Plan) -> dict[str, bytes]:
-    """The variables of a run: yurt's own, and the user's, which win. Those of a sweep are of its last task."""
+    """Return the variables of a run, or of a sweep's last task: yurt's own and the user's, which take precedence."""
     number = b"%d" % (len(plan.sets) - 1)
     return {**{name: number.join(parts) for name, parts in _own(plan.run).items()}, **plan.variables}
 
 
 def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
-    """The variables yurt sets. In those of a sweep a task's number, which only the job has, is between two parts."""
+    """Return the variables that yurt sets. In a sweep, the job inserts the task number between the parts of a value."""
     id_, folder = run.id.encode(), os.fsencode(run.folder)
 
     def place(name: str = "") -> tuple[bytes, ...]:
@@ -168,8 +170,8 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
 
 
 def data(plan: Plan) -> bytes:
-    """The text of `data`: variables and the command, each in single quotes, so that nothing in it is executed."""
-    # The command is added to "$@", where no variable can reach what job.sh keeps there.
+    """Return the text of `data`: variables and the command, in single quotes, so that nothing in it is expanded."""
+    # The command is appended to "$@", so that no variable can overwrite what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
     variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
     for name, parts in variables.items():
@@ -178,12 +180,12 @@ def data(plan: Plan) -> bytes:
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.tasks:
-        lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # what this task has of its own'.encode())
+        lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # values of this task'.encode())
     return b"\n".join(lines) + b"\n"
 
 
 def own_words(plan: Plan) -> set[str]:
-    """What the command of a sweep names in braces: parameters of its tasks, and `task`, the number of each."""
+    """Return the names in braces in a sweep's command: parameters of its tasks, and `task`, the task number."""
     if not plan.sets or not (slots := values.slots(os.fsdecode(word) for word in plan.words)):
         return set()
     return slots & {"task", *(key for each in plan.sets for key in each)}
@@ -194,9 +196,9 @@ def _command(words: Iterable[bytes]) -> bytes:
 
 
 def sets(plan: Plan) -> tuple[bytes, bytes]:
-    """The files `sets` and `offsets` of a sweep: what each task has of its own, and where in `sets` it is.
+    """Return the files `sets` and `offsets` of a sweep: the values of each task, and their position in `sets`.
 
-    A line of `offsets` has always the same length, so that task K reads line K, however many there are.
+    All lines of `offsets` have the same length, so that task K can seek to line K.
     """
     common = plan.run.params
     named = own_words(plan)
@@ -222,12 +224,12 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
 
 
 def params(plan: Plan) -> bytes:
-    """The text of params.json."""
+    """Return the text of params.json."""
     return msgspec.json.encode(plan.run.params) + b"\n"
 
 
 def quote(text: str) -> str:
-    """The one way in which text gets into a script."""
+    """Quote a text for a script; all text in a script passes through here."""
     return shlex.quote(text)
 
 
@@ -236,8 +238,8 @@ def quote_bytes(value: bytes) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    """For a comment: nothing in it ends the line."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    """Make a text safe for a comment: no character in it ends the line."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
     return shown if len(shown) <= 500 else shown[:500] + " …"
 
 
@@ -254,25 +256,25 @@ PARTS = (
     "ending.sh",
     "main.sh",
 )
-"""What job.sh is made of, in this order: only functions, until main.sh calls them."""
+"""The parts of job.sh in order: only functions, which main.sh calls at the end."""
 
 
 @cache
 def below_the_head() -> str:
-    """The part of job.sh that is the same for every run."""
+    """Return the part of job.sh that is the same for every run."""
     return "".join(scripts.text(name, "job") for name in PARTS)
 
 
 def gate() -> str:
-    """Functions that decide once: shared by job.sh and the scripts that submit and cancel."""
+    """Return the write-once functions that job.sh and the scripts that submit and cancel share."""
     return scripts.text("gate.sh", "job")
 
 
 def closer() -> str:
-    """The functions that close the gate of a run, with those of `gate`."""
+    """Return the functions of `gate`, and those that close the gate of a run."""
     return gate() + scripts.text("close.sh", "job")
 
 
 def placer() -> str:
-    """The script that places a run on its context."""
+    """Return the script that uploads a run and submits its job."""
     return scripts.text("place.sh", "job")

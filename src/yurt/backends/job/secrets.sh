@@ -1,19 +1,19 @@
-# A secret is in no file and in no record of Slurm's: one share of it is in a file secret.*, the other came with the
-# environment of the job. Each alone is noise; only here they meet, and the value never is an argument of a program.
-hide_shares() { # keeps the shares of the environment for with_shares, where no program sees them
-  share=${YURT_SHARE-} # the file with the shares that fit them: each submission has its own
+# A secret is in no file and in no Slurm record: one share of it is in a file secret.*, the other in the environment
+# of the job. Each alone is noise; they are joined only here, and the value is never an argument of a program.
+hide_shares() { # moves the environment's shares into shell variables, for with_shares
+  share=${YURT_SHARE-} # the file with the matching shares: each submission has its own
   unset YURT_SHARE
   for name in $secrets; do
     eval "share_$name=\${YURT_SHARE_$name-}"
     unset "YURT_SHARE_$name"
   done
 }
-with_shares() { # with_shares COMMAND…, in a subshell: with what a start of this run needs of its secrets
+with_shares() { # with_shares COMMAND…, in a subshell: exports the shares that a start of this run needs
   [ -z "$secrets" ] || export "YURT_SHARE=$share"
   for name in $secrets; do eval "export YURT_SHARE_$name=\$share_$name"; done
   "$@"
 }
-drop_shares() { # drop_shares [FILE]: of one submission; or all, when the run has no further start
+drop_shares() { # drop_shares [FILE]: removes those of one submission, or all after the last start
   [ -z "$secrets" ] || if [ $# -gt 0 ]; then rm -f "$1"; else rm -f @SECRET@*; fi
 }
 join_share='BEGIN {
@@ -40,33 +40,33 @@ END {
   }
   if (over < 8) exit 4
 }'
-bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no program sees; without a NONCE this terminal's own
-  { set +x; } 2> /dev/null # a trace of this would be the value
+bring_secrets() { # bring_secrets [NONCE]: sets unexported variables to the values; without a NONCE, from this terminal's environment
+  { set +x; } 2> /dev/null # a trace would show the value
   [ -n "$secrets" ] || return 0
-  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: a person may print and trace what they like
-    echo "yurt: the secrets of this run are not in this shell: $secrets" >&2
+  if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: a user may print and trace anything
+    echo "yurt: secrets of the run are not set in this shell: $secrets" >&2
     secrets=
     return
   fi
-  # shellcheck disable=SC3045 # dash, bash, ksh and busybox have it
-  ulimit -S -c 0 # a core file would hold the value too
+  # shellcheck disable=SC3045 # dash, bash, ksh and busybox support it
+  ulimit -S -c 0 # a core file would contain the value
   yurt_file=${sweep:-$run}/${YURT_SHARE-}
   unset YURT_SHARE
   yurt_had=${LC_ALL+yes} yurt_locale=${LC_ALL-}
-  LC_ALL=C # bytes, not letters
+  LC_ALL=C # bytes, not characters
   for yurt_name in $secrets; do
     if [ -z "${1-}" ]; then
-      eval "[ -n \"\${$yurt_name+set}\" ]" || fail "the secrets of this run are not available by hand: set and export $yurt_name"
+      eval "[ -n \"\${$yurt_name+set}\" ]" || fail "secret $yurt_name is not set; export it to run this script by hand"
       eval "yurt_secret_$yurt_name=\$$yurt_name"
       continue
     fi
     eval "yurt_share=\${YURT_SHARE_$yurt_name-}"
     unset "YURT_SHARE_$yurt_name"
-    [ -n "$yurt_share" ] || fail "the secret $yurt_name did not arrive: this site keeps the environment of sbatch from its jobs (--export, SBATCH_EXPORT or a plugin)"
-    [ -r "$yurt_file" ] || fail "the secret $yurt_name did not arrive: $yurt_file is gone"
+    [ -n "$yurt_share" ] || fail "secret $yurt_name is missing: this site does not pass the environment of sbatch to jobs (--export, SBATCH_EXPORT or a plugin)"
+    [ -r "$yurt_file" ] || fail "secret $yurt_name is missing: cannot read $yurt_file"
     yurt_value=$(printf '%s\n' "$yurt_share" | LC_ALL=C awk -v "name=$yurt_name" "$join_share" - "$yurt_file") ||
-      fail "the secret $yurt_name did not arrive whole"
-    # shellcheck disable=SC2059 # the value is in octal, as a format has it; the x keeps newlines at the end
+      fail "secret $yurt_name is incomplete"
+    # shellcheck disable=SC2059 # the value is octal escapes; the x keeps trailing newlines
     yurt_value=$(printf "${yurt_value}x")
     eval "yurt_secret_$yurt_name=\${yurt_value%x}"
   done
@@ -74,7 +74,7 @@ bring_secrets() { # bring_secrets [NONCE]: the values, in variables that no prog
   unset yurt_name yurt_file yurt_share yurt_value yurt_had yurt_locale
   [ -z "${1-}" ] || [ "$shares" = stay ] || (cd "$run" && drop_shares)
 }
-give_secrets() { # give_secrets [NAME]...: to what is started from here on; uses and changes no other variable
+give_secrets() { # give_secrets [NAME]...: exports the values; uses and changes no other variable
   while [ $# -gt 0 ]; do
     eval "export $1=\$yurt_secret_$1"
     unset "yurt_secret_$1"

@@ -1,37 +1,37 @@
-# Signals: how your command gets them, and why a start was told to stop.
-in_own_session() { # in_own_session COMMAND…: in a session of its own, so that all of it can be signalled
+# Signals: passes them to your command, and records why a start stops.
+in_own_session() { # in_own_session COMMAND…: runs it in a new session, so that all its processes can be signalled
   if command -v setsid > /dev/null 2>&1; then exec setsid "$@"; else exec perl -MPOSIX -e 'POSIX::setsid(); exec @ARGV' "$@"; fi
 }
-kill_session() { # kill_session PID: what was started by in_own_session, also if it has no session of its own yet
+kill_session() { # kill_session PID: kills what in_own_session started, even if its session does not exist yet
   kill -KILL "-$1" 2> /dev/null || kill -KILL "$1" 2> /dev/null
 }
-is_cancelled() { # whether you wanted this ended, alone or with the sweep it belongs to
+is_cancelled() { # whether you cancelled this run, or its sweep
   [ -e @CANCEL@ ] || { [ -n "$sweep" ] && [ -e "$sweep/@CANCEL@" ]; }
 }
-note_stop() { # note_stop WHY: write down why this start stops, while there is time
+note_stop() { # note_stop WHY: records why this start stops, while there is time
   if is_cancelled; then set -- cancelled; fi
   [ -z "$stopped" ] || [ "$1" = cancelled ] || return
-  stopped=$1 # first: another signal may come while it is written
+  stopped=$1 # first: another signal may arrive during the write
   (patience=3 && write_once "@STOPPED@$k" "$1") > /dev/null
 }
-signal_command() { # signal_command SIGNAL: to your command and everything it started
+signal_command() { # signal_command SIGNAL: signals your command and everything it started
   [ -n "$child" ] && { kill "-$1" "-$child" || kill "-$1" "$child"; } 2> /dev/null
 }
-command_runs() { # whether a process of your command's is left; not a zombie, which process 1 may reap late
+command_runs() { # whether a process of your command is alive; zombies do not count: process 1 may reap them late
   kill -0 "-$child" 2> /dev/null || return 1
-  [ -r "/proc/$$/stat" ] || return 0 # here nothing more can be known
+  [ -r "/proc/$$/stat" ] || return 0 # no /proc: cannot tell more
   for stat in /proc/[0-9]*/stat; do
     { read -r line < "$stat"; } 2> /dev/null || continue
-    # shellcheck disable=SC2086 # numbers and a letter, after the name in brackets: STATE PARENT GROUP
+    # shellcheck disable=SC2086 # fields after the name in parentheses: STATE PARENT GROUP
     set -- ${line##*) }
     [ "${3-}" != "$child" ] || case $1 in [ZX]) ;; *) return 0 ;; esac
   done
   return 1
 }
-on_term() { # pass it on; where no scheduler does so, kill your command if it goes on
+on_term() { # passes it on; without a scheduler, kills your command after the grace period
   signal_command TERM
   if [ -n "$limit" ] && [ "$(date +%s)" -ge $((came + limit - 5)) ]; then note_stop timeout; else note_stop stopped; fi
-  # A signal that comes while a shell is being forked is lost with its traps: the first one may have been.
+  # A signal that arrives while a shell forks is lost with its traps: send it again.
   [ "$(date +%s)" -gt $((began + 2)) ] || signal_command TERM
   [ "$kind" = slurm ] || [ -z "$child" ] || run_later "$grace" "kill -KILL -$child"
 }

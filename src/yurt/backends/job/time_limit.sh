@@ -1,5 +1,5 @@
-# The time limit: timers, and the signal to save in time.
-run_later() { # run_later SECONDS COMMAND, unless cancel_timers comes first
+# The time limit: timers, and the signal to save before it.
+run_later() { # run_later SECONDS COMMAND, unless cancel_timers is called before
   (trap '' USR1 USR2 HUP; in_own_session sh -c 'sleep "$1"; eval "$2"' yurt-timer "$1" "$2") > /dev/null 2>&1 &
   timers="$timers $!"
 }
@@ -7,16 +7,16 @@ cancel_timers() {
   for each in $timers; do kill_session "$each"; done
   timers=
 }
-alarm_in() { # alarm_in SECONDS: send ALRM to this script, unless its process id belongs to another by then
+alarm_in() { # alarm_in SECONDS: sends ALRM to this script, unless its process id was reused
   run_later "$1" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
 }
-time_left() { # prints the seconds until the limit, as the scheduler has it; nothing if it does not say
+time_left() { # prints the scheduler's remaining seconds; nothing if unknown
   timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {
     if (split($1, days, "-") == 2) $1 = days[2]; else days[1] = 0
     for (at = 1; at <= NF; at++) seconds = seconds * 60 + $at
     print days[1] * 86400 + seconds }'
 }
-set_alarm() { # for when it is time to save; or a while before, to ask the scheduler whether the limit has changed
+set_alarm() { # for the time to save; or earlier, to query the scheduler for a changed limit
   wake=$((due - before - $(date +%s))) ask=''
   if [ "$kind" = slurm ] && [ "$wake" -gt 60 ]; then
     ask=yes wake=$((wake - 30))
@@ -26,17 +26,17 @@ set_alarm() { # for when it is time to save; or a while before, to ask the sched
   [ "$wake" -gt 0 ] || wake=0
   alarm_in "$wake"
 }
-on_usr1() { # it may warn of the limit, which has an alarm here; of preemption, if there is a grace; or be sent by you
+on_usr1() { # Slurm warns of the limit, which has an alarm here, or of preemption with a grace time; or you sent it
   if [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
     [ -n "$child" ] && [ -z "$stopped" ] || return
     case $(timeout 10 squeue -h -j "$job" -O PreemptTime:30 2> /dev/null) in
       [0-9]*) note_stop stopped ;;
       *)
-        told=$(time_left) # somebody may have changed it
-        [ -n "$told" ] || [ -z "$limit" ] || told=$((due - $(date +%s)))
-        if [ "${told:-86400}" -le $((before + 90)) ]; then
-          due=$(($(date +%s) + told)) asked=''
-          [ -n "$limit" ] || before=$told
+        remaining=$(time_left) # the limit may have changed
+        [ -n "$remaining" ] || [ -z "$limit" ] || remaining=$((due - $(date +%s)))
+        if [ "${remaining:-86400}" -le $((before + 90)) ]; then
+          due=$(($(date +%s) + remaining)) asked=''
+          [ -n "$limit" ] || before=$remaining
           cancel_timers
           set_alarm
           return
@@ -45,12 +45,12 @@ on_usr1() { # it may warn of the limit, which has an alarm here; of preemption, 
   fi
   signal_command USR1
 }
-on_alarm() { # tell your command to save, and kill it in time for what comes after it
+on_alarm() { # signals your command to save, and kills it in time for what follows
   [ -z "$stopped" ] || return
-  timers= # the only one there was has rung
+  timers= # the only timer has fired
   if [ -n "$ask" ]; then
-    asked=yes told=$(time_left)
-    [ -z "$told" ] || due=$(($(date +%s) + told))
+    asked=yes remaining=$(time_left)
+    [ -z "$remaining" ] || due=$(($(date +%s) + remaining))
   fi
   remain=$((due - $(date +%s)))
   if [ "$remain" -gt $((before + 1)) ]; then

@@ -1,29 +1,29 @@
-# The folders a start works in: its working folder, and the folder of a task of a sweep.
-link_all() { # link_all FROM TO: links to everything in a folder
+# The folders of a start: its working directory, and the folder of a task of a sweep.
+link_all() { # link_all FROM TO: links everything in a folder
   mkdir -p "$2" && find "$1" -mindepth 1 -maxdepth 1 -exec sh -c 'ln -s "$@" "$0"' "$2" {} +
 }
-make_work_folder() { # the working folder: links into the code, which is read-only and shared; or a copy of it
+make_work_folder() { # the working directory: links into the shared, read-only code; or a copy of it
   [ -d "$run/@WORK@" ] && return
   aside=$run/@WORK@.$$
   rm -rf "$aside"
   if [ -z "$code" ]; then
     mkdir "$aside"
   elif [ ! -d "$code" ]; then
-    fail "the code of this run is gone: $code"
+    fail "the code of this run was removed: $code"
   elif [ -n "$copy" ]; then
     mkdir "$aside" && cp -a "$code/." "$aside/" && chmod -R u+w "$aside"
   else
     link_all "$code" "$aside"
     below='' rest=$subfolder
-    while [ -n "$rest" ]; do # the folder the command starts in must be a real one too
+    while [ -n "$rest" ]; do # the command's start folder must be a real folder too
       below=$below/${rest%%/*}
       case $rest in */*) rest=${rest#*/} ;; *) rest= ;; esac
       rm -f "$aside$below" && link_all "$code$below" "$aside$below"
     done
-  fi || fail "the working folder could not be made"
+  fi || fail "cannot create the working directory $run/@WORK@"
   mv "$aside" "$run/@WORK@" 2> /dev/null || [ -d "$run/@WORK@" ]
 }
-make_task_folder() { # the folder of one task of a sweep, made when it starts; nodes may have processes of the same number
+make_task_folder() { # the folder of a task, made when it starts; process ids may repeat across nodes
   own=$(uname -n).$$
   [ -e "$run/@SET@" ] && [ -e "$run/@PARAMS@" ] && return
   mkdir -p "$run" && cd "$run" || exit 75

@@ -1,1 +1,1 @@
-"""This machine as a place to run: processes that wait for a slot, then run job.sh."""
+"""Runs on this machine: processes that wait for a slot, then run job.sh."""

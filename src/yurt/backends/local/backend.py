@@ -1,4 +1,4 @@
-"""This machine as a place to run. What is to be seen is read from files and from the process table."""
+"""Runs on this machine. Their state is read from files and from the process table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 
 WAITER = Path(waiter.__file__)
 
-BUSY = "other runs on this machine have the slots it needs"
+BUSY = "waiting for slots that other runs on this machine use"
 
 CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner $(begun_tasks "$1")"'
 
@@ -36,7 +36,7 @@ CANCEL = 'close_gate "$1"; [ -n "$winner" ] && echo "$winner"'
 
 
 class LocalBackend(ShellBackend):
-    """Runs as processes of this machine's, detached from the terminal. `slots` is the folder of their tickets."""
+    """Runs as processes on this machine, detached from the terminal. `slots` is the folder of their tickets."""
 
     def __init__(self, host: Host, slots: Path) -> None:
         super().__init__(host)
@@ -87,7 +87,7 @@ class LocalBackend(ShellBackend):
         sweep = ids.is_sweep(run.id)
         answer = self.host.run(script.closer() + (CANCEL_SWEEP if sweep else CANCEL), run.folder)
         if answer.code:
-            raise refusal(self.host.name, f"run {run.id} could not be cancelled", answer.errors)
+            raise refusal(self.host.name, f"cannot cancel run {run.id}", answer.errors)
         for ticket in self._tickets():
             if ticket["run"] == run.id or (sweep and ticket["run"].startswith(f"{run.id}.")):
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
@@ -98,7 +98,7 @@ class LocalBackend(ShellBackend):
         lines = "".join(f"{number}\n" for number in numbers).encode()
         answer = self.host.run(script.closer() + CANCEL_TASKS, sweep.folder, stdin=lines, timeout=600)
         if answer.code:
-            raise refusal(self.host.name, f"tasks of {sweep.id} could not be cancelled", answer.errors)
+            raise refusal(self.host.name, f"cannot cancel tasks of {sweep.id}", answer.errors)
         ended = {ids.task(sweep.id, number) for number in numbers}
         for ticket in self._tickets():
             if ticket["run"] in ended:
@@ -107,9 +107,9 @@ class LocalBackend(ShellBackend):
 
 
 def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[str, Observation]:
-    """What is to be seen of the tasks of a sweep that are not just waiting for their turn."""
-    whole = there.get(sweep.id)
-    left = set(whole["left"]) if whole is not None else set()
+    """Return observations of a sweep's tasks, except those that are only waiting for their turn."""
+    ticket = there.get(sweep.id)
+    left = set(ticket["left"]) if ticket is not None else set()
     cancelled = Path(sweep.folder, layout.CANCEL).exists()
     found = {}
     for number in tasks.numbers(sweep.open):
@@ -145,10 +145,10 @@ def _observation(folder: Path, ticket: dict[str, Any] | None) -> Observation:
         generation += 1
     if ticket is not None and ending is None:
         waits = not ticket["running"]
-        why = "it follows a run that has not ended" if ticket["follows"] else BUSY
+        why = "waiting for an earlier run to finish" if ticket["follows"] else BUSY
         return Observation(
             live="queued" if waits else "running",
-            native="waits for a slot" if waits else "running",
+            native="waiting for a slot" if waits else "running",
             reason=why if waits else "",
             job=str(ticket["pid"]),
             node=os.uname().nodename,
@@ -182,18 +182,18 @@ def _started(folder: Path, generation: int) -> float | None:
 
 
 def _end_leftovers(folder: Path, generation: int) -> str:
-    """Why a run is lost whose own process is gone; what it left running is ended."""
+    """Kill the remaining processes of a run whose own process is gone; return why the run is lost."""
     last = _written(folder, f"{layout.START}{generation}").split(".")
     if last and last[-1] not in ("0", waiter.boot()):
-        return "this machine was restarted while it ran"
+        return "this machine was rebooted during the run"
     pid, _, born = _written(folder, f"{layout.CHILD}{generation}").partition(" ")
     if pid.isdigit() and born.isdigit() and _signal(int(pid), int(born), signal.SIGKILL, group=True):
         time.sleep(0.05)
-    return "its process was killed from outside, and left no ending"
+    return "its process was killed and recorded no exit code"
 
 
 def _signal(pid: int, born: int, number: signal.Signals, *, group: bool = False) -> bool:
-    """Signal a process, or its whole group, if it is still the one that was meant."""
+    """Signal a process or its group, unless its process id was reused."""
     if waiter.born(pid) != born:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What this machine cannot give a run."""
+"""Checks whether this machine can provide a run's resources."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from yurt.model.run import Resources
 
 
 def faults(resources: Resources) -> list[str]:
-    """What cannot work, a sentence each."""
+    """Return why a run can never start, one sentence for each problem."""
     cores, gpus = waiter.machine()
     found = []
     if resources.cpus and resources.cpus > cores:
-        found.append(f"this machine has {cores} cores, not {resources.cpus}")
+        found.append(f"{resources.cpus} cores requested, but this machine has {cores}")
     if resources.gpus and resources.gpus > gpus:
-        found.append(
-            f"this machine has {gpus or 'no'} GPUs, not {resources.gpus}" if gpus else "this machine has no GPUs"
-        )
+        found.append(f"{resources.gpus} GPUs requested, but this machine has {gpus or 'none'}")
     return found

@@ -1,4 +1,4 @@
-find_job() { # a second start is harmless here: the gate stops it
+find_job() { # a second start is harmless: the gate stops it
   :
 }
 launch() { # launch PYTHON WAITER SLOTS CPUS GPUS

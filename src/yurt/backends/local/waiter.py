@@ -1,8 +1,8 @@
-"""Waits for CPU and GPU slots of this machine, then becomes job.sh. Standard library only; started as a script.
+"""Waits for CPU and GPU slots of this machine, then executes job.sh. Standard library only; started as a script.
 
-Every local run of a user has one of these until it starts. A ticket in a shared folder says who waits
-and who runs, and with how much; a ticket counts while its process lives. First come, first served.
-Nothing is kept in a daemon: the run's environment is that of the `yurt run` which asked for it.
+Every local run of a user has one such process until it starts. Tickets in a shared folder record which runs wait or
+run, and their CPUs and GPUs; a ticket is valid while its process is alive. First come, first served. There is no
+daemon: a run inherits the environment of the `yurt run` that submitted it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 Ticket = dict[str, Any]
 
-# As yurt.model.layout has them, which a script without yurt cannot import.
+# The same as in yurt.model.layout, which this script cannot import.
 JOB, WINNER, EXIT, CANCEL, OUT_LOG, ERR_LOG = "job.sh", "winner", "exit.json", "cancel", "out.log", "err.log"
 
 
 def born(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None if it is gone. A zombie is gone."""
+    """Return the start time of a process in ticks since boot; None if it does not exist or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -32,7 +32,7 @@ def born(pid: int) -> int | None:
 
 
 def _alive_elsewhere(pid: int) -> int | None:
-    """Where there is no /proc: 0 if some process has that number."""
+    """Return 0 if a process has this id, else None; for systems without /proc."""
     try:
         os.kill(pid, 0)
     except OSError:
@@ -41,7 +41,7 @@ def _alive_elsewhere(pid: int) -> int | None:
 
 
 def boot() -> str:
-    """What tells this start of the machine from earlier ones; empty where the system does not say."""
+    """Return the id of the current boot; empty if the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return file.read().strip()
@@ -50,7 +50,7 @@ def boot() -> str:
 
 
 def machine() -> tuple[int, int]:
-    """(cores, GPUs) of this machine; YURT_LOCAL_CPUS and YURT_LOCAL_GPUS say otherwise."""
+    """Return (cores, GPUs) of this machine; YURT_LOCAL_CPUS and YURT_LOCAL_GPUS override them."""
     cpus = os.environ.get("YURT_LOCAL_CPUS", "")
     gpus = os.environ.get("YURT_LOCAL_GPUS", "")
     return int(cpus) if cpus.isdigit() else _cores(), int(gpus) if gpus.isdigit() else _gpus()
@@ -71,7 +71,7 @@ def _gpus() -> int:
 
 
 def tickets(folder: str) -> dict[str, Ticket]:
-    """Every ticket whose process lives, by name, the oldest first; those of dead ones are removed."""
+    """Return the tickets of living processes by name, oldest first; remove the others."""
     import json  # not at the top: `yurt run` plans without any ticket
 
     found = {}
@@ -104,7 +104,7 @@ def write(folder: str, name: str, ticket: Ticket) -> None:
 
 
 def claim(folder: str, name: str, ticket: Ticket) -> int:
-    """Whether the run may start now; then its ticket holds its slots. Else how many are before it."""
+    """Claim slots for a run: return 0 if it can start now, else how many runs are ahead of it."""
     with open(os.path.join(folder, ".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         there = tickets(folder)
@@ -116,7 +116,7 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
         free = cores - sum(each["cpus"] for each in running)
         taken = {device for each in running for device in each["devices"]}
         left = [device for device in range(devices) if device not in taken]
-        # What asks for more than there is runs alone rather than never.
+        # A run that requests more than the machine has runs alone rather than never.
         if (ticket["cpus"] > free and running) or len(left) < ticket["gpus"]:
             return 1
         ticket["devices"] = left[: ticket["gpus"]]
@@ -126,14 +126,14 @@ def claim(folder: str, name: str, ticket: Ticket) -> int:
 
 
 def over(slots: str, folder: str) -> bool:
-    """Whether the run in a folder has ended, or nobody is at it any more."""
+    """Return whether the run in a folder has finished, or has no process."""
     if any(os.path.exists(os.path.join(folder, name)) for name in (EXIT, f"{EXIT}.d")):
         return True
     return os.path.basename(folder) not in {ticket["run"] for ticket in tickets(slots).values()}
 
 
 def follow(slots: str, name: str, ticket: Ticket, before: list[str]) -> int:
-    """0 when the runs before it are over: until then it is in nobody's way."""
+    """Return 0 once the runs before it have finished; until then its ticket blocks no other run."""
     if not ticket["follows"]:
         return 0
     if not all(over(slots, each) for each in before):
@@ -144,20 +144,20 @@ def follow(slots: str, name: str, ticket: Ticket, before: list[str]) -> int:
 
 
 def detached() -> int:
-    """In a process and a session of its own: where to tell the caller something. The caller passes it on and leaves."""
+    """Continue in a new process and session. Return the pipe to the caller, which prints what it reads and exits."""
     reader, writer = os.pipe()
     if os.fork():
         os.close(writer)
-        said = os.read(reader, 32)
-        sys.stdout.write(said.decode() + "\n")
+        message = os.read(reader, 32)
+        sys.stdout.write(message.decode() + "\n")
         sys.stdout.flush()
-        os._exit(0 if said else 1)
+        os._exit(0 if message else 1)
     os.setsid()
     os.close(reader)
     return writer
 
 
-def tell(writer: int) -> None:
+def send_pid(writer: int) -> None:
     os.write(writer, str(os.getpid()).encode())
     os.close(writer)
 
@@ -168,12 +168,12 @@ def new_ticket(run: str, pid: int, cpus: int, gpus: int, *, follows: bool) -> Ti
 
 
 def name_of(run: str, nonce: str) -> str:
-    """What a ticket is called: the older, the smaller."""
+    """Return the name of a new ticket; names sort by age."""
     return f"{time.time():017.6f}-{run}.{nonce}"
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers of 0-3,7."""
+    """Return the numbers of a range such as 0-3,7."""
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -182,11 +182,11 @@ def numbers(text: str) -> list[int]:
 
 
 def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: list[str], words: list[str]) -> int:
-    """Wait for the runs before this one and for slots, then become job.sh; or leave, when one of the files is there."""
+    """Wait for the runs before this one and for slots, then execute job.sh; return if one of `stops` exists."""
     while ahead := follow(folder, name, ticket, before) or claim(folder, name, ticket):
         time.sleep(min(0.2 * ahead, 3))
         if any(map(os.path.exists, stops)):
-            os.unlink(os.path.join(folder, name))  # cancelled while it waited
+            os.unlink(os.path.join(folder, name))  # cancelled while waiting
             return 0
     if machine()[1]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in ticket["devices"])
@@ -194,13 +194,13 @@ def become(folder: str, name: str, ticket: Ticket, before: list[str], *, stops: 
 
 
 def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonce: str, start: str) -> int:
-    """Detach, take a ticket, tell the caller, wait, become job.sh; or look after all tasks of a sweep."""
+    """Detach, take a ticket, send the process id to the caller, wait, execute job.sh; or run all tasks of a sweep."""
     mask = os.umask(0o077)
     writer = detached()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     name, ticket = name_of(run, nonce), new_ticket(run, os.getpid(), cpus, gpus, follows=bool(before))
     if ":" in start:
-        ticket |= {"follows": True, "left": ""}  # it takes no slot itself
+        ticket |= {"follows": True, "left": ""}  # takes no slot itself
     write(folder, name, ticket)
     logs = ("/dev/null", "/dev/null") if ":" in start else (OUT_LOG, ERR_LOG)
     for number, log in enumerate(logs, 1):
@@ -209,16 +209,16 @@ def main(folder: str, cpus: int, gpus: int, before: list[str], *, run: str, nonc
         tasks = [each for group in start.split() for each in tasks_of(group)]
         ticket["left"] = [number for number, _start in tasks]
         write(folder, name, ticket)
-        tell(writer)
-        return look_after(folder, name, ticket, tasks, before, nonce=nonce, most=parallel_of(start), mask=mask)
-    tell(writer)
+        send_pid(writer)
+        return run_tasks(folder, name, ticket, tasks, before, nonce=nonce, most=parallel_of(start), mask=mask)
+    send_pid(writer)
     os.umask(mask)
     stops = [CANCEL] if start else [WINNER, f"{WINNER}.d"]
     return become(folder, name, ticket, before, stops=stops, words=[nonce, *([start] if start else [])])
 
 
 def tasks_of(group: str) -> list[tuple[int, str]]:
-    """The tasks of START:OFFSET:TASKS, each with the start it is to make."""
+    """Return the tasks of START:OFFSET:TASKS, each with its start."""
     start, offset, text = group.split(":", 2)
     return [(int(offset) + number, "" if start == "1" else start) for number in numbers(text.partition("%")[0])]
 
@@ -228,7 +228,7 @@ def parallel_of(groups: str) -> int:
     return int(limit) if limit else 1 << 30
 
 
-def look_after(
+def run_tasks(
     folder: str,
     name: str,
     ticket: Ticket,
@@ -239,13 +239,13 @@ def look_after(
     most: int,
     mask: int,
 ) -> int:
-    """Start the tasks of a sweep one after the other, as many at a time as this machine has slots for."""
+    """Start the tasks of a sweep in order, as many at a time as this machine has slots for."""
     while not all(over(folder, each) for each in before):
         time.sleep(1)
-    at_once = max(1, min(most, machine()[0] // max(ticket["cpus"], 1)))
+    parallel = max(1, min(most, machine()[0] // max(ticket["cpus"], 1)))
     children: set[int] = set()
     for place, (number, start) in enumerate(tasks):
-        while len(children) >= at_once:
+        while len(children) >= parallel:
             children.discard(os.wait()[0])
         if os.path.exists(CANCEL):
             break
@@ -254,7 +254,7 @@ def look_after(
         child = os.fork()
         if not child:
             os.close(writer)
-            os.read(reader, 1)  # until the ticket is written
+            os.read(reader, 1)  # wait until the ticket is written
             os.setsid()
             os.umask(mask)
             mine = [own for own, each in tickets(folder).items() if each["pid"] == os.getpid()]

@@ -1,1 +1,1 @@
-"""What any backend with sh and a file system has in common."""
+"""The common part of backends with sh and a file system."""

@@ -1,5 +1,4 @@
-"""A context with sh and a file system that its jobs share: what its kinds have in common. They say how a placed run is
-started, seen and ended."""
+"""Base of backends for sites with sh and a file system that jobs share. Subclasses launch, observe and cancel runs."""
 
 from __future__ import annotations
 
@@ -29,19 +28,18 @@ if TYPE_CHECKING:
     from yurt.backends.shell.forward import ShellForward
     from yurt.model.secrets import Shares
 
-NOT_WHOLE, NO_GIT, NO_BASE = 45, 46, 47
+INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of the script that receives code."""
 
-SILENT, NOT_TAKEN = 7, 8
-"""Exit codes: the queue could not be seen; the job was refused."""
-
+SUBMIT_FAILED = 8
+"""Exit code of the script if the job could not be submitted."""
 
 DISCARD = '[ -e "$1/@WINNER@" ] || [ -e "$1/@WINNER@.d" ] || [ -e "$1/@TASKS@" ] || rm -rf -- "$1"'
 DROP_SHARES = 'for each; do rm -f -- "$each"/@SECRET@*; done'
 
 
 class ShellBackend(ABC):
-    """It is its own `runs`; its other capabilities are made when they are used."""
+    """A backend that is its own `runs`; its other capabilities are created on first use."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -86,15 +84,15 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def launcher(self) -> str:
-        """The sh functions `find_job` and `launch` for this kind."""
+        """Return the sh functions `find_job` and `launch` for this kind of context."""
 
     @abstractmethod
     def options(self, plan: Plan) -> list[str]:
-        """The arguments of `launch`."""
+        """Return the arguments of `launch`."""
 
     @abstractmethod
     def as_typed(self, plan: Plan) -> str:
-        """How one would submit job.sh by hand, in its folder."""
+        """Return the command that submits job.sh by hand, in the run folder."""
 
     @abstractmethod
     def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]: ...
@@ -109,7 +107,7 @@ class ShellBackend(ABC):
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]: ...
 
     def next_start(self, _plan: Plan) -> str:
-        """What in job.sh submits a job for a later start; empty where the script just goes on."""
+        """Return the command in job.sh that submits a later start; empty if the script itself continues."""
         return ""
 
     def preview(self, plan: Plan) -> Preview:
@@ -164,10 +162,10 @@ class ShellBackend(ABC):
         return Placed(job=rest)
 
     def hold(self, job: str) -> None:  # noqa: B027
-        """Nothing: there is no scheduler."""
+        """Do nothing: there is no scheduler."""
 
     def release(self, job: str) -> None:  # noqa: B027
-        """Nothing: there is no scheduler."""
+        """Do nothing: there is no scheduler."""
 
     def discard(self, run: RunRef) -> None:
         with contextlib.suppress(YurtError):
@@ -178,20 +176,20 @@ class ShellBackend(ABC):
             self.host.run(layout.fill_in(DROP_SHARES), *folders)
 
     def failure(self, answer: Answer) -> YurtError:
-        """What it means that a submission failed."""
-        if answer.code == NOT_WHOLE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
+        """Return the error for a failed submission."""
+        if answer.code == INCOMPLETE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
             return UnreachableError(
-                f"{self.host.name}: the run did not arrive whole",
+                f"{self.host.name}: the upload of the run is incomplete",
                 code="connection-lost",
-                hint="repeat the command: it is safe to",
+                hint="run the command again; it is safe to retry",
             )
-        if answer.code == NOT_TAKEN:
-            return self.not_taken(answer.errors)
-        return refusal(self.host.name, "the run could not be placed", answer.errors)
+        if answer.code == SUBMIT_FAILED:
+            return self.submit_failure(answer.errors)
+        return refusal(self.host.name, "cannot create the run folder", answer.errors)
 
-    def not_taken(self, words: str) -> YurtError:
-        """What it means that a placed run could not be started."""
-        return RefusedError(f"{self.host.name}: the run could not be started: {words}", code="site-refused")
+    def submit_failure(self, errors: str) -> YurtError:
+        """Return the error for an uploaded run whose job could not be submitted."""
+        return RefusedError(f"{self.host.name}: cannot start the run: {errors}", code="site-refused")
 
 
 def _own_values(plan: Plan) -> dict[str, bytes]:
@@ -202,6 +200,6 @@ def _own_values(plan: Plan) -> dict[str, bytes]:
 
 
 def read_gates(text: str) -> dict[int, str]:
-    """What stands in the gates of tasks: lines of a number and that."""
+    """Parse the contents of the gates of tasks: lines with a task number and the content."""
     pairs = (line.partition(" ") for line in text.splitlines())
     return {int(number): winner for number, _, winner in pairs}

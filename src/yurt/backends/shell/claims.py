@@ -1,4 +1,4 @@
-"""Claims in folders that the nodes of a context share: a hard link, or a renamed folder, that only one can make."""
+"""Claims in shared folders: a hard link, or a renamed folder, which only one claimant can create."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOLDER = 'cd "$1" 2> /dev/null && read_written "$2" || :'
 
 
 class ShellClaims:
-    """Claims of one context."""
+    """The claims of one context."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -21,7 +21,7 @@ class ShellClaims:
     def put(self, folder: str, name: str, holder: str) -> str:
         answer = self._host.run(script.gate() + PUT, folder, name, holder, f"yurt.{os.urandom(4).hex()}")
         if answer.code:
-            raise refusal(self._host.name, f"{name} could not be claimed", answer.errors)
+            raise refusal(self._host.name, f"cannot claim {name}", answer.errors)
         return answer.text.strip()
 
     def holder(self, folder: str, name: str) -> str:

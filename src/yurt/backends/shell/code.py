@@ -1,4 +1,4 @@
-"""Code on a host, without a run: only what changed travels, as one file; the checkout is there or not there."""
+"""Uploads code without a run: only changes are sent, as one file; a checkout is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 
 HAVE, PLAIN = "have", "plain"
-CUT, NO_GIT, NO_BASE = 45, 46, 47
-"""What receive_code returns when the input ended early, where there is no git, and where the base is missing."""
+INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
+"""Exit codes of receive_code: the input ended early, the host has no git, the base is missing."""
 
 ASK = 'have_code "$1" "$2" && echo have || known_code "$1"'
 RECEIVE = 'receive_code "$@"'
@@ -25,26 +25,26 @@ class ShellCode:
         self._host = host
 
     def ensure(self, project_folder: str, tree: str, make: MakeParcel, *, timeout: float = 600) -> int:
-        """After a cut nothing half-done is ever used: it is completed by the next call."""
+        """See `Code.ensure`. An interrupted upload is never used; the next call uploads again."""
         receiver = scripts.text("receive.sh") + "\n"
         known: Sequence[str] = self._host.run(receiver + ASK, project_folder, tree).text.split()
         if HAVE in known:
             return 0
-        travelled = 0
+        sent = 0
         for _attempt in range(3):
             parcel = make(known)
-            words = (project_folder, parcel.kind, tree, parcel.base, str(len(parcel.content)))
-            received = self._host.run(receiver + RECEIVE, *words, stdin=parcel.content, timeout=timeout)
-            travelled += len(parcel.content)
+            arguments = (project_folder, parcel.kind, tree, parcel.base, str(len(parcel.content)))
+            received = self._host.run(receiver + RECEIVE, *arguments, stdin=parcel.content, timeout=timeout)
+            sent += len(parcel.content)
             if received.code == 0:
-                return travelled
+                return sent
             if received.code not in (NO_GIT, NO_BASE):
                 break
             known = (PLAIN,) if received.code == NO_GIT else ()
-        if received.code == CUT:
+        if received.code == INCOMPLETE:
             raise UnreachableError(
-                f"{self._host.name}: the code did not arrive whole",
+                f"{self._host.name}: the upload of the code is incomplete",
                 code="connection-lost",
-                hint="repeat the command: it is safe to",
+                hint="run the command again; it is safe to retry",
             )
-        raise refusal(self._host.name, "the code could not be written", received.errors)
+        raise refusal(self._host.name, "cannot write the code", received.errors)

@@ -1,4 +1,4 @@
-"""Brings small files of many runs in one trip: what is kept of ended ones, and what calls of functions returned."""
+"""Fetches small files of many runs in one request: files kept of finished runs, and results of function calls."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
 from yurt.model.files import Ended, Limits, Piece
 
-TRIP, TASKS = 64 << 20, 2000
-"""Bytes after which a trip takes no further results, and how many tasks it asks about."""
+BYTES, TASKS = 64 << 20, 2000
+"""Limits of one request for results: it stops after so many bytes, and asks for at most so many tasks."""
 
-WORDS = 4000
-"""Bytes of what a task wrote last, which are told where it has no result."""
+ERR_BYTES = 4000
+"""How much of the end of err.log is fetched for a task without a result."""
 
 
 def collect(
     host: Host, ended: Sequence[Ended], limits: Limits, *, content: bool, measure: bool, timeout: float
 ) -> dict[int, dict[str, Piece]]:
     lines = [f"{each.folder}\n{each.verdict}\n" for each in ended]
-    wishes = ["yes" if content else "", "yes" if measure else ""]
+    flags = ["yes" if content else "", "yes" if measure else ""]
     bounds = (limits.trip, limits.seconds, limits.log, limits.metrics, limits.metrics_head)
     nonce = f"yurt.{os.urandom(4).hex()}"
-    words = [nonce, *wishes, *(str(each) for each in bounds)]
-    answer = host.run(frames.keeper(), *words, stdin="".join(lines).encode(), timeout=timeout)
+    arguments = [nonce, *flags, *(str(each) for each in bounds)]
+    answer = host.run(frames.keeper(), *arguments, stdin="".join(lines).encode(), timeout=timeout)
     if answer.code:
-        raise refusal(host.name, "run folders could not be read", answer.errors)
+        raise refusal(host.name, "cannot read the run folders", answer.errors)
     return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
 
 
 def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     lines = "".join(f"{each}\n" for each in folders[:TASKS]).encode()
-    answer = host.run(frames.results(), str(TRIP), str(WORDS), stdin=lines, timeout=600)
+    answer = host.run(frames.results(), str(BYTES), str(ERR_BYTES), stdin=lines, timeout=600)
     if answer.code:
-        raise refusal(host.name, "the results could not be read", answer.errors)
+        raise refusal(host.name, "cannot read the results", answer.errors)
     found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
     return [_read(found[at]) for at in sorted(found)]
 
 
 def _read(pieces: dict[str, Piece]) -> CallResult:
     if "result" not in pieces:
-        words = pieces["err"].content if "err" in pieces else b""
-        return CallResult(last_words=words.decode(errors="replace").strip(), gone="err" not in pieces)
+        log = pieces["err"].content if "err" in pieces else b""
+        return CallResult(last_words=log.decode(errors="replace").strip(), gone="err" not in pieces)
     head, _, content = pieces["result"].content.partition(b"\n")
     try:
         result = msgspec.json.decode(head, type=CallResult)

@@ -1,6 +1,6 @@
-# What there is to fetch of runs. Before it stands measure.sh. Standard input: the folder of a run on each line.
-# The answer: rsync or tar, as the site has it; a line for each run: ended, going or gone; then a line of measure_all for
-# each folder with something in it.
+# Lists what can be fetched. Needs measure.sh before it. Standard input: a run folder on each line.
+# Output: rsync or tar, whichever the site has; a line for each run: ended, going or gone; then a line of measure_all
+# for each folder that is not empty.
 if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
 exec 3>&1
 while IFS= read -r folder; do

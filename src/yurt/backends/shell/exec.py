@@ -1,4 +1,4 @@
-"""A command, or a terminal, beside a running run, by the run's own job.sh."""
+"""Runs a command or a terminal inside a running run, through the run's job.sh."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMINAL = 'exec "${SHELL:-/bin/sh}"'
 
 
 class ShellExec:
-    """Runs it where the host is; a scheduler's subclass enters the job."""
+    """Runs on the host itself; a scheduler's subclass enters the job."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -33,7 +33,7 @@ class ShellExec:
         return self._terminal(command) if terminal else self._command(command)
 
     def entered(self, command: str, job: str, node: str, *, terminal: bool) -> str:
-        """The command that runs a command where the job is."""
+        """Return the command that runs `command` on the node of the job."""
         del job, node, terminal
         return command
 
@@ -42,7 +42,7 @@ class ShellExec:
             return subprocess.call(self._host.terminal(command))
 
     def _command(self, command: str) -> int:
-        """What it writes is passed on as it comes, without what a login shell says to everybody."""
+        """Pass the output on as it comes, without the banners of a login shell."""
         with self._host.stream(command) as stream:
             for chunk in stream:
                 sys.stdout.buffer.write(chunk)

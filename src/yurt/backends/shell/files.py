@@ -1,4 +1,4 @@
-"""The files of runs on a host with sh. Each group of methods has a module of its own, imported when it is used."""
+"""The files of runs on a host with sh. Each group of methods has its own module, imported on first use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ShellFiles:
         if answer.code == 44:
             return None
         if answer.code:
-            raise refusal(self._host.name, f"{name} could not be read", answer.errors)
+            raise refusal(self._host.name, f"cannot read {name}", answer.errors)
         return answer.out
 
     def tail(

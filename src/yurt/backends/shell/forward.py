@@ -1,4 +1,4 @@
-"""Ports of nodes, by the connection to their host."""
+"""Forwards ports of nodes through the connection to the host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from yurt.hosts import Host
 
 
 class ShellForward:
-    """The ports of one context."""
+    """Port forwarding of one context."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

@@ -1,4 +1,4 @@
-"""Which runs a host has, and what their folders say, whichever machine made them."""
+"""Lists the runs on a host and reads their records, no matter which machine submitted them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ cd "$1/projects" 2> /dev/null || exit 44
 for each in */runs/* */sweeps/*; do [ ! -d "$each" ] || printf '%s\\n' "$each"; done
 """
 
-TRIP = 16 << 20
-"""Bytes that one trip brings."""
+BYTES = 16 << 20
+"""Maximum output of one request."""
 
 BATCH = 2000
-"""Runs that one trip asks for."""
+"""Maximum number of runs in one request."""
 
 
 def runs(host: Host, base: str) -> list[str] | None:
@@ -26,17 +26,17 @@ def runs(host: Host, base: str) -> list[str] | None:
     if answer.code == 44:
         return None
     if answer.code:
-        raise refusal(host.name, "its runs could not be listed", answer.errors)
+        raise refusal(host.name, "cannot list the runs", answer.errors)
     return [f"{base}/projects/{line}" for line in answer.text.splitlines()]
 
 
 def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
     asked = folders[:BATCH]
     lines = "".join(f"{folder}\n" for folder in asked)
-    answer = host.run(gathered.gatherer(), str(TRIP), stdin=lines.encode(), timeout=300)
+    answer = host.run(gathered.gatherer(), str(BYTES), stdin=lines.encode(), timeout=300)
     if answer.code:
-        raise refusal(host.name, "its runs could not be read", answer.errors)
-    cut = len(answer.out) >= TRIP
+        raise refusal(host.name, "cannot read the runs", answer.errors)
+    cut = len(answer.out) >= BYTES
     came = gathered.read(answer.out, cut=cut)
     if cut and not came:
         return {asked[0]: None}, 1
@@ -48,6 +48,6 @@ def gather_tasks(host: Host, sweeps: Sequence[str]) -> dict[str, dict[int, Gathe
     lines = "".join(f"{folder}\n" for folder in sweeps)
     answer = host.run(gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
     if answer.code:
-        raise refusal(host.name, "its sweeps could not be read", answer.errors)
+        raise refusal(host.name, "cannot read the sweeps", answer.errors)
     there = gathered.read_tasks(answer.text)
     return {folder: there.get(folder, {}) for folder in sweeps}

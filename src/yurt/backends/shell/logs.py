@@ -1,4 +1,4 @@
-"""Reads logs by byte offset, so that a cut connection costs no line and doubles none."""
+"""Reads logs by byte offset, so that a lost connection neither loses nor repeats a line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from yurt.hosts import Host
 from yurt.model.files import LogPosition, LogSink, Stream
 
 SILENCE = 30.0
-"""Seconds without a sign of life after which a connection is taken for dead."""
+"""Seconds without data after which a connection counts as lost."""
 
 NO_FOLDER = 44
 
 
 def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follow: bool) -> None:
-    """One run, to its end or until it was idle for long."""
+    """Read the logs of one run. With `follow`, until it finishes or is idle for long."""
     arguments = [log.folder, str(log.out), str(log.err), "yes" if follow else "", str(lines or "")]
     with host.stream(scripts.text("tail.sh"), *arguments, silence=SILENCE) as stream:
         held, name, left = b"", "", 0
@@ -48,7 +48,7 @@ def many(
     seconds: int,
     on_end: Callable[[LogPosition], None],
 ) -> None:
-    """Several runs, for so many seconds, or only what is there."""
+    """Read the logs of several runs, for so many seconds; 0: only the existing output."""
     arguments = ["yes" if seconds else "", str(lines or ""), str(seconds)]
     for each in logs:
         arguments += [each.folder, str(each.out), str(each.err), "yes" if each.over else ""]
@@ -75,7 +75,7 @@ def many(
 
 
 def _mark(log: LogPosition | None, name: str, count: int) -> int:
-    """Take in what a line says; returns how many bytes follow it."""
+    """Apply a header line to a log; return how many bytes of output follow it."""
     if log is None:
         return 0
     if name == "end":

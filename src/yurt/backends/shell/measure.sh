@@ -1,4 +1,4 @@
-# measure FOLDER: what is in it, as FILES:BYTES:NEWEST; 0:0:0 if nothing, ? if it cannot be seen.
+# measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read.
 measure() {
   [ -d "$1" ] || { echo 0:0:0 && return; }
   { find "$1" ! -type d -printf '%s %T@\n' 2> /dev/null || echo "? ?"; } |
@@ -6,8 +6,8 @@ measure() {
       { files++; bytes += $1; if ($2 + 0 > newest + 0) newest = $2 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:%s\n", files, bytes, files ? newest : 0 }'
 }
-# measure_all: of folders, a line each on standard input, those that hold something: a line MEASURE FOLDER each. All in a
-# few processes, unless something cannot be seen.
+# measure_all: prints a line MEASURE FOLDER for each folder on standard input that is not empty. Uses few processes,
+# unless something cannot be read.
 measure_all() {
   folders=$(cat)
   if found=$(printf '%s\n' "$folders" | tr '\n' '\0' | xargs -0 -r sh -c 'find "$@" ! -type d -printf "%s %T@ %H\n"' sh 2> /dev/null); then

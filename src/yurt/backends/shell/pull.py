@@ -1,4 +1,4 @@
-"""Brings what runs wrote here: by rsync, or as tar streams where one side has none; of many runs in one go."""
+"""Downloads the files of one or many runs: with rsync, or as tar streams if one side has no rsync."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
 
 PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
 
-# Names and paths come on standard input, a line each. What a killed one left is removed with what code left.
-GATHER = """\
+# Standard input: names and paths, one per line. Leftovers of a killed script are removed with those of code uploads.
+LINK_FOLDERS = """\
 umask 077
 mkdir -p -- "$1" && cd "$1" || exit 1
 while IFS= read -r name && IFS= read -r path; do ln -s -- "$path" "$name" || exit 1; done
 """
-"""Makes a folder of links to folders, each by the name that it shall have here: so many come as one."""
+"""Makes a folder of links to run folders, named as on this machine, so that one transfer copies many runs."""
 
-SCATTER = 'rm -rf -- "$1"'
+UNLINK_FOLDERS = 'rm -rf -- "$1"'
 
 LINKS = 'cd "$1" && find ./*/@WORK@ -type l -lname "$2" -print0 2> /dev/null'
 
@@ -36,24 +36,24 @@ LINKS_OF_ONE = 'cd "$1" && [ -d @WORK@ ] && find @WORK@ -type l -lname "$2" -pri
 
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
-Way = Callable[..., tuple[str, Brought]]
+Transfer = Callable[..., tuple[str, Brought]]
 
 
 def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
-    """What folders hold, and whether the host has rsync."""
+    """Return the contents of run folders, and whether the host has rsync."""
     lines = "".join(f"{folder}\n" for folder in folders)
     answer = host.run(scripts.text("measure.sh") + scripts.text("contents.sh"), stdin=lines.encode(), timeout=600)
     if answer.code:
-        raise refusal(host.name, "the run folders could not be looked at", answer.errors)
-    way, *said = answer.text.splitlines()
-    states, measures = said[: len(folders)], said[len(folders) :]
+        raise refusal(host.name, "cannot read the run folders", answer.errors)
+    method, *lines_of_runs = answer.text.splitlines()
+    states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
     sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
     found = {
         folder: Contents(state == "ended", *(sizes.get(f"{folder}/{part}", NOTHING) for part in PARTS))
         for folder, state in zip(folders, states, strict=True)
         if state != "gone"
     }
-    return found, way == "rsync"
+    return found, method == "rsync"
 
 
 def pull(
@@ -66,40 +66,47 @@ def pull(
     everything: bool,
     has_rsync: bool | None = None,
 ) -> tuple[str, Brought]:
-    """`has_rsync`: whether the host has, if that is known."""
+    """Fetch runs; see `Files.pull`. `has_rsync`: whether the host has rsync; None if that is unknown."""
     if has_rsync is None:
         has_rsync = host.run(HAS_RSYNC).code == 0
-    way: Way = partial(_bring, host, has_rsync=has_rsync)
+    transfer: Transfer = partial(_transfer, host, has_rsync=has_rsync)
     if len(runs) == 1:
         (run,) = runs
         without = ["pycache", *_links(host, LINKS_OF_ONE, run.folder, run.folder)] if everything else []
-        return way(_source(run, everything=everything), target, _without(pick, without), progress)
-    return _together(host, runs, target, pick, progress, way=way, everything=everything)
+        return transfer(_source(run, everything=everything), target, _without(pick, without), progress)
+    return _pull_many(host, runs, target, pick, progress, transfer=transfer, everything=everything)
 
 
-def _together(
-    host: Host, runs: Sequence[Pull], target: Path, pick: Pick, progress: Progress, *, way: Way, everything: bool
+def _pull_many(
+    host: Host,
+    runs: Sequence[Pull],
+    target: Path,
+    pick: Pick,
+    progress: Progress,
+    *,
+    transfer: Transfer,
+    everything: bool,
 ) -> tuple[str, Brought]:
-    """Through a folder of links, so that each has the name it shall have here."""
+    """Fetch several runs through a folder of links that have the local names."""
     gathered = f"{layout.project_of(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
     lines = "".join(f"{run.name}\n{_source(run, everything=everything)}\n" for run in runs)
     try:
-        answer = host.run(GATHER, gathered, stdin=lines.encode(), timeout=600)
+        answer = host.run(LINK_FOLDERS, gathered, stdin=lines.encode(), timeout=600)
         if answer.code:
-            raise refusal(host.name, "the run folders could not be gathered", answer.errors)
+            raise refusal(host.name, "cannot link the run folders", answer.errors)
         without = []
         if everything:
             without = [f"{run.name}/pycache" for run in runs]
             without += [path.removeprefix("./") for path in _links(host, LINKS, gathered, runs[0].folder)]
         only = [f"/*{glob}" if glob.startswith("/") else glob for glob in pick.only]
         wanted = _without(Pick(only, pick.without), without)
-        return way(gathered, target, wanted, progress, names=[run.name for run in runs])
+        return transfer(gathered, target, wanted, progress, names=[run.name for run in runs])
     finally:
         with contextlib.suppress(YurtError):
-            host.run(SCATTER, gathered)
+            host.run(UNLINK_FOLDERS, gathered)
 
 
-def _bring(
+def _transfer(
     host: Host,
     source: str,
     target: Path,
@@ -124,7 +131,7 @@ def _source(run: Pull, *, everything: bool) -> str:
 
 
 def _links(host: Host, script: str, folder: str, run: str) -> list[str]:
-    """Links into the code, which is no result: what is below work/ and is not the run's own."""
+    """Return the links below work/ that point into the code, which is not a result."""
     pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{layout.project_of(run)}/snapshots/") + "*"
     answer = host.run(layout.fill_in(script), folder, pattern, timeout=600)
     return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]

@@ -1,32 +1,32 @@
-# How code gets into a project's folder on a host. Only definitions: a script that needs them comes behind.
-# A project's folder holds snapshots/TREE, one read-only checkout each, which appears by a rename and so is whole;
-# code.git, the objects they were made of; and incoming/, what is being made or taken away.
-# Each of the four is a subshell: the caller's variables, options, folder and traps stay as they are.
+# Receives code into a project folder on a host. Only definitions: the script that needs them follows.
+# A project folder contains snapshots/TREE, read-only checkouts, each created by a rename and so complete;
+# code.git, their objects; and incoming/, what is being created or removed.
+# The four functions below are subshells: the caller's variables, options, folder and traps do not change.
 
-# have_code PROJECT TREE: whether the checkout is there; if so, nobody collects it in the next days.
+# have_code PROJECT TREE: whether the checkout exists; if so, it is not removed in the next days.
 have_code() (
-  [ -n "$2" ] && touch "$1/snapshots/$2/." 2> /dev/null # the dot: it fails where there is no such folder
+  [ -n "$2" ] && touch "$1/snapshots/$2/." 2> /dev/null # the dot makes it fail without the folder
 )
 
-# known_code PROJECT: what a sender needs to know: "plain" where there is no git, else trees that are here, newest first.
+# known_code PROJECT: prints "plain" if there is no git, else the trees on this host, newest first.
 known_code() (
   command -v git > /dev/null 2>&1 || { echo plain && exit 0; }
   # shellcheck disable=SC2012 # names of trees are hexadecimal
   ls -t "$1/snapshots" 2> /dev/null | head -n 20
 )
 
-# receive_code PROJECT KIND TREE BASE SIZE: makes a checkout of exactly SIZE bytes of standard input.
-# KIND is git or tar; BASE is a tree that is here and that git goes on from, or empty.
-# 0: the checkout is there; 45: the input ended early; 46: no git here; 47: BASE is not here, or broken: send all;
-# 1: something else, said on standard error.
+# receive_code PROJECT KIND TREE BASE SIZE: makes a checkout from exactly SIZE bytes of standard input.
+# KIND is git or tar; BASE is a tree on this host that the pack is a delta to, or empty.
+# 0: the checkout exists; 45: the input ended early; 46: no git; 47: BASE is missing or broken: send everything;
+# 1: another error, printed on standard error.
 receive_code() (
   set +efu
   unset IFS CDPATH
-  # Whatever becomes of them, so many bytes are taken: what follows is the caller's.
+  # Always read SIZE bytes: the rest of the input is for the caller.
   head -c "$5" | { code_make "$@" || { code=$? && cat > /dev/null && exit $code; }; }
 )
 
-# collect_code PROJECT: removes checkouts that nobody needs. Kept are the newest five, those of the last seven days, and
+# collect_code PROJECT: removes unused checkouts. Keeps the newest five, those of the last seven days, and
 # those of runs (runs/ID/code names a tree) without an exit.json, and of sweeps (sweeps/ID/code).
 collect_code() (
   set +efu
@@ -44,7 +44,7 @@ collect_code() (
   [ -n "$idle" ] || exit 0
   used=$(code_used)
   mkdir -p incoming && aside=$(mktemp -d incoming/old.XXXXXX) || exit 1
-  # Between our look and the rename somebody may have begun to use it: have_code touches first. So look again.
+  # A checkout may come into use before the rename, but have_code touches it first: check again after the rename.
   for path in $idle; do
     tree=${path#snapshots/}
     case " $used " in *" $tree "*) continue ;; esac
@@ -58,8 +58,8 @@ collect_code() (
     tree=${path##*/}
     case " $used " in *" $tree "*) code_back ;; *) gone=yes ;; esac
   done
-  # Without refs git cannot tell what is needed. Once there is much of it, all of it goes: the next sender is told so
-  # and sends everything.
+  # Without refs git cannot tell which objects are needed. Once there are many, remove all: the next sender then
+  # sends everything.
   set -- code.git/objects/17/* code.git/objects/pack/*.pack
   [ -n "$gone" ] && [ $# -gt 40 ] && mv -T code.git "$aside/code.git"
   code_remove "$aside"
@@ -78,13 +78,13 @@ code_used() {
     case $run in runs/*) [ ! -e "${run}@EXIT@" ] || continue ;; esac
     [ -r "${run}@CODE@" ] || continue
     tree=
-    read -r tree < "${run}@CODE@" # fails where the line does not end, and reads it
+    read -r tree < "${run}@CODE@" # reads the line even if it fails for lack of a newline
     printf '%s ' "$tree"
   done
 }
 
 code_remove() {
-  # Folders only: a file may be one and the same with that of another checkout.
+  # Folders only: a file may be hard-linked to another checkout.
   rm -rf "$@" 2> /dev/null || { find "$@" -type d -exec chmod u+w {} + 2> /dev/null; rm -rf "$@"; }
 }
 
@@ -95,7 +95,7 @@ code_make() (
   cd "$project" || exit 1
   [ -d "snapshots/$tree" ] && have_code . "$tree" && cat > /dev/null && exit 0
   [ "$kind" = tar ] || command -v git > /dev/null 2>&1 || exit 46
-  for left in incoming/*; do # there may be some of a killed one
+  for left in incoming/*; do # leftovers of a killed upload
     # shellcheck disable=SC2046 # names that mktemp made of trees are words
     [ -e "$left" ] && code_remove $(find incoming -mindepth 1 -maxdepth 1 -mmin +1440 2> /dev/null)
     break
@@ -107,7 +107,7 @@ code_make() (
     *,) code_from_nothing ;;
     *) code_from_base ;;
   esac || exit
-  # To be moved it must be writable. Whoever is there first brought the same.
+  # It must be writable to be moved. If another upload was first, its content is the same.
   mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said" || [ -d "snapshots/$tree" ] ||
     { cat "$aside/said" >&2 && exit 1; }
   chmod a-w "snapshots/$tree"
@@ -119,18 +119,18 @@ code_from_tar() {
   tar -x -o -f "$aside/tar" -C "$aside/files" && code_protect
 }
 
-# The length of a pack's index in eleven bytes, the index, the pack. The sender made both, so nobody computes them again.
-# They go into a new git folder: whatever is broken in the old one does not matter.
+# Input: the length of a pack's index in eleven bytes, the index, the pack. The sender made both, to save work here.
+# They go into a new git folder, so that a broken old one does not matter.
 code_from_nothing() {
   git=$aside/code.git pack=objects/pack/pack-$tree
   mkdir -p "$aside/files" "$git/objects/pack" "$git/refs" "$git/info" || return 1
   echo 'ref: refs/heads/none' > "$git/HEAD" || return 1
   echo '* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol' > "$git/info/attributes"
-  # shellcheck disable=SC2086 # the length has spaces behind it
+  # shellcheck disable=SC2086 # the length is padded with spaces
   length=$(head -c 11) && head -c ${length:-0} > "$git/$pack.idx" && cat > "$git/$pack.pack" || return 1
   [ $((11 + $(wc -c < "$git/$pack.idx") + $(wc -c < "$git/$pack.pack"))) -eq "$size" ] || return 45
   code_git read-tree "$tree" && code_git checkout-index --all && code_protect || return 1
-  # Later senders go on from it. What is there may be unusable, as after a power cut; then this takes its place.
+  # Later uploads build on it. If the existing one is unusable, such as after a power failure, replace it.
   mv -T "$git" code.git 2> /dev/null && return
   git=code.git
   ln -f "$aside/$git/$pack.pack" "$aside/$git/$pack.idx" "$git/objects/pack/" 2> /dev/null &&
@@ -140,7 +140,7 @@ code_from_nothing() {
   return 0
 }
 
-# A pack of what is new. Files that stayed the same are links to those of the base, and folders keep its modes.
+# Input: a pack of what is new. Unchanged files are hard links to those of the base, and folders keep its modes.
 code_from_base() {
   git=code.git
   [ -d "snapshots/$base" ] || return 47
@@ -148,7 +148,7 @@ code_from_base() {
   copying=$!
   have_code . "$base" || return 47
   cat > "$aside/pack" || return 1
-  # Few objects become files, or there would soon be too many packs to look through.
+  # Unpack small packs, or there would soon be too many packs to search.
   if [ "$size" -lt 1000000 ]; then
     code_git unpack-objects -q
   else
@@ -163,17 +163,17 @@ code_from_base() {
     code_each 'above "chmod u+w ." "$@" && rm -rf -- "$@" && { above rmdir "$@" 2> /dev/null || :; }' || return 1
     code_git checkout-index -z --stdin < "$aside/new" 2> "$aside/said" || code_excuse || return
     code_each 'protect "$@" && above "chmod a-w" "$@"'
-  else # a file system without links
+  else # a file system without hard links
     code_remove "$aside/files" && mkdir "$aside/files" || return 1
     code_git checkout-index --all 2> "$aside/said" || code_excuse || return
     code_protect
   fi
 }
 
-# Runs a script on the names of all changed files. It is a shell of its own, because only xargs reads any name there is.
+# Runs a script on the names of all changed files, in another shell, because only xargs can read every name.
 code_each() {
   (cd "$aside/files" && xargs -0 -r sh -c '
-    above() { # COMMAND FILES: on the folders above them
+    above() { # COMMAND FILES: runs it on their parent folders
       what=$1 last=
       shift
       for file; do
@@ -188,7 +188,7 @@ code_each() {
       done
       [ $# -eq 0 ] && [ "$what" = "${what% .}" ] || $what "$@"
     }
-    protect() { # FILES; not links: chmod would go through them
+    protect() { # FILES; not links: chmod would follow them
       for file; do
         shift
         if [ -f "$file" ] && [ ! -h "$file" ]; then set -- "$@" "./$file"; fi
@@ -202,7 +202,7 @@ code_differ() {
   code_git diff-tree -r -z --no-renames --name-only "$@" "$base" "$tree"
 }
 
-# What git could not do with what is here it may do with all that is needed, but not on a full disk.
+# If git failed with the base, it may succeed with a complete upload, unless the disk is full.
 code_excuse() {
   [ "$(wc -c < "$aside/pack")" -eq "$size" ] || return 45
   grep -i -e 'no space left' -e 'quota exceeded' "$aside/said" >&2 && return 1

@@ -1,4 +1,4 @@
-"""Measures run folders and removes them. A removal may be killed at any point: repeating goes on from there."""
+"""Measures and removes run folders. A removal can be killed at any point; a retry continues it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from yurt.model import ids
 from yurt.model.files import NOTHING, Held, Holdings, Removed, Survey
 
 LONG = 3600.0
-"""Seconds that a removal may take; cut off, it goes on there."""
+"""Timeout of a removal in seconds; after a lost connection it continues on the host."""
 
 
 @cache
 def tools() -> str:
-    """The sh functions that look at run folders and remove them."""
+    """Return the sh functions that measure and remove run folders."""
     parts = (script.gate(), scripts.text("measure.sh"), scripts.text("receive.sh"), "\n", scripts.text("remove.sh"))
     return "".join(parts)
 
@@ -27,12 +27,12 @@ def tools() -> str:
 def survey(host: Host, folders: Sequence[str]) -> list[Survey]:
     answer = host.run(tools() + 'survey "$@"', *folders, timeout=600)
     if answer.code:
-        raise refusal(host.name, "the run folders could not be measured", answer.errors)
+        raise refusal(host.name, "cannot measure the run folders", answer.errors)
     return read_survey(answer.text, folders)
 
 
 def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
-    """What `survey` said of each folder."""
+    """Parse the output of `survey` for each folder."""
     sizes, blocks = read_sizes(text)
     found = []
     for folder, (line, *tasks) in zip(folders, blocks, strict=True):
@@ -42,7 +42,7 @@ def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
 
 
 def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
-    """Bytes by folder; then the lines said of each run, those of tasks with that of their sweep."""
+    """Return bytes by folder, and the lines of each run; lines of tasks belong to their sweep."""
     head, _, tail = text.partition("= runs\n")
     sizes = {path: int(size) * 1024 for size, _, path in (line.partition("\t") for line in head.splitlines()[1:])}
     blocks: list[list[str]] = []
@@ -55,7 +55,7 @@ def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
 
 
 def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """What `measure_tasks` said."""
+    """Parse the output of `measure_tasks`."""
     words = (line[1:].split() for line in lines)
     return {int(number): (outputs, checkpoints) for number, outputs, checkpoints in words if number.isdigit()}
 
@@ -63,7 +63,7 @@ def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
 def holdings(host: Host, base: str) -> Holdings:
     answer = host.run(tools() + 'holdings "$1"', base, timeout=600)
     if answer.code:
-        raise refusal(host.name, "what yurt has there could not be listed", answer.errors)
+        raise refusal(host.name, "cannot list the files of yurt", answer.errors)
     sizes, blocks = read_sizes(answer.text)
     runs = []
     for (line,), (measures, *tasks) in zip(blocks[::2], blocks[1::2], strict=True):
@@ -79,7 +79,7 @@ def remove(host: Host, folders: Sequence[str]) -> Removed:
     answer = host.run(tools() + 'remove "$@"', *folders, timeout=LONG)
     words = [line.split() for line in answer.text.splitlines()]
     gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.names_folder(word[1])]
-    failed = None if not answer.code else _failure(host.name, "not all runs could be removed", answer)
+    failed = None if not answer.code else _failure(host.name, "cannot remove all runs", answer)
     return Removed(gone, failed=failed)
 
 
@@ -90,16 +90,16 @@ def clear(host: Host, base: str, folders: Sequence[str]) -> Removed:
     for line in answer.text.splitlines():
         word, _, rest = line.partition(" ")
         (gone if word == "gone" else left).append(rest)
-    failed = None if not answer.code else _failure(host.name, "not everything could be removed", answer)
+    failed = None if not answer.code else _failure(host.name, "cannot remove everything", answer)
     return Removed(gone, left, failed)
 
 
 def _failure(name: str, what: str, answer: Answer) -> YurtError:
-    """What it means that a removal did not come to its end."""
-    if answer.code > 128:  # as login nodes do with who takes too much of them
+    """Return the error for a removal that did not finish."""
+    if answer.code > 128:  # login nodes kill processes that use too many resources
         return UnreachableError(
-            f"{name}: the removal was killed there before it had ended",
+            f"{name}: the removal was killed before it finished",
             code="connection-lost",
-            hint="repeat the command: it goes on from there",
+            hint="run the command again to continue",
         )
     return refusal(name, what, answer.errors)

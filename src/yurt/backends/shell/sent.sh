@@ -1,5 +1,5 @@
-# Which tasks of sweeps were submitted. arguments: the folders of the sweeps.
-# The answer, for each: a line "= FOLDER", the lines of its file, and `cancelled` if all of it was.
+# Lists the submitted tasks of sweeps. arguments: the folders of the sweeps.
+# Output for each: a line "= FOLDER", the lines of its file, and `cancelled` if the sweep was.
 for folder; do
   printf '= %s\n' "$folder"
   cat "$folder/@SENT@" 2> /dev/null

@@ -1,15 +1,15 @@
-# What one run wrote, by byte offset.
-# arguments: FOLDER OUT ERR FOLLOW LAST: how far its logs were read; whether to go on, if not empty; and, if not empty,
-# of how many last lines to send no more.
-# The answer is chunks: a line "out|err COUNT" and COUNT bytes. "skip-out OFFSET" says where reading begins, "- 0" now and
-# then shows that the link lives. Following ends when the run has ended and all was sent, or when nothing came for long.
+# Sends the logs of one run, by byte offset.
+# arguments: FOLDER OUT ERR FOLLOW LAST: the offsets read so far; FOLLOW, if not empty: stream new output; LAST, if not
+# empty: send only so many last lines.
+# Output is chunks: a line "out|err COUNT" and COUNT bytes. "skip-out OFFSET" is where reading begins, "- 0" a
+# keepalive. Following stops when the run has finished and all was sent, or when it is idle for long.
 cd "$1" 2> /dev/null || exit 44
 out=$2 err=$3 follow=$4 last=$5
 size() { # size FILE: sets size
   size=$(wc -c < "$1" 2> /dev/null) || size=0
   size=$((size))
 }
-send() { # send NAME FILE OFFSET: what a log has beyond the offset; sets offset
+send() { # send NAME FILE OFFSET: sends a log from the offset on; sets offset
   size "$2"
   offset=$3
   while [ "$offset" -lt "$size" ]; do
@@ -20,7 +20,7 @@ send() { # send NAME FILE OFFSET: what a log has beyond the offset; sets offset
     offset=$((offset + count)) busy=1
   done
 }
-begin() { # begin NAME FILE: where the last lines of a log begin; sets offset
+begin() { # begin NAME FILE: sets offset to the start of the last lines of a log
   size "$2"
   offset=0
   [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$2" | tail -n "$last" | wc -c)))
@@ -43,7 +43,7 @@ while :; do
   if [ -n "$over" ] || [ -z "$follow" ]; then exit 0; fi
   if [ -n "$busy" ]; then pause=0.5 idle=0; else idle=$((idle + 1)); fi
   [ "$idle" -lt 20 ] || pause=1
-  [ "$idle" -lt 35 ] || exit 0 # it may have ended without an ending: let the caller look
+  [ "$idle" -lt 35 ] || exit 0 # it may have died without exit.json: let the caller check
   printf -- '- 0\n'
   sleep "$pause" 2> /dev/null || sleep 1
 done

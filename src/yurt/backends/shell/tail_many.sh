@@ -1,10 +1,10 @@
-# What many runs wrote, by byte offset, over one connection.
-# arguments: FOLLOW LAST MOST, then of each run FOLDER OUT ERR OVER: how far its logs were read, and whether it has ended.
-# FOLLOW, if not empty: go on for about MOST seconds; a little less when some have ended, as others may have begun.
-# LAST, if not empty: of logs that were not read yet, only so many lines.
-# The answer is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1. "K skip-out OFFSET"
-# says where reading begins, "K end 0" that all was sent of a run that has ended, "K gone 0" that it has no folder.
-# "- - 0" now and then shows that the link lives.
+# Sends the logs of many runs, by byte offset, over one connection.
+# arguments: FOLLOW LAST MOST, then for each run FOLDER OUT ERR OVER: the offsets read so far, and whether it finished.
+# FOLLOW, if not empty: stream for about MOST seconds; less if some runs finish, as others may have started.
+# LAST, if not empty: send only so many last lines of logs that were not read yet.
+# Output is chunks: a line "K out|err COUNT" and COUNT bytes, where K counts the runs from 1. "K skip-out OFFSET" is
+# where reading begins, "K end 0" means a finished run was sent completely, "K gone 0" that it has no folder.
+# "- - 0" is a keepalive.
 follow=$1 last=$2 most=$3 count=0
 shift 3
 while [ $# -gt 0 ]; do
@@ -16,7 +16,7 @@ size() { # size FILE: sets size
   size=0
   [ ! -s "$1" ] || size=$(($(wc -c < "$1" 2> /dev/null || echo 0)))
 }
-send() { # send K NAME FILE OFFSET: what a log has beyond the offset; sets offset
+send() { # send K NAME FILE OFFSET: sends a log from the offset on; sets offset
   offset=$4
   size "$3"
   while [ "$offset" -lt "$size" ]; do
@@ -27,7 +27,7 @@ send() { # send K NAME FILE OFFSET: what a log has beyond the offset; sets offse
     offset=$((offset + part))
   done
 }
-begin() { # begin K NAME FILE: where the last lines of a log begin; sets offset
+begin() { # begin K NAME FILE: sets offset to the start of the last lines of a log
   size "$3"
   offset=0
   [ "$size" -eq 0 ] || offset=$((size - $(head -c "$size" "$3" | tail -n "$last" | wc -c)))

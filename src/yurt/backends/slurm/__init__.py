@@ -1,1 +1,1 @@
-"""Slurm: scripts and parsers, side by side and pure."""
+"""Slurm backend: scripts and their parsers."""

@@ -1,4 +1,4 @@
-"""Slurm as a place to run: what the pure modules beside it write and read, sent to a login node."""
+"""Runs on a Slurm cluster: sends scripts to the login node, and parses their output with the pure modules here."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
 
 KILLED = re.compile(r"\bKilled\b|terminated by signal")
-"""What shells and xargs say of a step that was killed, as login nodes do with who takes too much of them."""
+"""Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
 
 
 class SlurmBackend(ShellBackend):
-    """A Slurm cluster behind a login node; `accounting` tells whether it keeps records of jobs that have ended."""
+    """A Slurm cluster behind a login node; `accounting` returns whether it has accounting records of finished jobs."""
 
     def __init__(self, host: Host, accounting: Callable[[], bool]) -> None:
         super().__init__(host)
@@ -60,14 +60,14 @@ class SlurmBackend(ShellBackend):
         return options.next_start(plan)
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
-        rows = queries.ask(runs)
+        rows = queries.poll_input(runs)
         oldest = min((run.created for run in runs), default=time.time())
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self._accounting() else "no"
         text = script.gate() + scripts.text("poll.sh", "slurm")
         answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True)
         if answer.code:
-            raise self._unfinished(answer) or refusal(self.host.name, "the queue could not be read", answer.errors)
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
         mark = checksum(answer.out)
         if mark == since and all(run.mark for run in runs) and not queries.has_folders(answer.out):
             return Observed({}, mark)
@@ -76,7 +76,7 @@ class SlurmBackend(ShellBackend):
     def cancel(self, run: RunRef) -> str:
         answer = self.host.run(script.closer() + scripts.text("cancel.sh", "slurm"), run.folder, run.id, timeout=120)
         if answer.code:
-            what = f"run {run.id} could not be cancelled"
+            what = f"cannot cancel run {run.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return answer.text.strip()
 
@@ -85,7 +85,7 @@ class SlurmBackend(ShellBackend):
         text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")
         answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)
         if answer.code:
-            what = f"tasks of {sweep.id} could not be cancelled"
+            what = f"cannot cancel tasks of {sweep.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return read_gates(answer.text)
 
@@ -100,21 +100,21 @@ class SlurmBackend(ShellBackend):
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)
 
-    def not_taken(self, words: str) -> YurtError:
+    def submit_failure(self, errors: str) -> YurtError:
         from yurt.backends.slurm import refusals
 
-        return refusals.classify(self.host.name, words)
+        return refusals.classify(self.host.name, errors)
 
     def _unfinished(self, answer: Answer) -> UnreachableError | None:
-        """The error for a script that did not come to its end; None if it did, and its failure is an answer."""
-        if answer.code == queries.SILENT:
+        """Return the error for a script that did not finish; None if it finished, so that its exit code is valid."""
+        if answer.code == queries.NO_QUEUE:
             from yurt.backends.slurm import refusals
 
-            return refusals.silent(self.host.name, answer.errors)
-        if answer.code > 128 or KILLED.search(answer.errors):  # how far it had come, nobody knows
+            return refusals.not_responding(self.host.name, answer.errors)
+        if answer.code > 128 or KILLED.search(answer.errors):  # it may have done part of its work
             return UnreachableError(
-                f"{self.host.name}: its script was killed there before it had ended",
+                f"{self.host.name}: the script was killed before it finished",
                 code="connection-lost",
-                hint="repeat the command: it is safe to",
+                hint="run the command again; it is safe to retry",
             )
         return None

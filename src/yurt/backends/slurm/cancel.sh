@@ -1,6 +1,6 @@
-# Cancels one run, also one that is on its way here; may be repeated. Before it stand gate.sh and close.sh.
+# Cancels one run, even during its upload; safe to retry. Needs gate.sh and close.sh before it.
 # arguments: RUN-FOLDER RUN, where RUN may be a sweep.
-# The answer is one line: what stands in `winner`; of a sweep, `cancelled` and the tasks that had begun.
+# Output is one line: the content of `winner`; for a sweep, `cancelled` and the tasks that had started.
 id=$2 me_here=$(id -un)
 case $id in
   s*)
@@ -16,5 +16,5 @@ case $id in
     timeout 60 scancel -u "$me_here" --name="yurt-$id" || exit 7
     ;;
 esac
-[ -n "$winner" ] || exit 1 # the disk is full, or worse: said above. What was in the queue is gone all the same.
+[ -n "$winner" ] || exit 1 # such as a full disk; the reason is printed above. The jobs are cancelled anyway.
 printf '%s\n' "$winner"

@@ -1,4 +1,4 @@
-"""What a site would refuse, or keep waiting for ever, by its probed facts: said before anything is sent. Pure."""
+"""Finds, from a site's facts, requests that it would refuse or never start, before anything is uploaded. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from yurt.model.facts import Facts, NodeKind, Partition
 from yurt.model.run import Resources
 
 FULL_MB = 2
-"""A disk with less than this free takes no run."""
+"""A disk with less free space than this counts as full."""
 
 
 def faults(resources: Resources, facts: Facts, folder: str) -> list[str]:
-    """What cannot work, a sentence each with the nearest value that can."""
+    """Return why a run can never start, one sentence for each problem, with the nearest valid value."""
     found = []
     partition = facts.partition(resources.partition or facts.default_partition)
     names = [each.name for each in facts.partitions]
-    for wanted in (resources.partition or "").split(",") if names else ():  # Slurm takes several, and chooses
+    for wanted in (resources.partition or "").split(",") if names else ():  # Slurm chooses among several
         if wanted and wanted not in names:
-            found.append(f"there is no partition '{wanted}'{_near(wanted, names)}")
+            found.append(f"partition '{wanted}' not found{_near(wanted, names)}")
     if (
         resources.account
         and facts.accounts
@@ -26,21 +26,21 @@ def faults(resources: Resources, facts: Facts, folder: str) -> list[str]:
     ):
         found.append(f"you have no account '{resources.account}'{_near(resources.account, names)}")
     if resources.qos and facts.qos and resources.qos not in (names := _allowed_qos(resources, facts)):
-        found.append(f"you may not use the QOS '{resources.qos}'{_near(resources.qos, names)}")
+        found.append(f"you cannot use QOS '{resources.qos}'{_near(resources.qos, names)}")
     if resources.gpu_type and facts.partitions and resources.gpu_type not in facts.gpu_types:
-        found.append(f"there are no GPUs of type '{resources.gpu_type}'{_near(resources.gpu_type, facts.gpu_types)}")
+        found.append(f"GPU type '{resources.gpu_type}' not found{_near(resources.gpu_type, facts.gpu_types)}")
     elif partition is not None:
         found += _in_partition(resources, partition, facts)
     if facts.home_refusal and _inside(folder, facts.variables.get("HOME", "")):
         better = next((each.path for each in facts.tiers if each.name == "scratch"), "")
         found.append(
-            f"the site takes no jobs from the home folder ({facts.home_refusal})"
+            f"the site does not accept jobs from the home folder ({facts.home_refusal})"
             + (f"; set storage_dir to {better}" if better else "; set storage_dir to another folder")
         )
     full = [each for each in facts.tiers if _inside(folder, each.path) and each.free_mb is not None]
     tier = max(full, key=lambda each: len(each.path), default=None)
     if tier is not None and tier.free_mb is not None and tier.free_mb < FULL_MB:
-        found.append(f"{tier.path}, where runs are kept, is full")
+        found.append(f"{tier.path}, where run folders are stored, is full")
     return found
 
 
@@ -60,11 +60,11 @@ def _in_partition(resources: Resources, partition: Partition, facts: Facts) -> l
             each.name for each in facts.partitions if not each.max_minutes or each.max_minutes >= resources.minutes
         ]
         found.append(
-            f"{_time(resources.minutes)} is more than {where} allows; at most {_time(partition.max_minutes)}"
-            + (f", or use partition {_either(longer)}" if longer else "")
+            f"time {_time(resources.minutes)} exceeds the maximum of {where}, {_time(partition.max_minutes)}"
+            + (f"; use partition {_either(longer)}" if longer else "")
         )
     if resources.account and partition.accounts and resources.account not in partition.accounts:
-        found.append(f"{where} is only for {_either(partition.accounts)}, not for account '{resources.account}'")
+        found.append(f"account '{resources.account}' cannot use {where}; use account {_either(partition.accounts)}")
     fits: Sequence[NodeKind] = partition.nodes
     if not fits:
         return found
@@ -91,7 +91,7 @@ def _has(kind: NodeKind, resources: Resources) -> bool:
 
 
 def _with_gpus(resources: Resources) -> str:
-    return " and the GPUs asked for" if resources.gpus else ""
+    return " and the requested GPUs" if resources.gpus else ""
 
 
 def _near(word: str, names: Sequence[str]) -> str:
@@ -100,7 +100,7 @@ def _near(word: str, names: Sequence[str]) -> str:
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     if near:
         return f"; did you mean '{near[0]}'?"
-    return f"; there is {_either(names)}" if names else ""
+    return f"; use {_either(names)}" if names else ""
 
 
 def _either(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What only a compute node knows: the script that runs one tiny job there, and how its answer is read."""
+"""The probe of a compute node: the script that runs one tiny job there, and the parser of its output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command, or a terminal, as one more step of a running job, beside those that run."""
+"""Runs a command or a terminal as an additional step of a running job."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from yurt.backends.shell.exec import ShellExec
 
 
 class SlurmExec(ShellExec):
-    """By srun, in the allocation that is there."""
+    """Uses srun in the existing allocation."""
 
     def entered(self, command: str, job: str, node: str, *, terminal: bool) -> str:
-        # srun knows a task of an array only by the number it has as a job of its own.
+        # srun accepts an array task only by its own job id.
         own = f'"$(squeue -h -j {shlex.quote(job)} -o %A)"'
         words = ["--quiet", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0"]
         if node and not set(node) & set("[,"):

@@ -1,4 +1,4 @@
-"""What sbatch is asked for: options from a run's settings, and those a script of the user's brings along. Pure."""
+"""Options of sbatch: from a run's settings, and from the user's script. Pure."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ SHORT = {
 }
 
 OWN = ("chdir", "error", "job-name", "open-mode", "output", "parsable", "requeue", "no-requeue")
-"""Options that yurt sets itself: by them it finds the job and its logs again."""
+"""Options that yurt sets itself, to find the job and its logs."""
 
 ORDER = ("partition", "account", "qos", "time", "cpus-per-task", "mem", "gres")
-"""The options that come first on the line; the others follow in the order of the table."""
+"""The options that come first on the command line; the others follow in the order of the table."""
 
 SUFFIX = {"MB": "M"}
-"""How sbatch writes a unit that it does not take for granted."""
+"""sbatch's suffix of a unit that is not its default."""
 
 FOREIGN = ("array", "test-only", "wait", "wrap")
-"""Options under which a job is no longer one run."""
+"""Options that yurt does not support: with them a job is not exactly one run."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """What the top of a user's script says: its interpreter and its #SBATCH lines."""
+    """The head of a user's script: its interpreter and its #SBATCH lines."""
 
     interpreter: list[str]
     lines: list[str]
@@ -54,7 +54,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def read_script(text: str) -> Script:
-    """The interpreter and the #SBATCH lines of a script, read where sbatch would read them."""
+    """Return the interpreter and the #SBATCH lines of a script, as sbatch would read them."""
     lines = text.split("\n")
     first = lines[0].rstrip("\r")
     interpreter = first[2:].split() if first.startswith("#!") else []
@@ -62,7 +62,7 @@ def read_script(text: str) -> Script:
     options: dict[str, str | None] = {}
     for line in lines:
         if line.strip() and not line.startswith("#"):
-            break  # sbatch looks no further than the first command
+            break  # sbatch stops at the first command
         if line.startswith("#SBATCH"):
             found.append(line.rstrip())
             options |= _options_of(line[len("#SBATCH") :])
@@ -86,23 +86,23 @@ def _options_of(text: str) -> dict[str, str | None]:
 
 
 def long_name(name: str) -> str:
-    """The long name of an option, given long or short, with or without dashes."""
+    """Return the long name of an option, given long or short, with or without dashes."""
     bare = name.lstrip("-")
     return SHORT.get(bare, bare) if len(bare) == 1 else bare
 
 
 def arguments(plan: Plan) -> list[str]:
-    """Arguments of sbatch for a run, the script and its own argument left out."""
+    """Return the sbatch arguments for a run, without the script and the script's arguments."""
     run = plan.run
     wanted: dict[str, str | None] = {
         "job-name": layout.job_name(run.id),
         "comment": f"yurt:{run.id}",
         "chdir": run.folder,
-        "output": "/dev/null" if run.tasks else layout.OUT_LOG,  # a task writes its own
+        "output": "/dev/null" if run.tasks else layout.OUT_LOG,  # each task writes its own logs
         "error": "/dev/null" if run.tasks else layout.ERR_LOG,
         "open-mode": "append",
     }
-    if run.restart_policy.max_requeues:  # also sent when it is preempted with a grace, at sites that do so
+    if run.restart_policy.max_requeues:  # some sites also send it before a preemption with grace time
         wanted["signal"] = "B:USR1@1"
     wanted |= _of_resources(run.resources)
     wanted |= {long_name(name): value for name, value in plan.native_options.items()}
@@ -124,21 +124,21 @@ def _of_resources(resources: Resources) -> dict[str, str]:
 
 
 def faults(more: Mapping[str, str | None]) -> list[str]:
-    """What is wrong with options of the user's own, a sentence each."""
+    """Return what is wrong with the user's options, one sentence for each problem."""
     found = []
     for name in more:
         real = long_name(name)
         if real in OWN:
-            found.append(f"--{real} is set by yurt itself, which finds the run by it")
+            found.append(f"--{real} cannot be used: yurt sets it itself")
         elif real in FOREIGN:
-            found.append(f"--{real} would make something else of it than one run")
+            found.append(f"--{real} cannot be used: a run must be exactly one job")
         elif not re.fullmatch(r"[a-z][a-z0-9-]*", real):
-            found.append(f"'{name}' is no option of sbatch")
+            found.append(f"'{name}' is not an sbatch option")
     return found
 
 
 def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
-    """Whether the command must be started by srun: more than one task or node."""
+    """Return whether the command needs srun: more than one task or node."""
     counts = [resources.ntasks or 1]
     for name, value in more.items():
         if long_name(name) in ("nodes", "ntasks", "ntasks-per-node"):
@@ -147,7 +147,7 @@ def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
 
 
 def next_start(plan: Plan) -> str:
-    """How job.sh submits a job for a later start: as the first one, but never held."""
+    """Return the command with which job.sh submits a later start: like the first one, but never held."""
     later = msgspec.structs.replace(
         plan, native_options={name: each for name, each in plan.native_options.items() if name != "hold"}
     )

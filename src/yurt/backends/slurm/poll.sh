@@ -1,23 +1,23 @@
-# Looks at many runs in one go. Before it stands gate.sh.
-# arguments: ACCOUNTING DAYS. Standard input: ids of runs, and before them a line "= FOLDER" that they are in.
-# After the id of a sweep stands which of its tasks have not ended: 0-3,7. Each of them counts as a run ID.NUMBER.
-# Then stands what was added to the numbers of its arrays: 0,100.
-# The answer, in sections "= NAME": queue: squeue's rows of yurt's jobs; folders: what those left that the queue
-# does not hold; records: sacct's rows of those that left no ending.
+# Polls many runs in one request. Needs gate.sh before it.
+# arguments: ACCOUNTING DAYS. Standard input: run ids, after a line "= FOLDER" with their parent folder.
+# After the id of a sweep: its unfinished tasks, 0-3,7, each of which counts as a run ID.NUMBER; then the
+# offsets of its arrays: 0,100.
+# Output, in sections "= NAME": queue: squeue's rows of yurt's jobs; folders: the records of runs that are not in
+# the queue; records: sacct's rows of runs that recorded no exit code.
 accounting=$1 days=$2
 me=$(id -un)
-export TZ=UTC LC_ALL=C SLURM_BITSTR_LEN=0 # the numbers of all tasks that wait, however many
+export TZ=UTC LC_ALL=C SLURM_BITSTR_LEN=0 # print all pending task numbers
 unset SLURM_TIME_FORMAT SQUEUE_FORMAT SQUEUE_STATES SACCT_FORMAT
 echo "= queue"
 exec 4>&1
-# Rows go out as they come. Those who ended may still be in the queue, and those about to: they count as absent.
+# Rows are printed as they come. Jobs that have finished, or are about to, may still be listed: they count as absent.
 absent=$({
   cat
   echo
   timeout 60 squeue -h -t all -u "$me" -o '%i|%T|%r|%S|%N|%j'
   echo "= $?"
 } | awk -F'|' '
-  # Tasks are kept as ranges: those that wait cost what their ranges are, not what their number is.
+  # Tasks are stored as ranges: the cost of pending tasks depends on the number of ranges, not of tasks.
   function spans(id, text, offset, kind,   parts, bounds, many, at, number, step) {
     sub(/%.*/, "", text)
     many = split(text, parts, ",")
@@ -28,7 +28,7 @@ absent=$({
       else for (number = bounds[1] + 0; number <= pieces[1] + 0; number += step) span(id, number + offset, number + offset, kind)
     }
   }
-  function span(id, first, last, kind,   at) { # in order; they come so, but for those of several arrays
+  function span(id, first, last, kind,   at) { # keeps ranges sorted; only several arrays come unsorted
     for (at = ++many_of[kind, id]; at > 1 && from[kind, id, at - 1] > first; at--) {
       from[kind, id, at] = from[kind, id, at - 1]
       upto[kind, id, at] = upto[kind, id, at - 1]
@@ -47,7 +47,7 @@ absent=$({
     }
     return 0
   }
-  function absent(id,   each, at, waits, stop) { # which open tasks are in no row
+  function absent(id,   each, at, waits, stop) { # prints the open tasks without a row
     waits = 1
     for (each = 1; each <= many_of["open", id]; each++)
       for (at = from["open", id, each]; at <= upto["open", id, each]; ) {
@@ -76,20 +76,20 @@ absent=$({
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
   $6 ~ /^yurt-/ {
     name = $6
-    for (at = 7; at <= NF; at++) name = name "|" $at # a name that a person chose may hold anything
+    for (at = 7; at <= NF; at++) name = name "|" $at # job names of users may contain anything
     state = $2
     job = $1
-    if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # when it will start is a guess that changes all the time
+    if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # the estimated start time changes all the time
     alive = state ~ /^(PENDING|RUNNING|CONFIGURING|SUSPENDED|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|SPECIAL_EXIT|RESV_DEL_HOLD|STOPPED|RESIZING|SIGNALING|STAGE_OUT)$/
     run = substr(name, 6)
-    if ((at = index(run, "+")) && (substr(run, 1, at - 1) in called)) { # an array: JOB_7, or JOB_[8-99%4] of those that wait
+    if ((at = index(run, "+")) && (substr(run, 1, at - 1) in called)) { # an array: JOB_7, or JOB_[8-99%4] if pending
       offset = substr(run, at + 1)
       run = substr(run, 1, at - 1)
       sub(/^[0-9]+_/, "", job)
       gsub(/[][]/, "", job)
       if (state == "PENDING" || (alive && job ~ /-/)) spans(run, job, offset, "waits")
-      else if (job ~ /[^0-9]/) alive = 0 # many that were cancelled before they started
-      else if (!open(run, job + offset)) next # it is known that this one has ended
+      else if (job ~ /[^0-9]/) alive = 0 # tasks cancelled before they started
+      else if (!open(run, job + offset)) next # already recorded as finished
       else if (alive) {
         if (state == "RUNNING" && live[run "." (job + offset)] != "+") { running[++many_running] = run; number_of[many_running] = job + offset }
         live[run "." (job + offset)] = state == "RUNNING" ? "+" : "-"
@@ -109,27 +109,27 @@ exec 4>&-
 [ -n "$absent" ] || exit 0
 echo "= folders"
 names='' logged=''
-name() { # name JOB-NAMES: of jobs whose records are wanted, each once
+name() { # name JOB-NAMES: adds jobs to the query of records, each once
   case ,$names, in *,"$1",*) ;; *) names=$names,$1 ;; esac
 }
 while read -r id called folder; do
-  case $id in +*) # a controller that crashed may hold what ended long ago, and duplicates wait: the ending counts
+  case $id in +*) # after a crash the controller may list finished jobs, and duplicates may be pending: exit.json counts
     if ! cd "$folder" 2> /dev/null || { [ ! -e @EXIT@ ] && [ ! -e @EXIT@.d ]; }; then continue; fi
     id=${id#+} ;;
   esac
-  if ! cd "$folder" 2> /dev/null; then # a task makes its own folder, when it starts
-    said=gone
+  if ! cd "$folder" 2> /dev/null; then # a task makes its folder when it starts
+    winner=gone
     case $id in *.*)
-      [ ! -d "${folder%/@TASKS@/*}" ] || said=
-      [ ! -e "${folder%/@TASKS@/*}/@CANCEL@" ] || said=cancelled ;; # no task of it starts any more
+      [ ! -d "${folder%/@TASKS@/*}" ] || winner=
+      [ ! -e "${folder%/@TASKS@/*}/@CANCEL@" ] || winner=cancelled ;; # no task starts from now on
     esac
-    printf '%s|%s|0||||\n' "$id" "$said"
+    printf '%s|%s|0||||\n' "$id" "$winner"
     name "$called"
     continue
   fi
   k=0 winner='' begun='' stopped='' over='' ending=''
   while [ -e "@START@$((k + 1))" ] || [ -e "@START@$((k + 1)).d" ]; do k=$((k + 1)); done
-  # No process is started here: a thousand may have ended since the last look.
+  # Start no process here: a thousand runs may have finished since the last poll.
   if read_written @EXIT@ > /dev/null; then ending=$text; else name "$called"; fi
   { read_written @WINNER@ && winner=$text; read_written "@START@$k" && begun=$text; read_written "@END@$k" && over=$text; } > /dev/null
   if [ -e @CANCEL@ ] || case $id in *.*) [ -e ../../@CANCEL@ ] ;; *) false ;; esac; then
@@ -143,7 +143,7 @@ done << end
 $absent
 end
 cd /
-last_lines() { # of the files named on standard input
+last_lines() { # prints the last line of the files named on standard input
   xargs -0 tail -v -n 1 | awk '
     sub(/^==> /, "") && sub(/\/@METRICS@ <==$/, "") {
       many = split($0, parts, "/")
@@ -152,7 +152,7 @@ last_lines() { # of the files named on standard input
     }
     id != "" && $0 != "" { print "@" id "|" substr($0, 1, 4000) }'
 }
-[ -z "$logged" ] || while read -r id called folder; do # of tasks whose folder was just looked into
+[ -z "$logged" ] || while read -r id called folder; do # for the tasks read above
   case $id in *.*) ;; *) continue ;; esac
   case $id in +*) [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ] || continue ;; esac
   [ ! -s "$folder/@METRICS@" ] || printf '%s\0' "$folder/@METRICS@"

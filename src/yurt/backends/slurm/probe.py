@@ -1,4 +1,4 @@
-"""Asking a Slurm site what it is like: the script that asks, and how its answer is read. Pure."""
+"""The probe of a Slurm site: the script, and the parser of its output. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}
 SILENT = 7
-"""Exit code of the script where Slurm is installed and its controller does not answer."""
+"""Exit code of the script if Slurm is installed and its controller does not respond."""
 
 NO_LIMIT = ("UNLIMITED", "INFINITE", "NONE", "N/A", "NOT_SET", "")
 
@@ -25,7 +25,7 @@ def new_mark() -> str:
 
 
 def sections(mark: str, text: str) -> dict[str, list[str]]:
-    """The answer cut at its marks: name -> lines."""
+    """Split the output at its marks: name -> lines."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
@@ -37,7 +37,7 @@ def sections(mark: str, text: str) -> dict[str, list[str]]:
 
 
 def read(mark: str, text: str, *, now: float) -> Facts:
-    """Facts from a probe's answer. What the site could not say is left at its default."""
+    """Return the facts in a probe's output. Missing values keep their defaults."""
     parts = sections(mark, text)
     user, host, shell = (*parts.get("who", []), "", "", "")[:3]
     config = read_config(parts.get("config", []))
@@ -61,7 +61,7 @@ def read(mark: str, text: str, *, now: float) -> Facts:
         max_array=_number(config.get("MaxArraySize", ""), 1001),
         min_job_age=_number(config.get("MinJobAge", ""), 300),
         enforces_limits=config.get("EnforcePartLimits", "NO") != "NO",
-        # A rule against every submission says nothing of requeueing.
+        # If every submission is refused, nothing is known about requeueing.
         requeue=bool(refusal) or not _refusal(parts.get("submit-requeue", [])),
         requeue_refusal="" if refusal else _refusal(parts.get("submit-requeue", [])),
         home_refusal="" if refusal else _refusal(parts.get("submit-home", [])),
@@ -98,7 +98,7 @@ def read_partition(line: str, kinds: dict[str, list[NodeKind]]) -> Partition:
 
 
 def read_nodes(lines: Iterable[str]) -> dict[str, list[NodeKind]]:
-    """Partition -> its kinds of nodes, from sinfo's %R|%D|%c|%m|%G|%f."""
+    """Return the kinds of nodes of each partition, from sinfo's %R|%D|%c|%m|%G|%f."""
     found: dict[str, list[NodeKind]] = {}
     for line in lines:
         fields = line.split("|")
@@ -119,7 +119,7 @@ def read_nodes(lines: Iterable[str]) -> dict[str, list[NodeKind]]:
 
 
 def read_gres(text: str) -> tuple[str, int]:
-    """(GPU type, count) of a node's gres, such as gpu:a100:2(S:0-1),tmp:1G; ("", 0) without GPUs."""
+    """Return (GPU type, count) of a node's gres, such as gpu:a100:2(S:0-1),tmp:1G; ("", 0) without GPUs."""
     for one in re.sub(r"\([^)]*\)", "", text).split(","):
         words = one.split(":")
         if words[0] == "gpu" and len(words) > 1 and words[-1].isdigit():
@@ -128,7 +128,7 @@ def read_gres(text: str) -> tuple[str, int]:
 
 
 def read_accounts(lines: Iterable[str], default: str) -> list[Account]:
-    """One row an account, from rows an association (an account may stand once per partition)."""
+    """Return the accounts from rows of associations; an account may have a row for each partition."""
     found: dict[str, Account] = {}
     for line in lines:
         name, _partition, qos, default_qos, max_submit = (*line.split("|"), "", "", "", "")[:5]
@@ -150,7 +150,7 @@ def read_qos(line: str) -> Qos:
 
 
 def read_tiers(lines: Iterable[str]) -> list[Tier]:
-    """Storage places from rows NAME WRITABLE TOTAL-KB FREE-KB PATH; the first of each tier counts."""
+    """Return storage tiers from rows NAME WRITABLE TOTAL-KB FREE-KB PATH; the first row of each tier counts."""
     found: dict[str, Tier] = {}
     for line in lines:
         fields = line.split(" ", 4)
@@ -171,7 +171,7 @@ def read_tiers(lines: Iterable[str]) -> list[Tier]:
 
 
 def read_modules(lines: list[str]) -> tuple[str, str]:
-    """(kind of module system, its folder); ("", "") without one."""
+    """Return (kind of module system, its folder); ("", "") without one."""
     if not lines:
         return "", ""
     words = lines[-1].split()
@@ -181,7 +181,7 @@ def read_modules(lines: list[str]) -> tuple[str, str]:
 
 
 def minutes(text: str) -> int | None:
-    """Minutes of a Slurm duration, rounded up; None is no limit."""
+    """Return the minutes of a Slurm duration, rounded up; None means no limit."""
     if text.upper() in NO_LIMIT:
         return None
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)|(?:(\d+)-)(\d+)|(\d+)", text)
@@ -193,11 +193,11 @@ def minutes(text: str) -> int | None:
 
 
 def _refusal(lines: list[str]) -> str:
-    """The site's words, if it refused."""
+    """Return the reason why the site refused a submission; empty if it did not."""
     if not lines or not lines[0].startswith("refused"):
         return ""
-    words = [re.sub(r"^(refused )?(sbatch: )?(error: )?", "", line) for line in lines]
-    return next((line for line in words if line and not line.startswith("allocation failure")), "no reason given")
+    reasons = [re.sub(r"^(refused )?(sbatch: )?(error: )?", "", line) for line in lines]
+    return next((line for line in reasons if line and not line.startswith("allocation failure")), "no reason given")
 
 
 def _number(text: str, otherwise: int) -> int:

@@ -1,9 +1,9 @@
-# Asks a login node, in one go, everything yurt wants to know of its site.
-# arguments: MARK. Each answer follows a line "MARK name".
+# Collects all facts about a site on its login node.
+# arguments: MARK. Each section follows a line "MARK name".
 mark=$1
 section() { printf '\n%s %s\n' "$mark" "$1"; }
 limited() { if command -v timeout > /dev/null 2>&1; then timeout 20 "$@"; else "$@"; fi; }
-login_shell() { # what a login shell knows: variables and modules are often set only there
+login_shell() { # variables and modules are often set only in login shells
   if command -v bash > /dev/null 2>&1; then limited bash -lc "$1"; else limited sh -lc "$1"; fi
 }
 export LC_ALL=C
@@ -51,7 +51,7 @@ echo "${accounting:-answered}"
 section default-account
 limited sacctmgr -nP show user "$me" format=defaultaccount 2> /dev/null
 
-# What the site's own rules say to a submission, without one: sbatch --test-only asks them.
+# Test the site's submission rules with sbatch --test-only, without submitting.
 there=/tmp
 for path in $(printf '%s\n' "$vars" | sed -n '/^[A-Z_]*\(SCRATCH\|WORK\|PROJECT\)=/s/^[^=]*=//p') /tmp; do
   if [ -d "$path" ] && [ -w "$path" ]; then there=$path && break; fi
@@ -59,7 +59,7 @@ done
 try() { # try FOLDER [OPTION]
   cd "$1" 2> /dev/null || cd /
   shift
-  said=$(limited sbatch --test-only "$@" --output=/dev/null --wrap=true 2>&1 < /dev/null) && echo taken || printf 'refused %s\n' "$said"
+  reply=$(limited sbatch --test-only "$@" --output=/dev/null --wrap=true 2>&1 < /dev/null) && echo taken || printf 'refused %s\n' "$reply"
 }
 section submit
 try "$there"

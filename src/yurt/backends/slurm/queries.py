@@ -1,4 +1,4 @@
-"""What a look at a Slurm site answered, read: the twin of poll.sh. Pure."""
+"""Writes the input of poll.sh and parses its output. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from yurt.model import ids, layout, tasks
 from yurt.model.run import RunRef
 from yurt.model.state import Observation, read_ending, read_metrics
 
-SILENT = 7
-"""The exit code of a script that could not see the queue."""
+NO_QUEUE = 7
+"""Exit code of a script that could not read the queue."""
 
 RANK = {"running": 3, "starting": 2, "unknown": 1}
-"""Of several jobs of one run the most advanced tells how it stands."""
+"""If a run has several jobs, the most advanced one determines its state."""
 
 
-def ask(refs: Sequence[RunRef]) -> str:
-    """What poll.sh reads: ids, and before them the folder they are in."""
+def poll_input(refs: Sequence[RunRef]) -> str:
+    """Return the input of poll.sh: run ids, after the folder that contains them."""
     lines: list[str] = []
     last = ""
     for ref in refs:
@@ -32,7 +32,7 @@ def ask(refs: Sequence[RunRef]) -> str:
 
 
 def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
-    """What a look found of each run. One that the queue has as it had it before is left out: nothing is new."""
+    """Return the observation of each run. Runs whose row in the queue has not changed are omitted."""
     sections: dict[str, list[str]] = {}
     name = ""
     for line in text.split("\n"):
@@ -48,7 +48,7 @@ def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
     records, to_come = _by_run(sections.get("records", []), sweeps)
     known = "silent" not in sections
     found: dict[str, Observation] = {}
-    for run in _to_be_told(sweeps, queue, folders):
+    for run in _changed_tasks(sweeps, queue, folders):
         seen = _observation(_of_task(run, queue, waiting), folders.get(run), _of_task(run, records, to_come), known)
         found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
     for ref in refs:
@@ -65,12 +65,12 @@ def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
 
 
 def has_folders(answer: bytes) -> bool:
-    """Whether some run was not in the queue, so that its folder was looked at."""
+    """Return whether some run was not in the queue, so that its folder was read."""
     return b"= folders\n" in answer
 
 
 class _Waiting(msgspec.Struct, frozen=True):
-    """A row for tasks that wait: one, however many they are."""
+    """One row of the queue for any number of pending tasks."""
 
     numbers: tasks.Within
     job: str
@@ -81,15 +81,15 @@ class _Waiting(msgspec.Struct, frozen=True):
         return f"{self.job}_{number - self.offset}{self.rest}"
 
 
-def _to_be_told(
+def _changed_tasks(
     sweeps: Mapping[str, RunRef], queue: Mapping[str, Sequence[str]], folders: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Tasks of which something may be new: not those that wait as ever, or the price of a look were their number."""
-    told = {run for run in (*queue, *folders) if "." in run}
+    """Yield tasks that may have changed. Pending tasks are skipped: else the cost of a poll would grow with them."""
+    changed = {run for run in (*queue, *folders) if "." in run}
     for sweep in sweeps.values():
-        told.update(ids.task(sweep.id, number) for number in tasks.numbers(sweep.begun))
+        changed.update(ids.task(sweep.id, number) for number in tasks.numbers(sweep.begun))
     still = {sweep.id: tasks.Within(sweep.open) for sweep in sweeps.values()}
-    for run in sorted(told):
+    for run in sorted(changed):
         sweep_id, number = ids.split_task(run) or ("", 0)
         if sweep_id in still and number in still[sweep_id]:
             yield run
@@ -104,7 +104,7 @@ def _of_task(run: str, rows: Mapping[str, Sequence[str]], waiting: Mapping[str, 
 def _by_run(
     lines: Sequence[str], sweeps: Mapping[str, RunRef]
 ) -> tuple[dict[str, list[str]], dict[str, list[_Waiting]]]:
-    """Rows by the run in their last column, which is left out; and by sweep, those of its tasks that wait."""
+    """Return rows by the run in their last column, which is dropped; and rows of pending tasks by sweep."""
     found: dict[str, list[str]] = {}
     waiting: dict[str, list[_Waiting]] = {}
     for line in lines:
@@ -150,7 +150,7 @@ def _observation(
             live=state,
             job=row[0],
             native=_native(row[1], row[2]),
-            reason=states.in_words(row[1], row[2]),
+            reason=states.describe(row[1], row[2]),
             unlaunched=row[2] == states.UNLAUNCHED,
             node=row[4],
             started=read_time(row[3]) if state not in ("queued", "held") else None,
@@ -159,9 +159,9 @@ def _observation(
 
 
 def _from_records(found: Observation, queue: list[list[str]], records: list[list[str]]) -> Observation:
-    """What the scheduler says of a job that ended: its queue keeps it a while, its records for long."""
+    """Add the final state of a job: squeue lists it for a while, sacct for long."""
     winner = found.last_job
-    # Rows of duplicates that stopped at the gate say nothing of the run.
+    # Rows of duplicates that stopped at the gate do not concern the run.
     ended: list[tuple[str, str, str, float | None, float | None]]
     ended = [(row[0], row[1], row[4], None, None) for row in queue]
     ended += [(row[0], row[1], row[4], read_time(row[2]), read_time(row[3])) for row in records]
@@ -171,13 +171,13 @@ def _from_records(found: Observation, queue: list[list[str]], records: list[list
         return msgspec.structs.replace(found, native=states.word(own[-1][1]) if own else "")
     job, text, node, started, over = final[-1]
     node = "" if node == "None assigned" else node
-    # A job that had a node and was cancelled with nothing started could not be launched there.
+    # A job that had a node and was cancelled before anything started failed to launch.
     unlaunched = not found.generation and bool(node) and states.word(text) == states.CANCELLED
     return msgspec.structs.replace(
         found,
         record=states.ended(text),
         native=text if text == states.BY_ROOT else states.word(text),
-        reason=states.in_words(text, ""),
+        reason=states.describe(text, ""),
         job=job,
         node=node,
         preempted=states.word(text) == states.PREEMPTED,
@@ -188,7 +188,7 @@ def _from_records(found: Observation, queue: list[list[str]], records: list[list
 
 
 def read_time(text: str) -> float | None:
-    """Seconds since 1970 of Slurm's 2026-01-31T12:00:00 (UTC was asked for); None for N/A and Unknown."""
+    """Return the Unix time of Slurm's 2026-01-31T12:00:00, which is in UTC; None for N/A and Unknown."""
     try:
         fields = [int(text[at:to]) for at, to in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19))]
     except ValueError:

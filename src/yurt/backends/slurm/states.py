@@ -1,4 +1,4 @@
-"""Slurm's words and reasons in yurt's states and in sentences. Pure; a word nobody knows is `unknown`."""
+"""Translates Slurm's job states and reasons into yurt's states and sentences. Pure; a new state is `unknown`."""
 
 from __future__ import annotations
 
@@ -34,78 +34,78 @@ ENDED: dict[str, State] = {
     "BOOT_FAIL": "node_failed",
 }
 
-ENDED_IN_WORDS = {
+FINAL_REASONS = {
     "TIMEOUT": "it reached its time limit",
     "DEADLINE": "it reached its deadline",
     "OUT_OF_MEMORY": "it used more memory than it had asked for",
     "CANCELLED": "cancelled on the cluster",
-    "PREEMPTED": "preempted: another job needed its node",
+    "PREEMPTED": "preempted by another job",
     "NODE_FAIL": "its node failed",
     "BOOT_FAIL": "its node did not boot",
-    "FAILED": "its job failed and left no ending of its own",
+    "FAILED": "its job failed and recorded no exit code",
 }
 
 BY_ROOT = "CANCELLED by 0"
-"""What records say of a job that could not be launched, and was not to be requeued."""
+"""The accounting state of a job that failed to launch and is not requeued."""
 
 CANCELLED, PREEMPTED = "CANCELLED", "PREEMPTED"
 
 UNLAUNCHED = "launch failed requeued held"
-"""Why a job is held whose node failed it; its owner may let it go again."""
+"""The reason of a job that is held because its launch failed; its owner can release it."""
 
 HELD = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
 
 REASONS = {
-    "Priority": "other jobs are ahead of it",
-    "Resources": "it waits for nodes to become free",
-    "BeginTime": "it is not to start before a set time",
-    "Dependency": "it waits for another job to end",
-    "DependencyNeverSatisfied": "the job it waits for ended in a way that never lets it start",
-    "JobHeldUser": "held by you: scontrol release lets it go",
+    "Priority": "other jobs have higher priority",
+    "Resources": "waiting for free nodes",
+    "BeginTime": "waiting for its earliest start time",
+    "Dependency": "waiting for another job to finish",
+    "DependencyNeverSatisfied": "its dependency can never be satisfied; it will not start",
+    "JobHeldUser": "held by you; release it with `scontrol release`",
     "JobHeldAdmin": "held by an administrator",
-    "JobHoldMaxRequeue": "held: it was requeued too often",
-    UNLAUNCHED: "held: it could not be launched on its node",
-    "PartitionTimeLimit": "it asks for more time than its partition allows, and will not start",
-    "PartitionNodeLimit": "it asks for more nodes than its partition allows, and will not start",
+    "JobHoldMaxRequeue": "held: requeued too often",
+    UNLAUNCHED: "held: its launch on the node failed",
+    "PartitionTimeLimit": "it requests more time than its partition allows; it will not start",
+    "PartitionNodeLimit": "it requests more nodes than its partition allows; it will not start",
     "PartitionDown": "its partition is down",
-    "PartitionInactive": "its partition is not active",
-    "PartitionConfig": "its partition cannot give what it asks for",
-    "BadConstraints": "no node can give what it asks for",
-    "ReqNodeNotAvail": "a node it needs is down, drained or reserved",
-    "NodeDown": "a node it needs is down",
-    "Licenses": "it waits for a licence",
-    "Reservation": "it waits for its reservation",
-    "Cleaning": "its earlier start is being cleaned up",
+    "PartitionInactive": "its partition is inactive",
+    "PartitionConfig": "its partition cannot provide the requested resources",
+    "BadConstraints": "no node provides the requested resources",
+    "ReqNodeNotAvail": "a required node is down, drained or reserved",
+    "NodeDown": "a required node is down",
+    "Licenses": "waiting for a license",
+    "Reservation": "waiting for its reservation",
+    "Cleaning": "Slurm is cleaning up its previous start",
     "None": "it was submitted just now",
-    "AssociationJobLimit": "your account runs as many jobs as it may",
-    "AssocMaxJobsLimit": "your account runs as many jobs as it may",
-    "AssocGrpCPUMinutesLimit": "your account has used up its CPU time",
-    "AssocGrpGRES": "your account uses as many GPUs as it may",
-    "InvalidAccount": "its account is not valid",
-    "InvalidQOS": "its QOS is not valid",
+    "AssociationJobLimit": "your account has reached its job limit",
+    "AssocMaxJobsLimit": "your account has reached its job limit",
+    "AssocGrpCPUMinutesLimit": "your account has used up its CPU minutes",
+    "AssocGrpGRES": "your account has reached its GPU limit",
+    "InvalidAccount": "its account is invalid",
+    "InvalidQOS": "its QOS is invalid",
 }
 
 LIMITED = (
-    ("QOSMaxJobs", "you run as many jobs as the QOS allows"),
-    ("QOSMaxGRES", "you use as many GPUs as the QOS allows"),
-    ("QOSMaxWall", "it asks for more time than its QOS allows"),
-    ("QOSMax", "you use as much as the QOS allows"),
-    ("QOSGrp", "all users of the QOS together use as much as it allows"),
-    ("QOSMin", "it asks for less than its QOS demands"),
-    ("AssocGrp", "your account uses as much as it may"),
-    ("AssocMax", "you use as much as your account allows"),
-    ("MaxMemPerLimit", "it asks for more memory than is allowed"),
-    ("ReqNodeNotAvail", "a node it needs is down, drained or reserved"),
+    ("QOSMaxJobs", "you have reached the job limit of the QOS"),
+    ("QOSMaxGRES", "you have reached the GPU limit of the QOS"),
+    ("QOSMaxWall", "it requests more time than its QOS allows"),
+    ("QOSMax", "you have reached a limit of the QOS"),
+    ("QOSGrp", "the users of the QOS have together reached its limit"),
+    ("QOSMin", "it requests less than its QOS requires"),
+    ("AssocGrp", "your account has reached a limit"),
+    ("AssocMax", "you have reached a limit of your account"),
+    ("MaxMemPerLimit", "it requests more memory than is allowed"),
+    ("ReqNodeNotAvail", "a required node is down, drained or reserved"),
 )
 
 
 def word(text: str) -> str:
-    """The state in a column of squeue or sacct: CANCELLED of `CANCELLED by 1000`, COMPLETED of `COMPLETED+`."""
+    """Return the state in a column of squeue or sacct: CANCELLED of `CANCELLED by 1000`, COMPLETED of `COMPLETED+`."""
     return text.split(" ", maxsplit=1)[0].rstrip("+").upper() if text else ""
 
 
 def live(text: str, reason: str) -> State | None:
-    """The state of a job that the queue holds; None if it has ended."""
+    """Return the state of a job in the queue; None if it has finished."""
     name = word(text)
     if name in ENDED:
         return None
@@ -115,17 +115,17 @@ def live(text: str, reason: str) -> State | None:
 
 
 def ended(text: str) -> State | None:
-    """The final state a word stands for; None if it is none."""
+    """Return the final state for a column of squeue or sacct; None if the state is not final."""
     return ENDED.get(word(text))
 
 
-def in_words(text: str, reason: str) -> str:
-    """Why a job stands as it does; empty where there is nothing to say."""
+def describe(text: str, reason: str) -> str:
+    """Return the reason for a job's state as a sentence; empty if there is none."""
     name = word(text)
     if name == "PENDING":
         plain = reason.split(",", maxsplit=1)[0].strip("()") if reason not in REASONS else reason
         known = REASONS.get(plain) or next((line for prefix, line in LIMITED if plain.startswith(prefix)), "")
-        return known or (f"Slurm says: {reason}" if reason else "")
+        return known or (f"Slurm reports {reason}" if reason else "")
     if name == "SUSPENDED":
         return "suspended on its node"
-    return ENDED_IN_WORDS.get(name, "" if name in (*LIVE, "COMPLETED") else f"Slurm says: {text}")
+    return FINAL_REASONS.get(name, "" if name in (*LIVE, "COMPLETED") else f"Slurm reports {text}")

@@ -1,15 +1,15 @@
-"""Answers for mrunner: its spec files and scripts run under yurt as they are."""
+"""A replacement for mrunner: its spec files and scripts run under yurt unchanged."""
 
 from types import SimpleNamespace
 from typing import List
 
 settings = SimpleNamespace()
-"""Scripts set settings here; none of them means anything."""
+"""Scripts set attributes here; yurt ignores them."""
 
 notes: List[str] = []
-"""What was asked for and left aside, a sentence each; yurt shows them."""
+"""Warnings about ignored settings, one sentence each; yurt shows them."""
 
 
-def aside(sentence: str) -> None:
+def warn(sentence: str) -> None:
     if sentence not in notes:
         notes.append(sentence)

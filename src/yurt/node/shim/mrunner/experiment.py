@@ -1,8 +1,8 @@
-"""mrunner.experiment: what a spec file makes."""
+"""mrunner.experiment: the experiments that a spec file creates."""
 
 from typing import Any, Dict
 
-from mrunner import aside
+from mrunner import warn
 
 MEANINGLESS = ("random_name", "unique_name", "git_info", "cwd", "send_code", "restore_from_path")
 
@@ -24,7 +24,7 @@ class Experiment:
         for key, value in more.items():
             setattr(self, key, value)
             if key not in MEANINGLESS and value:
-                aside("%s of an mrunner experiment is left aside: yurt has a flag or a setting of its own for it" % key)
+                warn("'%s' of an mrunner experiment is ignored: use yurt's own option or setting" % key)
 
     def to_dict(self) -> Dict[str, Any]:
         return dict(vars(self))

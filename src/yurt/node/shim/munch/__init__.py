@@ -1,4 +1,4 @@
-"""Munch: a dict whose keys are attributes too. Where the real munch is found further on, that one is loaded instead."""
+"""Munch: a dict whose keys are attributes too. If the real munch is found later on sys.path, it is loaded instead."""
 
 import os
 import sys
@@ -52,7 +52,7 @@ class Munch(dict):  # type: ignore[type-arg]
 
 
 def munchify(value: Any, factory: Any = Munch) -> Any:
-    """The value with every dict in it a Munch."""
+    """Return the value with every dict in it replaced by a Munch."""
     if isinstance(value, dict):
         return factory((key, munchify(each, factory)) for key, each in value.items())
     if type(value) in (list, tuple):
@@ -61,7 +61,7 @@ def munchify(value: Any, factory: Any = Munch) -> Any:
 
 
 def unmunchify(value: Any) -> Any:
-    """The value with every Munch in it a plain dict."""
+    """Return the value with every Munch in it replaced by a plain dict."""
     if isinstance(value, dict):
         return {key: unmunchify(each) for key, each in value.items()}
     if type(value) in (list, tuple):
@@ -69,7 +69,7 @@ def unmunchify(value: Any) -> Any:
     return value
 
 
-def _further_on() -> Optional[ModuleSpec]:
+def _find_later() -> Optional[ModuleSpec]:
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     places = [os.path.abspath(each) for each in sys.path]
     rest = sys.path[places.index(here) + 1 :] if here in places else []
@@ -77,7 +77,7 @@ def _further_on() -> Optional[ModuleSpec]:
     return spec if spec is not None and spec.loader is not None and spec.origin else None
 
 
-_other = _further_on() if __name__ == "munch" else None
+_other = _find_later() if __name__ == "munch" else None
 if _other is not None and _other.loader is not None:
     sys.modules["munch"] = module_from_spec(_other)
     _other.loader.exec_module(sys.modules["munch"])

@@ -1,1 +1,1 @@
-"""mrunner.helpers: one for spec files, one for scripts."""
+"""mrunner.helpers: one module for spec files, one for scripts."""

@@ -1,4 +1,4 @@
-"""mrunner.helpers.client_helper: the parameters of a run, and its metrics, for scripts."""
+"""mrunner.helpers.client_helper: parameters and metrics of a run, for scripts."""
 
 import base64
 import os
@@ -24,12 +24,14 @@ def get_configuration(
     config_file: Any = None,
     inject_parameters_to_FLAGS: bool = False,
 ) -> Any:
-    """The parameters of this run, as attributes and as keys; `experiment_id` is the id of the run."""
+    """Return the parameters of this run, as attributes and as keys; `experiment_id` is the id of the run."""
     given = _unpacked(params_of_run())
     if inject_parameters_to_gin:
         inject_dict_to_gin({key: value for key, value in given.items() if "." in key})
     if inject_parameters_to_FLAGS:
-        raise RuntimeError("inject_parameters_to_FLAGS: yurt sets no flags of absl; set them from get_configuration()")
+        raise RuntimeError(
+            "inject_parameters_to_FLAGS: yurt does not set absl flags; set them from get_configuration()"
+        )
     params = munchify(given)
     if print_diagnostics:
         print("PYTHONPATH: %s" % os.environ.get("PYTHONPATH", "not_defined"))
@@ -42,7 +44,7 @@ def get_configuration(
 
 
 def _unpacked(value: Any) -> Any:
-    """The value with every function or object of the spec file in it, which travelled pickled."""
+    """Return the value with functions and objects of the spec file unpickled."""
     if isinstance(value, dict) and set(value) == {"pickled", "cloudpickle"}:
         return pickle.loads(base64.b64decode(value["cloudpickle"]))
     if isinstance(value, dict):
@@ -51,7 +53,7 @@ def _unpacked(value: Any) -> Any:
 
 
 def inject_dict_to_gin(dict: Any, scope: Any = None) -> None:
-    """Bind parameters such as train.lr to gin; a text that begins with @ or % is a reference."""
+    """Bind parameters such as train.lr in gin; a text that starts with @ or % is a reference."""
     import gin
 
     lines = ["import %s" % name for name in dict.get("imports", ())]
@@ -63,7 +65,7 @@ def inject_dict_to_gin(dict: Any, scope: Any = None) -> None:
 
 
 def nest_params(params: Any, prefixes: Any) -> None:
-    """Put the parameters whose names begin with a prefix such as net_ into one, net, without it."""
+    """Move parameters with a prefix such as net_ into one parameter, net, without the prefix."""
     for prefix in prefixes:
         inside = Munch()
         for key in list(params):
@@ -73,7 +75,7 @@ def nest_params(params: Any, prefixes: Any) -> None:
 
 
 def logger(m: str, v: Any, single_value: bool = False) -> None:
-    """Note a metric, or a list of them, or of pairs of step and value. Outside of a run it is printed."""
+    """Log a metric, or a list of values or of (step, value) pairs. Outside of a run, print it."""
     m = m.strip()
     if not os.environ.get("YURT_RUN_DIR"):
         print("%s:%s" % (m, v))

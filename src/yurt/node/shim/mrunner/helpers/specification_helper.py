@@ -1,6 +1,6 @@
-"""mrunner.helpers.specification_helper: experiments from a base configuration and grids.
+"""mrunner.helpers.specification_helper: creates experiments from a base configuration and grids.
 
-A key that ends in ___ is zipped with the others that do; together they are the first axis, so they vary slowest.
+Keys that end in ___ are zipped; together they are the first axis, so they vary slowest.
 """
 
 import copy
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from itertools import product
 from typing import Any, List, Optional
 
-from mrunner import aside
+from mrunner import warn
 from mrunner.experiment import Experiment
 from munch import Munch
 
@@ -33,12 +33,12 @@ def create_experiments_helper(
     update_lambda: Any = None,
     **more: Any,
 ) -> List[Experiment]:
-    """An experiment for each combination of the grid, each with the base configuration under it."""
+    """Return an experiment for each combination of the grid, which overrides the base configuration."""
     for key, value in more.items():
         if key == "mrunner_ignore":
-            aside("mrunner_ignore is left aside: yurt leaves out what .gitignore and .yurtignore name")
+            warn("mrunner_ignore is ignored: yurt excludes the files in .gitignore and .yurtignore")
         elif key not in MEANINGLESS:
-            aside("%s=%r of create_experiments_helper is left aside: yurt does not know it" % (key, value))
+            warn("%s=%r of create_experiments_helper is ignored: yurt does not support it" % (key, value))
     base_config = {} if base_config is None else base_config
     tags = list(tags or [])
     env = dict(env or {})
@@ -48,7 +48,7 @@ def create_experiments_helper(
         if callable(callback):
             callback(**locals())
         else:
-            aside("the callback %r is left aside: yurt has no plugins of mrunner" % (callback,))
+            warn("callback %r is ignored: yurt does not support mrunner plugins" % (callback,))
     experiments = []
     for params_configuration in params_configurations:
         config = copy.deepcopy(base_config)
@@ -72,7 +72,7 @@ def create_experiments_helper(
 
 
 def get_combinations(param_grids: Any, limit: Optional[int] = None) -> List[Any]:
-    """Every combination of a grid, or of one grid after another."""
+    """Return all combinations of a grid, or of several grids one after another."""
     grids = [param_grids] if hasattr(param_grids, "items") else list(param_grids)
     found: List[Any] = []
     for grid in grids:
@@ -85,19 +85,19 @@ def _combinations(grid: Any, already: int) -> List[Any]:
     columns = OrderedDict((key, _values(key, each)) for key, each in grid.items() if not key.endswith("___"))
     for key in together:
         if key in columns:
-            raise ValueError("params_grid has both %s and %s___" % (key, key))
+            raise ValueError("params_grid: %s and %s___ cannot be combined" % (key, key))
     lengths = OrderedDict((key, len(values)) for key, values in together.items())
     for key, length in lengths.items():
         first = next(iter(lengths))
         if length != lengths[first]:
-            told = (first, lengths[first], key, length)
-            raise ValueError("params_grid has %s___ with %d values and %s___ with %d; they go one with one" % told)
+            counts = (first, lengths[first], key, length)
+            raise ValueError("params_grid: %s___ has %d values but %s___ has %d; the numbers must be equal" % counts)
     rows = list(zip(*together.values())) if together else [()]
     number = len(rows)
     for values in columns.values():
         number *= len(values)
     if number + already > LIMIT:
-        message = "params_grid makes {:,} combinations, and a sweep has at most {:,}"
+        message = "params_grid has {:,} combinations; a sweep can have at most {:,}"
         raise ValueError(message.format(number + already, LIMIT))
     keys = list(together) + list(columns)
     return [OrderedDict(zip(keys, row + rest)) for row in rows for rest in product(*columns.values())]
@@ -105,5 +105,5 @@ def _combinations(grid: Any, already: int) -> List[Any]:
 
 def _values(key: str, values: Any) -> List[Any]:
     if isinstance(values, (str, bytes, dict)) or not hasattr(values, "__iter__"):
-        raise TypeError("params_grid has %s without a list of values: %r" % (key, values))
+        raise TypeError("params_grid: %s must be a list of values, not %r" % (key, values))
     return list(values)
