@@ -107,6 +107,6 @@ def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:
     seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", unlaunched=True, job="7_1")}
     for _look in range(bad_nodes.LAUNCHES + 2):
         refresh._next_task_statuses(store, seen, time.time())
-        bad_nodes.let_go(store, backend, seen)
+        bad_nodes.release_held(store, backend, seen)
     assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
     assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES
