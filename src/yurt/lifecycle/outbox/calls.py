@@ -13,7 +13,7 @@ from yurt.store import calls as kept
 
 
 def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> None:
-    """Save the calls of an old sweep, or of some of its tasks, for the sweep `new`. Read them from the site if needed."""
+    """Save the calls of an old sweep, or of some of its tasks, for the sweep `new`. Fetch them if needed."""
     content = kept.of(store, old.id)
     if content is None:
         content = connect.named_backend(old.context).files.read(old.folder, layout.CALLS)
