@@ -73,7 +73,7 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
     assert "nothing: its folder is gone" in text and "loss: 0.25  (step 2)" in text
     logs = user.quick("logs", run["id"])
     assert (logs.code, logs.out) == (0, "written\n")
-    assert logs.err == "half ü\nyurt: warning: its folder on local is gone; this is what it wrote, kept here\n"
+    assert logs.err == "half ü\nyurt: warning: the run folder on local is gone; showing the local copy\n"
     assert user.quick("logs", "-f", run["id"]).out == "written\n"
     assert user.quick("logs", run["id"], "--out", "--tail", "1").out == "written\n"
     with index(user) as store:
@@ -109,7 +109,7 @@ def test_only_the_end_of_large_files_is_kept(user: User) -> None:
     purge(user)
     logs = user.quick("logs", run["id"])
     assert logs.out.endswith("\n100000\n") and len(logs.out) == archive.LOG
-    assert "these are the last 64 KB of out.log, kept here" in logs.err
+    assert "showing the last 64 KB of out.log from the local copy" in logs.err
     assert "66 KB of 589 KB of out.log, 1.0 MB of 1.7 MB of metrics.jsonl" in user.quick("show", run["id"]).out
 
 

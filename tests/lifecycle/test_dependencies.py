@@ -80,7 +80,7 @@ def test_behind_one_on_another_context(laptop: Laptop, lab: Lab) -> None:
     first = laptop.run("beta", "sh", "-c", PATIENT)["run"]
     second = laptop.run("alpha", "--after", first["id"], "true")
     assert second["status"]["state"] == "waiting"
-    assert second["status"]["reason"] == f"it follows run {first['id']}, which has not ended"
+    assert second["status"]["reason"] == f"its predecessor {first['id']} has not finished"
     assert ends(laptop, begin(laptop, "alpha", "true")) == [("completed", "")]
     let_go(lab, first)
     assert ends(laptop, second["run"]["id"]) == [("completed", "")]
@@ -90,7 +90,7 @@ def test_behind_one_that_is_cancelled_on_another_context(laptop: Laptop) -> None
     first = begin(laptop, "beta", "sleep", "60")
     second = begin(laptop, "alpha", "--after", first, "true")
     laptop("cancel", first)
-    why = f"run {first}, which it follows, did not complete (cancelled)"
+    why = f"its predecessor {first} did not complete (cancelled)"
     assert ends(laptop, second) == [("cancelled", why)]
 
 
@@ -113,7 +113,7 @@ def test_what_cannot_be_followed(laptop: Laptop) -> None:
     before = laptop.contents()
     done = laptop("run", "--after", failed, "true")
     assert done.code == 5
-    assert f"run {failed}, which it follows, did not complete (failed)" in done.err
+    assert f"its predecessor {failed} did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
     assert laptop.contents() == before, "nothing is kept of it"
     assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

@@ -98,7 +98,7 @@ def test_what_is_kept_here_is_shown_when_folders_are_gone(laptop: Laptop) -> Non
     Path(entry.run.folder).rename(f"{entry.run.folder}.away")
     gone = laptop("logs", sweep)
     assert gone.out == "".join(f"{n} | kept {n + 1}\n" for n in range(3))
-    assert "their folders on local are gone; of 3 runs this is what is kept here" in gone.err
+    assert "the run folders on local are gone; showing the local copy for 3 of 3 runs" in gone.err
 
 
 def test_no_more_than_some_are_followed_at_a_time(

@@ -101,7 +101,7 @@ def test_a_silent_controller(laptop: Laptop, lab: Lab) -> None:
         made = laptop.run("beta", "true")
         assert made["status"]["state"] == "waiting"
         looked = laptop("ps", "--json")
-        assert "could not look at beta" in looked.json["warnings"][0]
+        assert "cannot query beta" in looked.json["warnings"][0]
     assert laptop("agent", "once", "--json").json["data"]["submitted"] == [made["run"]["id"]]
     assert laptop.ended(made["run"]["id"])["state"] == "completed"
 
@@ -192,7 +192,7 @@ def test_following_goes_on_after_cuts(laptop: Laptop, lab: Lab, cluster: str) ->
     finally:
         lab.faults.heal(target)
     assert done.stdout.decode().split("\n")[:-1] == [f"line {number} {'0' * 1500}" for number in range(lines)]
-    assert "trying again" in done.stderr.decode(), "no cut was met"
+    assert "retrying" in done.stderr.decode(), "no cut was met"
     said = [line for line in done.stderr.decode().split("\n") if line.startswith("other")]
     assert said == [f"other {number} {'0' * 1500}" for number in range(lines)]
 

@@ -114,7 +114,7 @@ def test_what_tasks_wrote_comes_home_in_one_go(laptop: Laptop, context: str, tmp
     again = laptop("fetch", sweep, "--json").json["data"]
     assert [(each["files"], each["whole"]) for each in again] == [(0, True)] * 4
     json_only = laptop("fetch", sweep, "--only", "*.json", "--to", str(tmp_path / "only"), "--json")
-    assert json_only.code == 3 and "is called '*.json'" in json_only.json["warnings"][0]
+    assert json_only.code == 3 and "matches '*.json'" in json_only.json["warnings"][0]
     assert [each["files"] for each in json_only.json["data"]] == [1, 1, 1]
     assert not (tmp_path / "only" / f"{sweep}.3").exists()
     assert laptop("fetch", sweep, "--all").code == 0
@@ -129,12 +129,12 @@ def test_what_cannot_be_picked_is_said_in_one_sentence(laptop: Laptop) -> None:
     assert laptop("wait", run, sweep).code == 0
     for verb in ("cancel", "retry", "fetch", "logs", "wait"):
         single = laptop.quick(verb, run, "--filter", "n=1")
-        assert (single.code, f"{run} is one run" in single.err) == (2, True), single
+        assert (single.code, f"{run} is a single run" in single.err) == (2, True), single
         task = laptop.quick(verb, f"{sweep}.0", "--filter", "n=1")
         assert (task.code, f"is a task of {sweep}" in task.err) == (2, True), task
         none = laptop.quick(verb, sweep, "--filter", "n=3")
-        assert (none.code, f"no task of {sweep} has n=3" in none.err) == (3, True), none
+        assert (none.code, f"no task of {sweep} matches n=3" in none.err) == (3, True), none
         wrong = laptop.quick(verb, sweep, "--filter", "m=3")
-        assert (wrong.code, "no task has 'm'" in wrong.err) == (2, True), wrong
+        assert (wrong.code, "unknown column 'm'" in wrong.err) == (2, True), wrong
     assert laptop.quick("retry", "--failed", "--filter", "n=1").code == 2
     assert laptop.quick("logs", sweep, "--filter", "n=3", "--json").json["error"]["code"] == "not-found"

@@ -216,7 +216,7 @@ def test_while_there_is_no_room_the_rest_is_followed(laptop: Laptop, lab: Lab) -
     def full() -> bool:
         """There was no room for more, and it was looked at those that are out."""
         warnings = laptop("ps", "--json").json["warnings"]
-        return any(line.startswith("runs for alpha still wait") for line in warnings)
+        return any(line.startswith("runs for alpha are still pending") for line in warnings)
 
     try:
         eventually(full, seconds=100)

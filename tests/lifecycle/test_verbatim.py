@@ -308,22 +308,21 @@ def test_too_long_is_said_in_one_sentence(user: User, monkeypatch: pytest.Monkey
 
     over = "x" * (ARGUMENT_LIMIT - len("LONG=") + 1)
     assert refused(f"variables: {{LONG: {over}}}") == (
-        f"the variable LONG has {len(over)} bytes or a NUL among them; "
-        f"Linux passes at most {ARGUMENT_LIMIT} bytes and no NUL"
+        f"variable LONG is {len(over)} bytes long; the limit of Linux, with the name, is {ARGUMENT_LIMIT}"
     )
-    assert "or a NUL" in refused('variables: {NUL: "\\0"}')
+    assert "variable NUL contains a NUL byte" in refused('variables: {NUL: "\\0"}')
     several = "".join(f"  V{index}: {'x' * 100_000}\n" for index in range(19))
     assert re.fullmatch(
-        r"arguments and variables have 19\d{5} bytes together, and Linux passes about 1900000",
+        r"arguments and variables together are 19\d{5} bytes; the limit of Linux is about 1900000",
         refused(f"variables:\n{several}"),
     )
     for name, value in user.environment.items():
         monkeypatch.setenv(name, value)
     (user.project / "yurt.yaml").unlink()
     for arguments, sentence in (
-        (["x" * (ARGUMENT_LIMIT + 1)], f"one argument has {ARGUMENT_LIMIT + 1} bytes"),
-        (["a\0b"], "an argument holds a NUL byte"),
-        (["x" * 100_000] * 20, "arguments and variables have 200"),
+        (["x" * (ARGUMENT_LIMIT + 1)], f"one argument is {ARGUMENT_LIMIT + 1} bytes"),
+        (["a\0b"], "an argument contains a NUL byte"),
+        (["x" * 100_000] * 20, "arguments and variables together are 200"),
     ):
         with pytest.raises(UserError, match=sentence):
             plan(LOCAL, Request(words=["true"], arguments=arguments, snapshot=False))
@@ -333,5 +332,5 @@ def test_too_long_is_said_in_one_sentence(user: User, monkeypatch: pytest.Monkey
 def test_names_a_variable_cannot_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"belongs to the shell|is no name for a variable"):
+    with pytest.raises(UserError, match=r"is reserved by the shell|is not a valid variable name"):
         plan(LOCAL, Request(words=["true"], flags={"variables": {name: "x"}}, snapshot=False))

@@ -48,5 +48,5 @@ def test_what_cannot_be_taken_along(project: Path, tmp_path: Path) -> None:
         take(project, store, also=[tmp_path / "nosuch"])
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "train.py").write_text("x")
-    with pytest.raises(UserError, match=r"of its own"):
+    with pytest.raises(UserError, match=r"conflicts with"):
         take(project, store, also=[tmp_path / "other" / "train.py"])

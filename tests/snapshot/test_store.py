@@ -155,13 +155,13 @@ def test_damaged_objects_are_noticed_and_made_anew(
     words = [base.tree if word == "base" else word for word in known]
     with pytest.raises(RefusedError, match="damaged") as caught:
         send.code_for(snapshot, words)
-    assert caught.value.code == "git-failed" and "repeat the command" in caught.value.hint
+    assert caught.value.code == "git-failed" and "run the command again" in caught.value.hint
     again = take(project, store)
     assert again == snapshot
     sound(store, again.tree)
     sending.send(HERE, again, str(store.parent / "far"))
     # One that went with the old store is missed, and the new store is not to blame.
-    with pytest.raises(RefusedError, match="no longer on the site"):
+    with pytest.raises(RefusedError, match="neither on the site nor on this machine"):
         send.code_for(base, ())
     assert take(project, store) == snapshot
     sound(store, snapshot.tree)
@@ -317,7 +317,7 @@ def refused(project: Path, store: Path, wanted: str) -> Callable[[], None]:
     def attempt() -> None:
         with pytest.raises(UserError) as caught:
             take(project, store)
-        assert caught.value.message == f"'{wanted}' cannot be read: Permission denied"
+        assert caught.value.message == f"cannot read '{wanted}': Permission denied"
         assert f"--exclude '{wanted}'" in caught.value.hint and caught.value.code == "usage"
         assert take(project, store, exclude=[wanted]).files == 13
 

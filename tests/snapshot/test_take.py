@@ -265,12 +265,12 @@ def test_too_large(project: Path, store: Path) -> None:
     (project / "small").write_text("x")
     with (project / "weights.pt").open("wb") as file:
         file.truncate(51 << 20)
-    with pytest.raises(UserError, match=r"'weights.pt' has 51 MB; code files may have 50 MB") as caught:
+    with pytest.raises(UserError, match=r"'weights.pt' is 51 MB; the limit for a code file is 50 MB") as caught:
         take(project, store)
     assert "--exclude 'weights.pt'" in caught.value.hint
     assert set(content(take(project, store, exclude=["weights.pt"]))) == {b"small"}
     assert take(project, store, largest_file=1 << 30).files == 2
-    with pytest.raises(UserError, match=r"the largest is 'weights.pt'"):
+    with pytest.raises(UserError, match=r"the largest file is 'weights.pt'"):
         take(project, store, largest_file=1 << 30, largest_tree=10 << 20)
 
 
@@ -295,7 +295,7 @@ def test_relative_paths(project: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_empty_folder_and_no_folder(project: Path, store: Path) -> None:
     assert take(project, store).files == 0
-    with pytest.raises(NotFoundError, match=r"there is no folder '.*nope'"):
+    with pytest.raises(NotFoundError, match=r"folder '.*nope' not found"):
         take(project / "nope", store)
 
 

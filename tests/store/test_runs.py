@@ -170,7 +170,7 @@ def test_a_file_below_where_one_stands(tmp_path: Path, file: str, monkeypatch: p
 def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)
-    with pytest.raises(RefusedError, match="cannot be used"):
+    with pytest.raises(RefusedError, match="cannot use the index"):
         Store(str(broken))
     newer = tmp_path / "newer.db"
     with sqlite3.connect(newer) as db:

@@ -87,10 +87,12 @@ def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
         if "\0" in word:
             raise UserError("an argument contains a NUL byte, which Linux does not allow", code="usage")
     for name, value in variables.items():
-        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT or b"\0" in value:
+        if b"\0" in value:
+            raise UserError(f"variable {name} contains a NUL byte, which Linux does not allow", code="usage")
+        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT:
             raise UserError(
-                f"variable {name} contains a NUL byte or is too long: it is {len(value)} bytes, and the limit of Linux "
-                f"is {params.ARGUMENT_LIMIT}",
+                f"variable {name} is {len(value)} bytes long; the limit of Linux, with the name, is "
+                f"{params.ARGUMENT_LIMIT}",
                 code="usage",
                 hint="write the value to a file in the project",
             )

@@ -36,7 +36,7 @@ class Refreshed(msgspec.Struct, frozen=True):
     @property
     def warnings(self) -> list[str]:
         warnings = [
-            f"could not query {context}: {error.message.removeprefix(f'{context}: ')}"
+            f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}"
             for context, error in self.failed.items()
         ]
         for context, each in self.advanced.items():
