@@ -1,4 +1,4 @@
-"""Flags, a configuration and a spec file together: which goes before which, and what cannot be."""
+"""Flags, a configuration and a spec file combined: their precedence, and invalid combinations."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_files_of_values_and_commas() -> None:
         ({"grid": ["a.b=1"], "param": ["a_b=1"]}, "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B", "re"),
     ],
 )
-def test_what_cannot_be(flags: dict[str, Any], said: str, hint: str) -> None:
+def test_invalid_flags(flags: dict[str, Any], said: str, hint: str) -> None:
     with pytest.raises(UserError) as error:
         planned(**flags)
     assert error.value.message.startswith(said) and error.value.hint.startswith(hint), error.value.hint
@@ -158,7 +158,7 @@ def test_a_flag_that_makes_experiments_equal() -> None:
     assert plan.warnings == ["1 parameter set stands more than once, to be run once: a=9 (2 times)"]
 
 
-def test_mrunners_way() -> None:
+def test_mrunner_spec() -> None:
     plan = planned(spec=FIXTURES / "grid_conf.py", tags=["mine"], limit=5)
     assert (plan.name, plan.project, plan.tags) == ("grid_conf", "nethack", ["grid_conf", "mine"])
     assert plan.script == ["sh", "-c", 'ldconfig /libs/; python3 grid.py "$@"', "sh"]

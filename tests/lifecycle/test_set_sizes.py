@@ -1,4 +1,4 @@
-"""Parameter sets that are too large are refused before anything is made of them."""
+"""Parameter sets that are too large are refused before anything is created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from yurt.model import params
 
 
 @pytest.mark.parametrize(
-    ("sets", "words"),
+    ("sets", "message"),
     [
         ([{"a": 1}, {"a": "x" * 300_000}], "task 1: one argument is 300000 bytes"),
         ([{"a": ["x" * 40_000] * 5}], "task 0: one argument is 200016 bytes"),
@@ -21,8 +21,8 @@ from yurt.model import params
         ([{"a": "x" * 20_000}] * 2000, "the parameters of these 2000 tasks are 38 MB"),
     ],
 )
-def test_too_large(sets: list[dict[str, Any]], words: str) -> None:
-    with pytest.raises(UserError, match=words):
+def test_too_large(sets: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         check_sets(sets, ["python"], {}, passed=True)
 
 
@@ -33,7 +33,7 @@ def test_large_enough() -> None:
     check_sets([{"a": "x" * 9_990}] * most, ["python"], {}, passed=True)
 
 
-def test_what_all_tasks_have_counts_too() -> None:
+def test_shared_arguments_and_variables_count_too() -> None:
     own = {f"V{number}": b"x" * 100_000 for number in range(18)}
     check_sets([{"a": "x" * 20_000}], [], own, passed=True)
     with pytest.raises(UserError, match="task 0: arguments and variables together are"):

@@ -1,4 +1,4 @@
-"""Whatever a user types reaches their code as it was typed: arguments, variables, names, paths, on every context.
+"""What a user types reaches their code unchanged: arguments, variables, names, paths, on every context.
 
 One run carries hundreds of values that hypothesis made; the command writes down what it got.
 """
@@ -35,7 +35,7 @@ json.dump(got, open(os.environ["YURT_OUTPUTS"] + "/dump.json", "w"))
 """
 
 MARK = f"/tmp/yurt-was-here-{os.getpid()}"
-"""A file that is there only if something was executed that should not have been."""
+"""A file that exists only if something was executed by mistake."""
 
 AWKWARD = [
     "",
@@ -116,19 +116,19 @@ def values() -> list[str]:
 
 @cache
 def names() -> list[str]:
-    """Names of variables: job.sh has some of the same, shells know others."""
+    """Names of variables, some of which job.sh or shells use as well."""
     own = re.findall(r"\b([a-z_]\w*)=", script.below_the_head() + "kind= run= code= place= launcher= limit=")
     made = many(st.from_regex(r"V_[A-Za-z0-9_]{0,12}", fullmatch=True), 60)
     return [*sorted(set(own)), *made, "IFS", "CDPATH", "PS4", "TZ"]
 
 
 def python(context: str) -> str:
-    """One that is no shell script, as pyenv's is: shells keep some variables to themselves."""
+    """A Python that is not a shell script, as pyenv's is: shells do not pass on some variables."""
     return sys.executable if context == "local" else "/usr/bin/python3"
 
 
 def ran(user: User, context: str, *words: str, cwd: Path | None = None, **environment: str) -> dict[str, Any]:
-    """What one run got, and its record."""
+    """What one run received, and its record."""
     done = user("--json", "--context", context, "run", "--wait", *words, cwd=cwd, **environment)
     assert done.code == 0, done
     run: dict[str, Any] = done.json["data"]["run"]
@@ -149,7 +149,7 @@ def ran(user: User, context: str, *words: str, cwd: Path | None = None, **enviro
 
 @pytest.fixture
 def person(request: pytest.FixtureRequest, context: str) -> User:
-    """Somebody who knows the context of a test."""
+    """A user with the context of a test."""
     found: User = request.getfixturevalue("user" if context == "local" else "laptop")
     return found
 
@@ -190,7 +190,7 @@ def test_arguments_variables_and_parameters(person: User, context: str) -> None:
 
 @LOCAL_AND_SLURM
 def test_long_values(person: User, context: str) -> None:
-    """A single one as long as Linux lets through, and a megabyte of them."""
+    """One value of the maximum length of Linux, and a megabyte of values."""
     longest = "é" * (ARGUMENT_LIMIT // 2) + "x"
     assert len(os.fsencode(longest)) == ARGUMENT_LIMIT
     others = [chr(ord("a") + index) * 100_000 for index in range(7)]
@@ -262,7 +262,7 @@ def test_a_storage_folder_with_any_name(person: User, context: str) -> None:
     ],
 )
 def test_a_project_folder_with_any_name(person: User, context: str, name: str) -> None:
-    """Its code travels, and is found again from the folder below it."""
+    """Its code is uploaded, and found again from a subfolder."""
     below = person.home / name / "sub folder"
     below.mkdir(parents=True)
     (person.home / name / "yurt.yaml").write_text("{}")
@@ -298,7 +298,7 @@ def test_names_tags_and_notes(user: User) -> None:
         assert answer.code == 0 and "\x1b" not in answer.out, words
 
 
-def test_too_long_is_said_in_one_sentence(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_values_are_reported(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(text: str) -> str:
         (user.project / "yurt.yaml").write_text(text)
         answer = user.quick("run", "--no-snapshot", "true")
@@ -329,7 +329,7 @@ def test_too_long_is_said_in_one_sentence(user: User, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", [*sorted(script.SHELLS_OWN), "1A", "A B", "é", "A-B", "\udcff"])
-def test_names_a_variable_cannot_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_invalid_variable_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"is reserved by the shell|is not a valid variable name"):

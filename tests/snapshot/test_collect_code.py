@@ -1,4 +1,4 @@
-"""Old checkouts go, those that somebody needs stay, whatever happens at the same moment."""
+"""Old checkouts are removed, used ones stay, also under concurrent submissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ done
 """
 
 NEWEST = [f"new{number}:{number}" for number in range(5)]
-"""Five that stay whatever the others are."""
+"""Five checkouts that always stay."""
 
 
 def make(host: Host, folder: str, *checkouts: str) -> None:
@@ -31,7 +31,7 @@ def make(host: Host, folder: str, *checkouts: str) -> None:
 
 
 def collect(host: Host, folder: str, before: str = "") -> set[str]:
-    """Which of the old ones are left; `before` may replace functions and commands."""
+    """Remaining old checkouts; `before` may replace functions and commands."""
     answer = host.run(sending.receiver() + before + '\ncollect_code "$1"', folder)
     assert (answer.code, answer.out, answer.err) == (0, b"", b"")
     assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left lying about"
@@ -48,7 +48,7 @@ def write(host: Host, folder: str, path: str, text: str = "") -> None:
 
 
 class Collecting:
-    def test_what_goes_and_what_stays(self, place: Place) -> None:
+    def test_which_checkouts_are_removed(self, place: Place) -> None:
         host, folder = place
         make(host, folder, *NEWEST, "week:7", "six:6", "run:30", "done:30", "sweep:30", "both:30", "none:30")
         write(host, folder, "runs/1/code", "run\\n")
@@ -56,7 +56,7 @@ class Collecting:
         write(host, folder, "runs/2/exit.json", "{}")
         write(host, folder, "runs/3/code", "both\\n")
         write(host, folder, "runs/3/exit.json", "{}")
-        write(host, folder, "runs/4/code", "both")  # the line does not end
+        write(host, folder, "runs/4/code", "both")  # no newline at the end
         write(host, folder, "runs/5/other")
         write(host, folder, "sweeps/1/code", "sweep\\n")
         write(host, folder, "sweeps/1/exit.json", "{}")
@@ -69,7 +69,7 @@ class Collecting:
         write(host, folder, "runs/4/exit.json", "{}")
         assert collect(host, folder) == {"six", "run", "sweep"}, "one that was just used is new"
 
-    def test_few_are_left_alone(self, place: Place) -> None:
+    def test_few_checkouts_are_kept(self, place: Place) -> None:
         host, folder = place
         assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
         make(host, folder, *(f"{name.split(':')[0]}:90" for name in NEWEST))
@@ -79,8 +79,8 @@ class Collecting:
         make(host, folder, "older:91")
         assert collect(host, folder) == set()
 
-    def test_used_at_the_very_moment(self, place: Place) -> None:
-        """A submission comes between the look and the rename: it touches, or its run is there by then."""
+    def test_used_during_the_removal(self, place: Place) -> None:
+        """A submission comes between the check and the rename: it touches the checkout, or its run exists by then."""
         host, folder = place
         make(host, folder, *NEWEST, "touched:30", "run:30", "none:30")
         before = """
@@ -95,8 +95,8 @@ class Collecting:
         assert collect(host, folder, before) == {"touched", "run"}
         assert collect(host, folder) == {"touched", "run"}
 
-    def test_sent_again_at_the_very_moment(self, place: Place) -> None:
-        """It was renamed away, so somebody brought it anew; that one stays."""
+    def test_uploaded_again_during_the_removal(self, place: Place) -> None:
+        """It was renamed, so a submission uploaded it again; the new one stays."""
         host, folder = place
         make(host, folder, *NEWEST, "again:30")
         before = """
@@ -108,9 +108,7 @@ class Collecting:
         assert collect(host, folder, before) == {"again"}
         assert host.run('ls "$1/snapshots/again"', folder).text == "anew\n"
 
-    def test_objects_go_when_there_are_many_and_the_next_sender_copes(
-        self, place: Place, project: Path, store: Path
-    ) -> None:
+    def test_many_objects_are_removed_and_the_next_upload_works(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
         first = take(project, store)
         sending.send(host, first, folder)
@@ -141,9 +139,7 @@ class TestOnClusters(OnClusters, Collecting):
     pass
 
 
-def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
-    tmp_path: Path, project: Path, store: Path
-) -> None:
+def test_the_next_upload_cleans_up_after_a_killed_collector(tmp_path: Path, project: Path, store: Path) -> None:
     folder, here = tmp_path / "far", LocalHost()
     make(here, str(folder), *NEWEST, "old:30")
     script = f"{sending.receiver()}code_remove() {{ kill -9 0; }}\ncollect_code '{folder}'"
@@ -159,8 +155,8 @@ def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 
-def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
-    """Many times, a collector and a submission at the same moment."""
+def test_a_checkout_reported_as_present_stays(tmp_path: Path) -> None:
+    """Repeatedly run a collector and a submission at the same time."""
     folder, here = tmp_path / "far", LocalHost()
     make(here, str(folder), *NEWEST)
     kept = 0
@@ -182,7 +178,7 @@ def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
 
 
 def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, project: Path, store: Path) -> None:
-    """Taking one checkout away makes no file of another writable, though they are the same."""
+    """Removing one checkout does not make the hard-linked files of another writable."""
     folder, here = str(tmp_path / "far"), LocalHost()
     first = take(project, store)
     sending.send(here, first, folder)
@@ -190,7 +186,7 @@ def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, proj
     second = take(project, store)
     sending.send(here, second, folder)
     make(here, folder, *NEWEST)
-    # As for somebody who is not root, rm fails where a folder may not be written.
+    # For a user who is not root, rm fails in a folder that is not writable.
     script = (
         sending.receiver() + 'rm() { [ -w "$2" ] && [ -z "$(find "$2" -type d ! -perm -200)" ] && command rm "$@"; }\n'
     )

@@ -1,4 +1,4 @@
-"""Files from outside a project travel with it under their last name."""
+"""Files from outside a project are included in the snapshot under their last name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_folders_and_files(project: Path, tmp_path: Path) -> None:
     assert names(store, take(project, store).tree) == {b"train.py"}
 
 
-def test_what_cannot_be_taken_along(project: Path, tmp_path: Path) -> None:
+def test_missing_and_conflicting_paths(project: Path, tmp_path: Path) -> None:
     store = tmp_path / "store.git"
     with pytest.raises(UserError, match=r"nosuch.*No such file"):
         take(project, store, also=[tmp_path / "nosuch"])
