@@ -40,9 +40,11 @@ def fail(store: Store, *nodes: str, ago: float = 0) -> None:
 def test_latest_failures_are_avoided(store: Store) -> None:
     fail(store, "n1", "n2", "n3")
     asked, left = bad_nodes.avoiding(store, "big", Resources(), FACTS)
-    assert (asked.exclude_nodes, left) == ("n3,n2", ["n3", "n2"]), "of five nodes two at most"
+    assert (asked.exclude_nodes, left) == ("n3,n2", ["n3", "n2"]), "at most two of five nodes"
     assert bad_nodes.avoiding(store, "small", Resources(), FACTS) == (Resources(), [])
-    assert bad_nodes.avoiding(store, "big", Resources(nodelist="n3"), FACTS)[1] == [], "who names nodes gets them"
+    assert bad_nodes.avoiding(store, "big", Resources(nodelist="n3"), FACTS)[1] == [], (
+        "nodes requested by the user are not excluded"
+    )
     mine = Resources(exclude_nodes="n3,n9")
     assert bad_nodes.avoiding(store, "big", mine, FACTS)[0].exclude_nodes == "n3,n9,n2,n1"
     assert bad_nodes.avoiding(store, "big", Resources(partition="other"), FACTS) == (Resources(partition="other"), [])

@@ -69,7 +69,9 @@ def test_behind_a_run_that_is_not_submitted(laptop: Laptop, lab: Lab) -> None:
         lab.faults.heal("alpha")
     _first, second, alone = (each["run"]["id"] for each in made)
     done = laptop("agent", "once", "--json")
-    assert done.code == 0 and done.json["data"]["submitted"][:2] == [first, second], "both went out in one go"
+    assert done.code == 0 and done.json["data"]["submitted"][:2] == [first, second], (
+        "both were submitted in one request"
+    )
     assert {state for state, _reason in ends(laptop, first, second, alone)} == {"completed"}
     times = [last_word(laptop, run) for run in (first, second, alone)]
     assert times[0] == min(times)
@@ -115,5 +117,5 @@ def test_invalid_predecessors(laptop: Laptop) -> None:
     assert done.code == 5
     assert f"its predecessor {failed} did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
-    assert laptop.contents() == before, "nothing is kept of it"
+    assert laptop.contents() == before, "a refused run is not kept"
     assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

@@ -1,6 +1,6 @@
-"""Secrets on real clusters: the job has the value; no disk, record, log or other person has it, ever.
+"""Secrets on real clusters: the job has the value; no disk, record, log or other user ever does.
 
-The search reads every disk of the lab as it is on its device, what was deleted included.
+The search reads the raw device of every disk of the lab, including deleted data.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Search:
         return [f"{host}: {said}" for host, said in self._on_all(cluster, grep).items() if said]
 
     def for_others(self, value: bytes, cluster: str) -> list[str]:
-        """Hosts on which `bob` sees a value in the process list."""
+        """Hosts on which `bob` sees a value in the arguments or environment of a process."""
         bob = ["setpriv", "--reuid=61002", "--regid=61002", "--clear-groups", "sh", "-c", EVERYTHING]
         return [host for host, said in self._on_all(cluster, bob).items() if value.decode() in said]
 
@@ -204,7 +204,7 @@ def test_only_the_job_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: b
     search.nowhere(canary, cluster)
     said = records(ssh, cluster, job)
     assert canary.decode() not in said
-    assert shares(ssh, cluster, made) == [], "of a run that starts but once the share is spent"
+    assert shares(ssh, cluster, made) == [], "a run with a single start uses up its share"
     ssh(cluster, f"touch {folder_of(made)}/go")
     assert laptop.ended(made["run"]["id"])["state"] == "completed"
     assert proofs(ssh, cluster, made) == [sha256(canary).hexdigest()]

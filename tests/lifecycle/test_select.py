@@ -78,7 +78,7 @@ def test_retry_makes_one_sweep_of_selected_tasks(laptop: Laptop, tmp_path: Path)
     rows = laptop("show", again["run"]["id"], "--json").json["data"]["rows"]
     assert [row["params"] for row in rows] == [{"lr": 0.1, "n": 2}, {"lr": 0.1, "n": 3}]
     rows = laptop("show", other["run"]["id"], "--json").json["data"]["rows"]
-    assert [row["params"] for row in rows] == [{"lr": 0.01, "n": 2}], "the other one was retried already"
+    assert [row["params"] for row in rows] == [{"lr": 0.01, "n": 2}], "the other task was already retried"
 
 
 def test_waiting_for_some_tasks(laptop: Laptop, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_waiting_for_some_tasks(laptop: Laptop, tmp_path: Path) -> None:
     stop.touch()
     assert laptop("wait", sweep).code == 0
     row = laptop.row(sweep)
-    assert row["started"] and row["ended"] >= row["started"], "a sweep took from its first start to its last end"
+    assert row["started"] and row["ended"] >= row["started"], "a sweep lasts from its first start to its last end"
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])

@@ -183,7 +183,7 @@ def test_retried_tasks_are_not_retried_again(laptop: Laptop) -> None:
     assert ended(laptop, str(rest["id"])) == {"failed": 2}
     (again,) = retried("--failed", str(rest["id"]))
     assert (again["tasks"], again["retried"]) == (2, "0-1")
-    assert retried(sweep)[0]["tasks"] == 5, "named without --failed, it is what the user wants"
+    assert retried(sweep)[0]["tasks"] == 5, "tasks named without --failed are retried"
 
 
 def test_a_signal_that_only_the_command_got(laptop: Laptop) -> None:

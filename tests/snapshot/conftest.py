@@ -111,4 +111,4 @@ ls -A ../../incoming
 def assert_arrived(host: Host, project: Path, folder: str, tree: str) -> None:
     assert listing(host, f"{folder}/snapshots/{tree}") == listing(LocalHost(), str(project))
     answer = host.run(WRONG, folder, tree)
-    assert (answer.code, answer.text) == (0, ""), "left half-done, or not as a checkout should be"
+    assert (answer.code, answer.text) == (0, ""), "an incomplete or invalid checkout was left"

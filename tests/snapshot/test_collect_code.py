@@ -34,7 +34,7 @@ def collect(host: Host, folder: str, before: str = "") -> set[str]:
     """Remaining old checkouts; `before` may replace functions and commands."""
     answer = host.run(sending.receiver() + before + '\ncollect_code "$1"', folder)
     assert (answer.code, answer.out, answer.err) == (0, b"", b"")
-    assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left lying about"
+    assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left behind"
     assert host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222', folder).out == b"", (
         "what stays is read-only"
     )
@@ -63,19 +63,19 @@ class Collecting:
         watched = 'mv() { echo "${2#snapshots/}" >> moved; command mv "$@"; }'
         assert collect(host, folder, watched) == {"six", "run", "sweep", "both"}
         moved = host.run('sort "$1/moved"', folder).text.split()
-        assert moved == ["done", "none", "week"], "what is used is not even away for a moment"
+        assert moved == ["done", "none", "week"], "a checkout in use is never moved"
         write(host, folder, "runs/1/exit.json", "{}")
         assert host.run(sending.receiver() + 'have_code "$1" run', folder).code == 0
         write(host, folder, "runs/4/exit.json", "{}")
-        assert collect(host, folder) == {"six", "run", "sweep"}, "one that was just used is new"
+        assert collect(host, folder) == {"six", "run", "sweep"}, "a checkout that was just used counts as new"
 
     def test_few_checkouts_are_kept(self, place: Place) -> None:
         host, folder = place
-        assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
+        assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "an empty folder"
         make(host, folder, *(f"{name.split(':')[0]}:90" for name in NEWEST))
         watched = 'for each in find mktemp mv rm chmod mkdir; do eval "$each() { echo $each >> called; }"; done'
         assert collect(host, folder, watched) == set()
-        assert host.run('cat "$1/called"', folder).out == b"", "and cost nothing"
+        assert host.run('cat "$1/called"', folder).out == b"", "and nothing is done"
         make(host, folder, "older:91")
         assert collect(host, folder) == set()
 
@@ -116,12 +116,12 @@ class Collecting:
         many = 'mkdir -p "$1/code.git/objects/17" && cd "$1/code.git/objects/17" && touch $(seq 50)'
         host.run('touch "$1/snapshots/$2"', folder, first.tree)
         assert collect(host, folder) == {first.tree}
-        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "there are few"
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "few objects are kept"
         host.run(many, folder)
         make(host, folder, "used:30")
         write(host, folder, "runs/1/code", "used")
         assert collect(host, folder) == {first.tree, "used"}
-        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "no checkout went"
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "no checkout was removed"
         make(host, folder, "old:30")
         assert collect(host, folder) == {first.tree, "used"}
         assert host.run('ls "$1/code.git"', folder).out == b""
@@ -147,7 +147,7 @@ def test_the_next_upload_cleans_up_after_a_killed_collector(tmp_path: Path, proj
     assert not (folder / "snapshots" / "old").exists()
     left = next((folder / "incoming").iterdir())
     sending.send(here, take(project, store), str(folder))
-    assert left.exists(), "it might be at work"
+    assert left.exists(), "it might still be running"
     subprocess.run(["touch", "-d", "2 days ago", str(left)], check=True)
     (project / "plain").write_text("edited")
     sending.send(here, take(project, store), str(folder))
@@ -173,7 +173,7 @@ def test_a_checkout_reported_as_present_stays(tmp_path: Path) -> None:
             if there:
                 subprocess.run(["chmod", "-R", "u+w", str(folder / "snapshots" / "old")], check=True)
                 shutil.rmtree(folder / "snapshots" / "old")
-    assert 0 < kept < 20, "they never met"
+    assert 0 < kept < 20, "they never ran at the same time"
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 

@@ -76,10 +76,10 @@ class Sending:
         edit(project)
         shutil.rmtree(project / "deep")
         second = take(project, store)
-        assert 0 < sending.send(host, second, folder) < 3000, "only what changed travels"
+        assert 0 < sending.send(host, second, folder) < 3000, "only changes are uploaded"
         assert_arrived(host, project, folder, second.tree)
         same = host.run('stat -c %i "$1/snapshots/$2/big" "$1/snapshots/$3/big"', folder, first.tree, second.tree)
-        assert len(set(same.text.split())) == 1, "unchanged files are one file"
+        assert len(set(same.text.split())) == 1, "unchanged files are hard links"
         assert listing(host, f"{folder}/snapshots/{first.tree}") == before
         assert host.run('find "$1/snapshots" ! -type l -perm /222 -path "*/*/*"', folder).out.count(b"\n") <= 1
 
@@ -90,7 +90,7 @@ class Sending:
         sending.send(host, take(project, store), folder)
         edit(project)
         sending.send(host, take(project, store), folder)
-        assert host.run(packs, folder).text == "1\n", "few objects make no pack"
+        assert host.run(packs, folder).text == "1\n", "few objects are not packed"
         (project / "huge").write_bytes(os.urandom(1_100_000))
         second = take(project, store)
         assert sending.send(host, second, folder) > 1_000_000
@@ -263,7 +263,7 @@ class Sending:
         host.run(f'mkdir -p "$1/snapshots" && age=30 && {make}', folder, *trees)
         answer = host.run(ask, folder, trees[3])
         assert (answer.code, answer.text.split()) == (0, trees[:4:-1]), "the newest twenty"
-        assert host.run(ask, folder, trees[0]).text.split()[0] == trees[3], "asking for it made it new"
+        assert host.run(ask, folder, trees[0]).text.split()[0] == trees[3], "the query marked it as recently used"
         assert host.run(ask, folder, "").code != 0
 
     def test_leftovers_of_killed_uploads(self, place: Place, project: Path, store: Path) -> None:

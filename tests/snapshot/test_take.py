@@ -187,7 +187,7 @@ def test_exclusions_apply_to_nested_repositories_too(project: Path, store: Path)
     assert set(content(take(project, store, exclude=["inner/"]))) == {b".yurtignore"}
     (project / ".yurtignore").unlink()
     deep = {b"inner/keep.py", b"inner/w.pt", b"inner/deep/b.bin", b"inner/deep/.yurtignore"}
-    assert set(content(take(project, store))) == deep, "one deep down is enough"
+    assert set(content(take(project, store))) == deep, "one in a nested folder is enough"
 
 
 def test_a_submodule_that_was_not_fetched(project: Path, store: Path) -> None:
@@ -358,5 +358,5 @@ def test_unchanged_costs_one_git_and_no_reading(project: Path, store: Path, monk
     assert take(project, store) == second != first
     assert started == 1 and (store / "seen").stat().st_mtime_ns == before
     (project / "d" / "2").unlink()
-    assert take(project, store).files == second.files - 1, "one that went is a change too"
+    assert take(project, store).files == second.files - 1, "a removed file is a change too"
     assert b"d/2" not in content(take(project, store))

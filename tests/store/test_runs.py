@@ -60,9 +60,9 @@ def test_outbox_order_and_plans_of_finished_runs(store: Store) -> None:
     kept = store.plan(made[1].id)
     assert kept is not None
     assert kept.words == [b"\xff"]
-    assert store.refs("alpha") == [], "nothing is to be seen of what has not gone out"
+    assert store.refs("alpha") == [], "runs that are not submitted are not queried"
     store.change([made[1].id], lambda _run, status: msgspec.structs.replace(status, state="completed"))
-    assert store.plan(made[1].id) == plan(made[1]), "for another run like it"
+    assert store.plan(made[1].id) == plan(made[1]), "needed to retry the run"
     assert store.outbox("alpha") == [made[3].id, made[5].id]
     assert store.contexts_of_unfinished() == ["alpha", "beta"]
     store.change(

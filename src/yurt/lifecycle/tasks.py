@@ -92,51 +92,51 @@ def _default_status(whole: Status, *, out: bool) -> Status:
     return Status(state=whole.state if whole.state in FINAL else "waiting")
 
 
-def chosen(every: Sequence[TaskRow], there: Sequence[Column], *, filters: Sequence[str], sort: str) -> list[TaskRow]:
+def chosen(every: Sequence[TaskRow], columns: Sequence[Column], *, filters: Sequence[str], sort: str) -> list[TaskRow]:
     """Return the sorted tasks that pass all filters KEY=VALUE (for one key, any of them). UserError if invalid."""
     wanted = []
     for text in filters:
         key, value = pair(text, example="state=failed")
-        wanted.append((named("--filter", there, key), value))
+        wanted.append((named("--filter", columns, key), value))
     found = sweep_table.passing(every, wanted)
     if not sort:
         return found
-    return sweep_table.ordered(found, sort_column(there, sort), descending=_descends(there, sort))
+    return sweep_table.ordered(found, sort_column(columns, sort), descending=_descends(columns, sort))
 
 
-def sort_column(there: Sequence[Column], sort: str) -> Column:
-    return named("--sort", there, sort[1:] if _descends(there, sort) else sort)
+def sort_column(columns: Sequence[Column], sort: str) -> Column:
+    return named("--sort", columns, sort[1:] if _descends(columns, sort) else sort)
 
 
-def _descends(there: Sequence[Column], sort: str) -> bool:
+def _descends(columns: Sequence[Column], sort: str) -> bool:
     """Return whether a leading - means descending order and is not part of a column name."""
-    return sort.startswith("-") and all(each.title != sort for each in there)
+    return sort.startswith("-") and all(each.title != sort for each in columns)
 
 
-def named(option: str, there: Sequence[Column], key: str) -> Column:
+def named(option: str, columns: Sequence[Column], key: str) -> Column:
     """Return the column with this name. UserError if there is none."""
     try:
-        return sweep_table.column(there, key)
+        return sweep_table.column(columns, key)
     except LookupError:
         from difflib import get_close_matches
 
-        titles = [each.title for each in there]
+        titles = [each.title for each in columns]
         near = get_close_matches(key, titles, n=1)
         text = f"{option}: unknown column '{params.shown(key)}'" + (f"; did you mean '{near[0]}'?" if near else "")
         raise UserError(text, code="usage", hint=f"use one of {', '.join(titles)}") from None
 
 
-def plotted(sweep: str, rows: Sequence[TaskRow], there: Sequence[Column], metric: str, over: str) -> Plotted:
+def plotted(sweep: str, rows: Sequence[TaskRow], columns: Sequence[Column], metric: str, over: str) -> Plotted:
     """Return the points of a plot. `over` defaults to the only parameter that varies. UserError if there are none."""
-    y = named("--plot", there, metric)
+    y = named("--plot", columns, metric)
     if over:
-        x = named("--over", there, over)
+        x = named("--over", columns, over)
     else:
         same = sweep_table.constant(rows)
-        vary = [each for each in there if each.part == "params" and sweep_table.bare(each) not in same]
+        vary = [each for each in columns if each.part == "params" and sweep_table.bare(each) not in same]
         if len(vary) != 1:
             several = ", ".join(each.title for each in vary) or "none"
-            hint = f"use `yurt show {sweep} --plot {metric} --over {(vary or [there[0]])[0].title}`"
+            hint = f"use `yurt show {sweep} --plot {metric} --over {(vary or [columns[0]])[0].title}`"
             raise UserError(f"--plot needs --over PARAMETER; varying parameters: {several}", code="usage", hint=hint)
         (x,) = vary
     points = plot.gathered((x.of(row), y.of(row)) for row in rows)

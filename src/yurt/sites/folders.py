@@ -40,6 +40,7 @@ def project_folder(context: Context, facts: Facts | None, label: str) -> str:
         raise UserError(
             f"the folder for runs on '{context.name}' contains an unprintable character ({character!a}): {folder!r}",
             code="usage",
+            hint="use a folder with a printable name, for example with the setting `storage_dir`",
         )
     return folder
 

@@ -41,19 +41,19 @@ class Pair:
 
     def changes(self) -> list[Change]:
         """Return the files that differ, ordered by path."""
-        fields = self._git("-z", "--raw", "--numstat").split(b"\0")
-        words = iter(fields[:-1])
+        output = self._git("-z", "--raw", "--numstat").split(b"\0")
+        fields = iter(output[:-1])
         kinds: dict[bytes, tuple[Kind, bytes, str]] = {}
         counts: dict[bytes, tuple[int | None, int | None]] = {}
-        for word in words:
-            if word.startswith(b":"):
-                name, each = _raw(word, words)
+        for field in fields:
+            if field.startswith(b":"):
+                name, each = _raw(field, fields)
                 kinds[name] = each
             else:
-                added, removed, name = word.split(b"\t", 2)
+                added, removed, name = field.split(b"\t", 2)
                 if not name:
-                    next(words)
-                    name = next(words)
+                    next(fields)
+                    name = next(fields)
                 counts[name] = (_count(added), _count(removed))
         return [
             Change(
@@ -87,19 +87,19 @@ def is_here(store: Path, tree: str) -> bool:
     return True
 
 
-def _raw(word: bytes, words: Iterator[bytes]) -> tuple[bytes, tuple[Kind, bytes, str]]:
+def _raw(field: bytes, fields: Iterator[bytes]) -> tuple[bytes, tuple[Kind, bytes, str]]:
     """Parse a field such as `:100644 100755 1234… 5678… R90` and the names that follow it."""
-    old, new, _old_id, _new_id, status = word[1:].split(b" ")
-    kind, before, name = KINDS.get(status[:1], "changed"), b"", next(words)
+    old, new, _old_id, _new_id, status = field[1:].split(b" ")
+    kind, before, name = KINDS.get(status[:1], "changed"), b"", next(fields)
     if kind == "renamed":
-        before, name = name, next(words)
+        before, name = name, next(fields)
     changed = kind in ("changed", "renamed") and old != new
     return name, (kind, before, f"{_mode(old)} to {_mode(new)}" if changed else "")
 
 
-def _mode(word: bytes) -> str:
-    return "a link" if word.startswith(b"12") else word[-3:].decode()
+def _mode(mode: bytes) -> str:
+    return "a link" if mode.startswith(b"12") else mode[-3:].decode()
 
 
-def _count(word: bytes) -> int | None:
-    return None if word == b"-" else int(word)
+def _count(field: bytes) -> int | None:
+    return None if field == b"-" else int(field)

@@ -28,7 +28,7 @@ from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
 UNSUBMITTED = "('waiting', 'submitting')"
-"""States of runs that may not be submitted yet."""
+"""States of runs that are possibly not submitted yet."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -269,7 +269,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         return found
 
     def outbox(self, context: str) -> list[str]:
-        """Return runs that may not be submitted, and sweeps with pending tasks, in the order of their creation."""
+        """Return runs that are possibly not submitted yet and sweeps with pending tasks, in order of creation."""
         pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = (
             f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"

@@ -19,7 +19,7 @@ ACTIVE = tuple(state for state in OPEN if state != "waiting")
 
 
 NOT_SUBMITTED = "FROM tasks WHERE sweep = ? AND state IN ('cancelled', 'waiting')"
-"""Tasks that have a row but may not be submitted: cancelled before submission, or to be started again."""
+"""Tasks that have a row but are possibly not submitted: cancelled before submission, or to be started again."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -80,11 +80,11 @@ class Tasks:
             return ref
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (ref.id,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
-        there = tasks.without(
+        open_tasks = tasks.without(
             tasks.without(whole.submitted_tasks, row[0]), tasks.ranges(self.tasks_in(ref.id, ("waiting",)))
         )
         begun = tasks.ranges(self.tasks_in(ref.id, ACTIVE))
-        return msgspec.structs.replace(ref, open=there, begun=begun, offsets=",".join(whole.offsets) or "0")
+        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=",".join(whole.offsets) or "0")
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Return the tasks whose row has one of these states."""

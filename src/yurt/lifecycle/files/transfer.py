@@ -65,9 +65,9 @@ Found = tuple[Entry, Contents]
 def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
     """Group the runs that can be fetched in one transfer: same project, same target folder."""
     groups: dict[tuple[Path, str], list[Found]] = {}
-    for entry, there in found:
+    for entry, contents in found:
         groups.setdefault((wanted.target(entry.run).parent, layout.project_of(entry.run.folder)), []).append(
-            (entry, there)
+            (entry, contents)
         )
     return list(groups.values())
 
@@ -83,29 +83,29 @@ class Transfer:
     def run(self, watch: Watch) -> tuple[list[Fetched], list[YurtError]]:
         """Fetch everything. Return what was fetched of each run, and an error for runs in which no file matches."""
         nonempty = [each for each in self._group if each[1].outputs != NOTHING or self._wanted.everything]
-        brought = self._pull([entry.run for entry, _there in nonempty], watch) if nonempty else {}
+        brought = self._pull([entry.run for entry, _contents in nonempty], watch) if nonempty else {}
         done, lacking = [], []
-        for entry, there in self._group:
-            way, came = brought.get(entry.run.id, ("", None))
-            if self._only and (came is None or not came.matched):
+        for entry, contents in self._group:
+            way, result = brought.get(entry.run.id, ("", None))
+            if self._only and (result is None or not result.matched):
                 lacking.append(entry.run)
             else:
-                done.append(self._fetched(entry, there, way, came))
+                done.append(self._fetched(entry, contents, way, result))
         return done, [self._no_match(lacking)] if lacking else []
 
-    def _fetched(self, entry: Entry, there: Contents, way: str, came: Brought | None) -> Fetched:
+    def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
-        if came is None:
-            return Fetched(id=run.id, context=run.context, target="", whole=self._note(entry, there, None))
+        if result is None:
+            return Fetched(id=run.id, context=run.context, target="", whole=self._note(entry, contents, None))
         target = self._wanted.target(run)
         return Fetched(
             id=run.id,
             context=run.context,
             target=shown(str(target)),
-            files=came.files,
-            size=came.size,
+            files=result.files,
+            size=result.size,
             way=way,
-            whole=self._note(entry, there, target) if not self._only and not came.vanished else False,
+            whole=self._note(entry, contents, target) if not self._only and not result.vanished else False,
         )
 
     def _pull(self, runs: Sequence[Run], watch: Watch) -> dict[str, tuple[str, Brought]]:
@@ -138,9 +138,9 @@ class Transfer:
         if self._only:
             _remove_empty(made)
 
-    def _note(self, entry: Entry, there: Contents, target: Path | None) -> bool:
+    def _note(self, entry: Entry, contents: Contents, target: Path | None) -> bool:
         """Record what was fetched. Return whether these are the final results."""
-        if not (entry.status.final or there.ended) or UNMEASURED in (there.outputs, there.checkpoints):
+        if not (entry.status.final or contents.ended) or UNMEASURED in (contents.outputs, contents.checkpoints):
             return False
         if target is not None:
             self._store.note_fetched(
@@ -148,8 +148,8 @@ class Transfer:
                 Copy(
                     target=bytes(target.absolute()),
                     at=time.time(),
-                    outputs=there.outputs,
-                    checkpoints=there.checkpoints if self._wanted.everything else "",
+                    outputs=contents.outputs,
+                    checkpoints=contents.checkpoints if self._wanted.everything else "",
                 ),
             )
         return True
@@ -187,10 +187,10 @@ def _make(target: Path, *, ignored: bool) -> bool:
     """Create a target folder; False if it exists. `results` gets a .gitignore, which also keeps it out of snapshots."""
     try:
         if ignored:
-            home = target.parent
-            home.mkdir(exist_ok=True)
-            if not (home / ".gitignore").exists():
-                (home / ".gitignore").write_text("*\n")
+            parent = target.parent
+            parent.mkdir(exist_ok=True)
+            if not (parent / ".gitignore").exists():
+                (parent / ".gitignore").write_text("*\n")
         if target.is_dir():
             return False
         target.mkdir(parents=True)

@@ -76,10 +76,10 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
     if not groups:
         return  # all pending tasks are cancelled
     tree = store.code_at(context, project)
-    there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
+    trees, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
     try:
-        placed = place(plan, runs, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
+        placed = place(plan, runs, nonce, trees, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
     except UnreachableError as error:
         never, why = error.code in NO_CONNECTION, error.message
         store.change_tasks(

@@ -25,7 +25,7 @@ class Commit:
         if self._process is None:
             return "", "", ""
         out, _err = self._process.communicate()
-        words = out.decode(errors="replace").split()
-        if self._process.returncode or len(words) != 3:
+        fields = out.decode(errors="replace").split()
+        if self._process.returncode or len(fields) != 3:
             return "", "", ""
-        return words[0], words[1], words[2]
+        return fields[0], fields[1], fields[2]
