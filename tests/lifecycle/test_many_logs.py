@@ -128,4 +128,4 @@ def test_the_number_of_followed_tasks_is_limited(
         f"{sweep}.0": b"a\nb\n",
         f"{sweep}.1": b"a\nb\n",
     }
-    assert words[0].startswith("1 that run are shown at a time; 1 more")
+    assert words[0].startswith("following at most 1 running tasks at a time; 1 more")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DAYS = 3
 
 LAUNCHES = 3
-"""A held run with a restart policy is released at least this often after failed launches."""
+"""Minimum number of failed launches after which a held run with a restart policy is still released."""
 
 
 def note(store: Store, context: str, seen: Mapping[str, Observation], changed: Mapping[str, Status]) -> None:

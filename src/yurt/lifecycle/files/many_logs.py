@@ -95,7 +95,7 @@ def follow_many(
             if not batch and all(entry.status.final for entry in entries):
                 return
             if more:
-                on_word(f"showing {RUNNING} running tasks at a time; {more} more are running")
+                on_word(f"following at most {RUNNING} running tasks at a time; {more} more running")
             if batch:
                 room = len(batch) < RUNNING and not all(entry.status.final for entry in entries)
                 _tail(files, batch, sink, lines=tail, seconds=SOON if room else LATER, on_end=on_end)

@@ -13,11 +13,11 @@ from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store
 
-BY_HAND = "will be submitted by the next yurt command"
+BY_NEXT_COMMAND = "will be submitted by the next yurt command"
 
 
 def enqueue(
-    store: Store, context: Context, planned: Planned, *, later: str = BY_HAND, watch: Watch = unwatched
+    store: Store, context: Context, planned: Planned, *, later: str = BY_NEXT_COMMAND, watch: Watch = unwatched
 ) -> tuple[Entry, list[str]]:
     """Save a plan and submit it, after the runs that are already in the outbox. Return the run, and warnings.
 

@@ -61,10 +61,10 @@ def send_waiting(
                     submit(store, plan, backend.runs, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
-                    no_room, offline = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
-                    if no_room:
+                    at_limit, offline = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
+                    if at_limit:
                         full[_queue(plan)] = error
-                    if not _keep_pending(store, run, error.message, waits=no_room or offline):
+                    if not _keep_pending(store, run, error.message, waits=at_limit or offline):
                         refused[run] = error
                         facts.forget(context)
                         backend.runs.discard(RunRef(run, plan.run.folder, plan.run.created))
