@@ -56,9 +56,9 @@ FACTS = Facts(
 
 
 WRONG_OPTIONS = [
-    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'. For example: --cpus 4"),
-    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'. For example: --cpus 4"),
-    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'. For example: --cpus 4"),
+    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'"),
+    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'"),
+    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'"),
     (["--gpus", "a:b:c"], "--gpus must be a number of GPUs, or a type and a number, such as 2 or a100:2, not 'a:b:c'"),
     (["--mem", "5X"], "--mem must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
     (["--time", "0"], "--time must be a time above zero"),

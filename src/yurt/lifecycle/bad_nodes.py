@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DAYS = 3
 
 LAUNCHES = 3
-"""Minimum number of failed launches after which a held run with a restart policy is still released."""
+"""Minimum number of launch attempts of a held run with a restart policy."""
 
 
 def note(store: Store, context: str, seen: Mapping[str, Observation], changed: Mapping[str, Status]) -> None:

@@ -40,7 +40,9 @@ def read(words: Sequence[str], project: Project) -> Command:
 
             near = get_close_matches(first, os.listdir("."), n=1)
             raise UserError(
-                f"file '{first}' not found" + (f"; did you mean '{near[0]}'?" if near else ""), code="usage"
+                f"file '{first}' not found" + (f"; did you mean '{near[0]}'?" if near else ""),
+                code="usage",
+                hint="give a path relative to the working directory",
             )
         return Command([first, *rest])
     with path.open("rb") as file:

@@ -46,7 +46,8 @@ def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
     try:
         before = parse_seconds(signal_before) if signal_before else 0
     except ValueError as error:
-        raise UserError(f"--signal-before {error}, not '{signal_before}'", code="usage") from None
+        hint = "use a value such as `--signal-before 2m`"
+        raise UserError(f"--signal-before {error}, not '{signal_before}'", code="usage", hint=hint) from None
     return RestartPolicy(
         max_requeues=(given.get("max_requeues") or 10) if given.get("requeue") else 0,
         signal_before=before,
@@ -62,5 +63,5 @@ def _check(row: Row, value: str) -> None:
     try:
         tidy(row.key, value)
     except ValueError as error:
-        text = f"{row.flag} {error}, not '{value}'. For example: {row.flag} {row.example}"
-        raise UserError(text, code="usage") from None
+        hint = f"use a value such as `{row.flag} {row.example}`"
+        raise UserError(f"{row.flag} {error}, not '{value}'", code="usage", hint=hint) from None
