@@ -85,10 +85,12 @@ def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
                 hint="write the value to a file in the project and pass the file name",
             )
         if "\0" in word:
-            raise UserError("an argument contains a NUL byte, which Linux does not allow", code="usage")
+            message = "an argument contains a NUL byte, which Linux does not allow"
+            raise UserError(message, code="usage", hint="remove the NUL byte")
     for name, value in variables.items():
         if b"\0" in value:
-            raise UserError(f"variable {name} contains a NUL byte, which Linux does not allow", code="usage")
+            message = f"variable {name} contains a NUL byte, which Linux does not allow"
+            raise UserError(message, code="usage", hint="remove the NUL byte")
         if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT:
             raise UserError(
                 f"variable {name} is {len(value)} bytes long; the limit of Linux, with the name, is "
