@@ -101,7 +101,7 @@ def test_what_is_refused_sends_nothing(user: User) -> None:
 
     before = runs()
     assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
-    assert said(user.quick("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
+    assert said(user.quick("retry", "zzzzz"), 3) == "run 'zzzzz' not found"
     assert said(user.quick("retry"), 2) == "name the runs, or give --failed"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
@@ -123,7 +123,7 @@ def test_code_that_is_nowhere(user: User) -> None:
     before = user.contents()
     answer = user.quick("retry", old["id"])
     tree = old["code"]["tree"][:12]
-    assert said(answer, 5) == f"the code {tree} is no longer on the site, and not on this machine either"
+    assert said(answer, 5) == f"snapshot {tree} is neither on the site nor on this machine"
     assert user.contents() == before
 
 

@@ -56,9 +56,9 @@ FACTS = Facts(
 
 
 WRONG_OPTIONS = [
-    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'. For example: --cpus 4"),
-    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'. For example: --cpus 4"),
-    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'. For example: --cpus 4"),
+    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'"),
+    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'"),
+    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'"),
     (["--gpus", "a:b:c"], "--gpus must be a number of GPUs, or a type and a number, such as 2 or a100:2, not 'a:b:c'"),
     (["--mem", "5X"], "--mem must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
     (["--time", "0"], "--time must be a time above zero"),
@@ -70,22 +70,22 @@ WRONG_OPTIONS = [
     (["--sbatch-option", "a b=x"], "'a b' is not an sbatch option"),
     (["--var", "x"], "--var: 'x' is not KEY=VALUE"),
     (["--var", "=x"], "--var: '=x' is not KEY=VALUE"),
-    (["--var", "1A=x"], "'1A' is no name for a variable"),
-    (["--var", "UID=1"], "'UID' belongs to the shell"),
+    (["--var", "1A=x"], "'1A' is not a valid variable name"),
+    (["--var", "UID=1"], "'UID' is reserved by the shell"),
     (["--param", "x"], "--param: 'x' is not KEY=VALUE"),
     (["--param", "a b=1"], "'a b' is no name for a parameter: use letters, digits, '_', '.' and '-'"),
     (["--param", "--=1"], "'--' is no name for a parameter"),
     (["--param", "a.b=1", "--param", "a_b=2"], "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B"),
     (["--largest-file", "0"], "invalid value for '--largest-file': 0 is not in the range x>=1"),
-    (["--max-requeues", "3"], "--max-requeues says something of --requeue; give both"),
-    (["--signal-before", "3s"], "--signal-before says something of --requeue; give both"),
-    (["--retry-errors"], "--retry-errors says something of --retries; give both"),
+    (["--max-requeues", "3"], "--max-requeues needs --requeue"),
+    (["--signal-before", "3s"], "--signal-before needs --requeue"),
+    (["--retry-errors"], "--retry-errors needs --retries"),
     (["--requeue", "--signal-before", "soon"], "--signal-before must be a time above zero, such as 90s"),
-    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, and the time limit 60 s"),
+    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, but the time limit is 60 s"),
     (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
-    (["--venv", "\udcff"], "venv is no UTF-8 text: \\xff"),
+    (["--venv", "\udcff"], "venv is not valid UTF-8: \\xff"),
     (["--bogus"], "no such option '--bogus'"),
-    (["--name"], "there is nothing to run"),
+    (["--name"], "no command given"),
 ]
 
 
@@ -98,31 +98,31 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["run"], 2, "there is nothing to run"),
-        (["run", "--"], 2, "there is nothing to run"),
-        (["run", ""], 2, "there is nothing to run"),
-        (["run", "nosuch.py"], 2, "there is no file 'nosuch.py' here"),
-        (["run", "tran.py"], 2, "there is no file 'tran.py' here; did you mean 'train.py'?"),
-        (["run", "sub/nosuch.sh"], 2, "there is no file 'sub/nosuch.sh' here"),
+        (["run"], 2, "no command given"),
+        (["run", "--"], 2, "no command given"),
+        (["run", ""], 2, "no command given"),
+        (["run", "nosuch.py"], 2, "file 'nosuch.py' not found"),
+        (["run", "tran.py"], 2, "file 'tran.py' not found; did you mean 'train.py'?"),
+        (["run", "sub/nosuch.sh"], 2, "file 'sub/nosuch.sh' not found"),
         (["run", "train.py", "--", "--a.b", "1", "--a-b", "2"], 2, "the parameters 'a.b' and 'a-b' would both be"),
         (["run", "--context", "nosuch", "train.py"], 3, "there is no context 'nosuch'"),
         (["run", "--cpus", "9999", "train.py"], 5, "local: 9999 cores requested, but this machine has 2"),
         (["run", "--gpus", "a100:5", "train.py"], 5, "local: 5 GPUs requested, but this machine has 1"),
         (["ps", "x"], 2, "got unexpected extra argument (x)"),
         (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
-        (["ps", "--filter", "state=done"], 2, "--filter: 'done' is no state"),
+        (["ps", "--filter", "state=done"], 2, "--filter: unknown state 'done'"),
         (["ps", "-n", "0"], 2, "invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
         (["show"], 2, "missing argument 'RUN'"),
-        (["show", "zzz"], 3, "there is no run 'zzz'"),
-        (["show", ""], 3, "there is no run ''"),
-        (["show", "%"], 3, "there is no run '%'"),
-        (["show", "\udcff"], 3, "there is no run "),
+        (["show", "zzz"], 3, "run 'zzz' not found"),
+        (["show", ""], 3, "run '' not found"),
+        (["show", "%"], 3, "run '%' not found"),
+        (["show", "\udcff"], 3, "run '"),
         (["show", "-"], 3, "there are no runs yet"),
         (["show", "a", "b"], 2, "got unexpected extra argument (b)"),
         (["logs"], 2, "missing argument 'RUN...'"),
-        (["logs", "zzz"], 3, "there is no run 'zzz'"),
+        (["logs", "zzz"], 3, "run 'zzz' not found"),
         (["logs", "--tail", "0", "-"], 2, "invalid value for '--tail'"),
-        (["wait", "zzz"], 3, "there is no run 'zzz'"),
+        (["wait", "zzz"], 3, "run 'zzz' not found"),
         (["wait", "--timeout", "-1", "-"], 2, "invalid value for '--timeout'"),
         (["cancel"], 2, "missing argument 'RUN...'"),
         (["cancel", "@last"], 3, "there are no runs yet"),
@@ -165,7 +165,7 @@ def test_a_wrong_yurt_yaml(user: User, text: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("variables: {A B: 1}", "'A B' is no name for a variable"),
+        ("variables: {A B: 1}", "'A B' is not a valid variable name"),
         ("sbatch_options: {array: 1-3}", "--array cannot be used: a run must be exactly one job"),
         ("sbatch_options: {output: x}", "--output cannot be used: yurt sets it itself"),
     ],
@@ -269,7 +269,9 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
     assert "\nlimit=600 # seconds\n" in view["script"], "its time limit is not known to job.sh"
-    assert view["warnings"] == ["#SBATCH --output of the script is left aside: yurt sets it, to find the run again"]
+    assert view["warnings"] == [
+        "`#SBATCH --output` in the script is ignored: yurt sets this option itself to identify the job"
+    ]
     assert "--output=out.log" in given
     # Options of yurt's win over them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))
@@ -288,7 +290,7 @@ def test_a_script_with_sbatch_lines_starts_its_tasks_itself(offline: User) -> No
 def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
     (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
     name = {"-a 1-3": "array"}.get(line, line[2:].partition("=")[0])
-    sentence = f"'job.sh' has #SBATCH --{name}, which would make something else of it than one run"
+    sentence = f"'job.sh' contains `#SBATCH --{name}`, which is not supported"
     assert said(offline.quick("run", "job.sh"), 2) == sentence
     assert offline.contents() == []
 
@@ -366,10 +368,12 @@ def test_a_word_that_may_be_several(user: User) -> None:
     before = user.contents()
     for verb in ("show", "logs", "wait", "cancel"):
         assert (
-            said(user.quick(verb, "1nfaaa"), 2) == "'1nfaaa' may be 3 runs: 1nfaaac-aaaa3, 1nfaaab-bbbb2, 1nfaaaa-aaaa1"
+            said(user.quick(verb, "1nfaaa"), 2)
+            == "'1nfaaa' is ambiguous: it matches 3 runs: 1nfaaac-aaaa3, 1nfaaab-bbbb2, 1nfaaaa-aaaa1"
         )
-        assert said(user.quick(verb, "aaaa"), 2) == "'aaaa' may be 2 runs: 1nfaaac-aaaa3, 1nfaaaa-aaaa1"
-    assert said(user.quick("cancel", "1nfb", "zzz"), 3) == "there is no run 'zzz'"
+        sentence = "'aaaa' is ambiguous: it matches 2 runs: 1nfaaac-aaaa3, 1nfaaaa-aaaa1"
+        assert said(user.quick(verb, "aaaa"), 2) == sentence
+    assert said(user.quick("cancel", "1nfb", "zzz"), 3) == "run 'zzz' not found"
     assert user.contents() == before
 
 

@@ -40,7 +40,7 @@ def test_a_script_that_the_spec_file_names(typed: Type) -> None:
     Path("bare.py").write_text("spec = [dict(n=1)]\n")
     none = typed("run", "--spec", "bare.py")
     assert (none.code, none.err.splitlines()[0]) == (2, "yurt: bare.py names no script, and none is on the line")
-    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: there is nothing to run")
+    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no command given")
 
 
 def test_where_a_spec_file_went_wrong(typed: Type) -> None:

@@ -96,7 +96,7 @@ def test_a_key_of_its_own(source: Path) -> None:
     assert " --licenses=a:3 " in dry_run(source)
     Path("train.py").write_text("#SBATCH --licenses=own\n")
     assert " --licenses=" not in dry_run(source).replace("#SBATCH --licenses", "")
-    assert "no scheduler: licenses mean nothing here" in dry_run(source, ["-L", "a"], context="local")
+    assert "licenses ignored: this machine has no scheduler" in dry_run(source, ["-L", "a"], context="local")
     assert "'licenses': 'a:1'" in (found := python(source, "-c", FLAGS)) and str(source) in found
 
 

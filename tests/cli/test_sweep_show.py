@@ -153,11 +153,11 @@ def test_plots(user: User, sweep: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sort", "lose"], "--sort: no task has 'lose'; did you mean 'loss'?"),
+        (["--sort", "lose"], "--sort: unknown column 'lose'; did you mean 'loss'?"),
         (["--filter", "lr"], "--filter: 'lr' is not KEY=VALUE"),
-        (["--filter", "state=bad"], "--filter: 'bad' is no state"),
-        (["--plot", "loss"], "--plot needs --over PARAMETER: these vary: lr, seed"),
-        (["--plot", "loss", "--over", "sed"], "--over: no task has 'sed'; did you mean 'seed'?"),
+        (["--filter", "state=bad"], "--filter: unknown state 'bad'"),
+        (["--plot", "loss"], "--plot needs --over PARAMETER; varying parameters: lr, seed"),
+        (["--plot", "loss", "--over", "sed"], "--over: unknown column 'sed'; did you mean 'seed'?"),
         (["--over", "lr"], "--over says what to --plot a metric over, and there is no --plot"),
         (["--csv", "--plot", "loss"], "--csv and --plot: it can only be one"),
     ],
@@ -173,7 +173,7 @@ def test_one_task(user: User, sweep: str) -> None:
         assert (shown["kind"], shown["data"]["run"]["id"]) == ("run-shown", f"{sweep}.1")
         assert shown["data"]["status"]["exit_code"] == 4
         assert [each["name"] for each in shown["data"]["metrics"]] == ["loss", "best"]
-    assert said(user.quick("show", f"{part}.6"), 3) == f"sweep {sweep} has no task 6, its tasks are 0 to 5"
+    assert said(user.quick("show", f"{part}.6"), 3) == f"sweep {sweep} has no task 6; its tasks are 0 to 5"
 
 
 def test_the_table_on_a_terminal(user: User, sweep: str) -> None:

@@ -1,4 +1,4 @@
-"""What stays at home of a run: its end, its metrics, the ends of its logs, whatever becomes of its folder."""
+"""The local copy of a finished run: its final status, its metrics, the ends of its logs, even if its folder is gone."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
     assert "nothing: its folder is gone" in text and "loss: 0.25  (step 2)" in text
     logs = user.quick("logs", run["id"])
     assert (logs.code, logs.out) == (0, "written\n")
-    assert logs.err == "half ü\nyurt: warning: its folder on local is gone; this is what it wrote, kept here\n"
+    assert logs.err == "half ü\nyurt: warning: the run folder on local is gone; showing the local copy\n"
     assert user.quick("logs", "-f", run["id"]).out == "written\n"
     assert user.quick("logs", run["id"], "--out", "--tail", "1").out == "written\n"
     with index(user) as store:
@@ -85,7 +85,7 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
         )
     with index(user) as store:
         store._db.execute("DELETE FROM mirror")
-    assert "has no logs on local: it is failed" in said(user.quick("logs", run["id"]), 3), "where nothing is kept"
+    assert "has no logs on local: its state is failed" in said(user.quick("logs", run["id"]), 3), "if nothing is saved"
 
 
 def test_only_the_end_of_large_files_is_kept(user: User) -> None:
@@ -109,12 +109,12 @@ def test_only_the_end_of_large_files_is_kept(user: User) -> None:
     purge(user)
     logs = user.quick("logs", run["id"])
     assert logs.out.endswith("\n100000\n") and len(logs.out) == archive.LOG
-    assert "these are the last 64 KB of out.log, kept here" in logs.err
+    assert "showing the last 64 KB of out.log from the local copy" in logs.err
     assert "66 KB of 589 KB of out.log, 1.0 MB of 1.7 MB of metrics.jsonl" in user.quick("show", run["id"]).out
 
 
 def test_the_first_verdict_stays(user: User) -> None:
-    """Another yurt settled it before: ours adopts what stands there."""
+    """Another yurt recorded the final status first: this one adopts it."""
     run = user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 7").json["data"]["run"]
     theirs = Verdict(state="failed", reason="theirs", native="FAILED", job="1", exit_code=7)
     (Path(run["folder"]) / "status.json").write_bytes(msgspec.json.encode(theirs) + b"\n")
@@ -123,7 +123,7 @@ def test_the_first_verdict_stays(user: User) -> None:
     assert shown(user, run["id"], "--cached")["status"] == msgspec.to_builtins(theirs)
 
 
-def test_a_full_disk_there_keeps_our_own(user: User, tmp_path: Path) -> None:
+def test_a_full_disk_on_the_site_keeps_the_local_status(user: User, tmp_path: Path) -> None:
     run = ran(user, "exit 7", code=1)
     folder = Path(run["folder"])
     (folder / "status.json").unlink()
@@ -133,7 +133,7 @@ def test_a_full_disk_there_keeps_our_own(user: User, tmp_path: Path) -> None:
     assert shown(user, run["id"])["status"]["reason"] == "exit code 7"
 
 
-def test_what_did_not_come_comes_later(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_failed_is_retried_later(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     run = user.quick("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]
     eventually(lambda: shown(user, run["id"])["status"]["state"] == "running")
     folder = Path(run["folder"])
@@ -146,7 +146,7 @@ def test_what_did_not_come_comes_later(user: User, monkeypatch: pytest.MonkeyPat
         assert store.kept(run["id"]) is None
         folder.with_suffix(".away").rename(folder)
         assert user.quick("ps", "--json").code == 0
-        assert store.kept(run["id"]) is None, "not at once again: it is tried after a minute"
+        assert store.kept(run["id"]) is None, "not retried immediately, but after a minute"
         assert store.to_mirror("local", time.time() + 59) == []
         assert store.to_mirror("local", time.time() + 61) == [run["id"]]
         store._db.execute("UPDATE to_mirror SET due = 0")
@@ -157,12 +157,12 @@ def test_what_did_not_come_comes_later(user: User, monkeypatch: pytest.MonkeyPat
 
 
 class Counting(LocalHost):
-    """This machine, with a count of the trips to it."""
+    """This machine, with a count of the requests to it."""
 
-    trips = 0
+    requests = 0
 
     def run(self, *arguments: Any, **more: Any) -> Answer:
-        self.trips += 1
+        self.requests += 1
         return super().run(*arguments, **more)
 
 
@@ -195,34 +195,34 @@ def finish(store: Store, entries: list[Entry]) -> None:
     )
 
 
-def test_one_trip_for_many_and_none_for_nothing(tmp_path: Path) -> None:
+def test_one_request_for_many_runs_and_none_for_nothing(tmp_path: Path) -> None:
     host = Counting()
     with Store(str(tmp_path / "yurt.db")) as store:
         entries = [ended(tmp_path / "runs", number) for number in range(40)]
         finish(store, entries)
         archive.catch_up(store, "local", ShellFiles(host))
-        assert host.trips == 1
+        assert host.requests == 1
         assert all(store.is_kept(entry.run.id) for entry in entries)
         assert {read_verdict((Path(entry.run.folder) / "status.json").read_bytes()) for entry in entries} == {
             Verdict(state="completed", exit_code=0)
         }
         archive.catch_up(store, "local", ShellFiles(host))
-        assert host.trips == 1
+        assert host.requests == 1
 
 
-def test_a_trip_has_a_limit_and_the_rest_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_has_a_limit_and_the_rest_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "TRIP", 3 * archive.LOG)
     host = Counting()
     with Store(str(tmp_path / "yurt.db")) as store:
         entries = [ended(tmp_path / "runs", number, size=archive.LOG) for number in range(8)]
         finish(store, entries)
-        for came in (3, 6, 8):
+        for saved in (3, 6, 8):
             archive.catch_up(store, "local", ShellFiles(host))
-            assert sum(store.is_kept(entry.run.id) for entry in entries) == came
-        assert host.trips == 3
+            assert sum(store.is_kept(entry.run.id) for entry in entries) == saved
+        assert host.requests == 3
 
 
-def test_what_is_older_than_a_week_is_asked_for_no_more(tmp_path: Path) -> None:
+def test_copies_are_not_requested_after_a_week(tmp_path: Path) -> None:
     with Store(str(tmp_path / "yurt.db")) as store:
         finish(store, [ended(tmp_path / "runs", 1)])
         assert store.contexts_to_mirror(time.time()) == ["local"]
@@ -233,14 +233,14 @@ def test_what_is_older_than_a_week_is_asked_for_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cut", [b"", b"= 1\n", b"= 1\nout 5 5\nab", b"= 1\nout x 5\n", b"noise", b"= 1\nout 5 5\nabcde"]
 )
-def test_half_an_answer_is_none(cut: bytes) -> None:
+def test_an_incomplete_answer_is_ignored(cut: bytes) -> None:
     assert list(frames.read(cut)) == []
-    whole = b"= 1\nout 9 3\n\n.\n.\n"
-    assert list(frames.read(whole + cut.replace(b"= 1", b"= 2"))) == [("1", {"out": Piece(9, b"\n.\n")})]
+    complete = b"= 1\nout 9 3\n\n.\n.\n"
+    assert list(frames.read(complete + cut.replace(b"= 1", b"= 2"))) == [("1", {"out": Piece(9, b"\n.\n")})]
 
 
-def test_an_ending_outranks_what_others_made_of_it() -> None:
-    lost = Verdict(state="lost", reason="the site forgot it", native="X", job="7", ended=5.0)
+def test_exit_json_overrides_the_status_of_other_machines() -> None:
+    lost = Verdict(state="lost", reason="the site no longer lists the job", native="X", job="7", ended=5.0)
     mine = Status(state="cancelled", reason="mine", seen_at=1.0, attempts=2, submitted=3.0)
     adopted = adopt(mine, lost, None, 10.0)
     assert verdict_of(adopted) == lost and (adopted.attempts, adopted.submitted) == (2, 3.0)
@@ -249,17 +249,17 @@ def test_an_ending_outranks_what_others_made_of_it() -> None:
     assert verdict_of(both[0]) == verdict_of(both[1])
     assert (both[0].state, both[0].exit_code, both[0].ended) == ("completed", 0, 2.0)
     assert adopt(mine, None, None, 10.0) == mine
-    assert adopt(mine, Verdict(state="running"), None, 10.0) == mine, "only an end is adopted"
+    assert adopt(mine, Verdict(state="running"), None, 10.0) == mine, "only a final status is adopted"
 
 
-def test_what_nobody_else_knows_is_not_told() -> None:
+def test_local_details_are_not_shared() -> None:
     waits = Status(state="requeued", node="n1", started=3.0, job="7")
     assert verdict_of(waits) == Verdict(state="requeued", job="7")
     assert verdict_of(msgspec.structs.replace(waits, state="running")).node == "n1"
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"state":"hibernating"}', b"[]"])
-def test_a_verdict_nobody_understands_is_none(text: bytes) -> None:
+def test_an_invalid_verdict_is_ignored(text: bytes) -> None:
     assert read_verdict(text) is None
 
 

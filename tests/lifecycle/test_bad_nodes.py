@@ -1,4 +1,4 @@
-"""Nodes that failed are left alone for some days, and never so many that few are left."""
+"""Nodes that failed are avoided for some days, at most half of a partition."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ def fail(store: Store, *nodes: str, ago: float = 0) -> None:
         store.note_bad_node("big", BadNode(node, time.time() - ago + number, "r", "its node failed"))
 
 
-def test_the_last_that_failed_are_left_alone(store: Store) -> None:
+def test_latest_failures_are_avoided(store: Store) -> None:
     fail(store, "n1", "n2", "n3")
     asked, left = bad_nodes.avoiding(store, "big", Resources(), FACTS)
-    assert (asked.exclude_nodes, left) == ("n3,n2", ["n3", "n2"]), "of five nodes two at most"
+    assert (asked.exclude_nodes, left) == ("n3,n2", ["n3", "n2"]), "at most two of five nodes"
     assert bad_nodes.avoiding(store, "small", Resources(), FACTS) == (Resources(), [])
-    assert bad_nodes.avoiding(store, "big", Resources(nodelist="n3"), FACTS)[1] == [], "who names nodes gets them"
+    assert bad_nodes.avoiding(store, "big", Resources(nodelist="n3"), FACTS)[1] == [], (
+        "nodes requested by the user are not excluded"
+    )
     mine = Resources(exclude_nodes="n3,n9")
     assert bad_nodes.avoiding(store, "big", mine, FACTS)[0].exclude_nodes == "n3,n9,n2,n1"
     assert bad_nodes.avoiding(store, "big", Resources(partition="other"), FACTS) == (Resources(partition="other"), [])
 
 
-def test_for_some_days(store: Store) -> None:
+def test_nodes_are_avoided_for_some_days(store: Store) -> None:
     fail(store, "n1", ago=bad_nodes.DAYS * 86400 + 10)
     fail(store, "n2", ago=bad_nodes.DAYS * 86400 - 10)
     assert [each.node for each in bad_nodes.known(store, "big")] == ["n2"]
@@ -56,7 +58,7 @@ def test_for_some_days(store: Store) -> None:
     assert bad_nodes.known(store, "big") == []
 
 
-def test_what_a_look_saw(store: Store) -> None:
+def test_failed_nodes_of_runs_are_recorded(store: Store) -> None:
     failed = Status(state="node_failed", node="n1")
     seen = {
         "a": Observation(record="node_failed", node="n1", reason="its node failed"),
@@ -70,7 +72,7 @@ def test_what_a_look_saw(store: Store) -> None:
 
 
 def sweep(store: Store) -> str:
-    """A sweep of three tasks that are out, and may be retried."""
+    """A sweep of three submitted tasks with retries."""
     made = ids.make_sweep(time.time(), 1)
     run = msgspec.structs.replace(run_number(1), id=made, tasks=3, restart_policy=RestartPolicy(retries=2))
     plan = Plan(run=run, project_folder="/p", store="/s", words=[b"true"], sets=[{"n": n} for n in range(3)])
@@ -79,7 +81,7 @@ def sweep(store: Store) -> str:
     return made
 
 
-def test_what_a_look_saw_of_tasks(store: Store) -> None:
+def test_failed_nodes_of_tasks_are_recorded(store: Store) -> None:
     made = sweep(store)
     seen = {
         f"{made}.0": Observation(record="node_failed", node="n1", reason="its node failed"),
@@ -92,7 +94,7 @@ def test_what_a_look_saw_of_tasks(store: Store) -> None:
 
 
 class Releasing(Pods):
-    """Only notes what it was asked to let go."""
+    """Records the jobs to release."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,11 +104,11 @@ class Releasing(Pods):
         self.released.append(job)
 
 
-def test_a_task_that_could_not_be_launched_is_let_go(store: Store) -> None:
+def test_a_task_whose_launch_failed_is_released(store: Store) -> None:
     made, backend = sweep(store), Releasing()
     seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", unlaunched=True, job="7_1")}
     for _look in range(bad_nodes.LAUNCHES + 2):
         refresh._next_task_statuses(store, seen, time.time())
-        bad_nodes.let_go(store, backend, seen)
+        bad_nodes.release_held(store, backend, seen)
     assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
     assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES

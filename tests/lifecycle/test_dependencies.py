@@ -1,4 +1,4 @@
-"""Runs that follow others: in one queue, from the outbox, between contexts; and those whose turn never comes."""
+"""Runs with predecessors: in one queue, in the outbox, on another context; and runs whose predecessor fails."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def begin(laptop: Laptop, context: str, *words: str) -> str:
     return run
 
 
-def let_go(lab: Lab, run: dict[str, Any]) -> None:
-    """End a run of PATIENT."""
+def finish(lab: Lab, run: dict[str, Any]) -> None:
+    """Let a run of PATIENT finish."""
     if run["context"] == "local":
         Path(run["folder"], "go").touch()
     else:
@@ -29,7 +29,7 @@ def let_go(lab: Lab, run: dict[str, Any]) -> None:
 
 
 def ends(laptop: Laptop, *runs: str) -> list[tuple[str, str]]:
-    """How runs ended, each as its state and the reason, once all have."""
+    """Wait for runs and return the state and the reason of each."""
     done = laptop("wait", *runs, "--timeout", "240", "--json")
     assert done.code in (0, 1), done
     return [(each["status"]["state"], each["status"]["reason"]) for each in done.json["data"]]
@@ -40,8 +40,8 @@ def last_word(laptop: Laptop, run: str) -> float:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
-def test_in_one_queue_nobody_needs_to_look(laptop: Laptop, lab: Lab, context: str) -> None:
-    """All are handed over at once; those behind start when it is their turn, or never, without yurt."""
+def test_in_one_queue_slurm_keeps_the_order(laptop: Laptop, lab: Lab, context: str) -> None:
+    """All are submitted immediately; Slurm and job.sh start or skip the dependent ones without yurt."""
     patient = laptop.run(context, "--cpus", "1", "sh", "-c", f"{PATIENT}; date +%s.%N")["run"]
     first = patient["id"]
     second = begin(laptop, context, "--after", first, "sh", "-c", "date +%s.%N")
@@ -50,7 +50,7 @@ def test_in_one_queue_nobody_needs_to_look(laptop: Laptop, lab: Lab, context: st
     anyhow = begin(laptop, context, "--after-any", fails, "echo", "ran")
     rows = {row["id"]: row for row in laptop("ps", "--json").json["data"]}
     assert {rows[run]["state"] for run in (second, fails, never, anyhow)} == {"queued"}
-    let_go(lab, patient)
+    finish(lab, patient)
     *states, last = ends(laptop, first, second, fails, anyhow, never)
     assert [state for state, _reason in states] == ["completed", "completed", "failed", "completed"]
     assert last == ("cancelled", "a run that it follows did not complete")
@@ -58,7 +58,7 @@ def test_in_one_queue_nobody_needs_to_look(laptop: Laptop, lab: Lab, context: st
     assert last_word(laptop, first) < last_word(laptop, second)
 
 
-def test_behind_one_that_has_not_gone_out(laptop: Laptop, lab: Lab) -> None:
+def test_behind_a_run_that_is_not_submitted(laptop: Laptop, lab: Lab) -> None:
     lab.faults.cut("alpha")
     try:
         made = [laptop.run("alpha", "date", "+%s.%N")]
@@ -69,33 +69,35 @@ def test_behind_one_that_has_not_gone_out(laptop: Laptop, lab: Lab) -> None:
         lab.faults.heal("alpha")
     _first, second, alone = (each["run"]["id"] for each in made)
     done = laptop("agent", "once", "--json")
-    assert done.code == 0 and done.json["data"]["submitted"][:2] == [first, second], "both went out in one go"
+    assert done.code == 0 and done.json["data"]["submitted"][:2] == [first, second], (
+        "both were submitted in one request"
+    )
     assert {state for state, _reason in ends(laptop, first, second, alone)} == {"completed"}
     times = [last_word(laptop, run) for run in (first, second, alone)]
     assert times[0] == min(times)
 
 
-def test_behind_one_on_another_context(laptop: Laptop, lab: Lab) -> None:
-    """yurt itself holds it back, in nobody's way; waiting for it lets it go when the one before has ended elsewhere."""
+def test_behind_a_run_on_another_context(laptop: Laptop, lab: Lab) -> None:
+    """yurt keeps it in the outbox, without blocking others; `wait` submits it when its predecessor has finished."""
     first = laptop.run("beta", "sh", "-c", PATIENT)["run"]
     second = laptop.run("alpha", "--after", first["id"], "true")
     assert second["status"]["state"] == "waiting"
-    assert second["status"]["reason"] == f"it follows run {first['id']}, which has not ended"
+    assert second["status"]["reason"] == f"its predecessor {first['id']} has not finished"
     assert ends(laptop, begin(laptop, "alpha", "true")) == [("completed", "")]
-    let_go(lab, first)
+    finish(lab, first)
     assert ends(laptop, second["run"]["id"]) == [("completed", "")]
 
 
-def test_behind_one_that_is_cancelled_on_another_context(laptop: Laptop) -> None:
+def test_behind_a_cancelled_run_on_another_context(laptop: Laptop) -> None:
     first = begin(laptop, "beta", "sleep", "60")
     second = begin(laptop, "alpha", "--after", first, "true")
     laptop("cancel", first)
-    why = f"run {first}, which it follows, did not complete (cancelled)"
+    why = f"its predecessor {first} did not complete (cancelled)"
     assert ends(laptop, second) == [("cancelled", why)]
 
 
-def test_the_queue_forgot_the_one_before(laptop: Laptop, lab: Lab) -> None:
-    """yurt does not know yet that it has ended, and beta no longer knows that it was there."""
+def test_the_queue_no_longer_lists_the_predecessor(laptop: Laptop, lab: Lab) -> None:
+    """The index does not yet record that it finished, and beta no longer lists its job."""
     lab.configure("beta", {"MinJobAge": "2"})
     try:
         first = begin(laptop, "beta", "true")
@@ -107,13 +109,13 @@ def test_the_queue_forgot_the_one_before(laptop: Laptop, lab: Lab) -> None:
         lab.configure("beta", {"MinJobAge": ""})
 
 
-def test_what_cannot_be_followed(laptop: Laptop) -> None:
+def test_invalid_predecessors(laptop: Laptop) -> None:
     failed = begin(laptop, "local", "false")
     assert ends(laptop, failed) == [("failed", "exit code 1")]
     before = laptop.contents()
     done = laptop("run", "--after", failed, "true")
     assert done.code == 5
-    assert f"run {failed}, which it follows, did not complete (failed)" in done.err
+    assert f"its predecessor {failed} did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
-    assert laptop.contents() == before, "nothing is kept of it"
+    assert laptop.contents() == before, "a refused run is not kept"
     assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

@@ -1,4 +1,4 @@
-"""What many tasks write: each line once, with its task before it, over one connection; also when that is cut."""
+"""Logs of many tasks: each line once, with its task as a prefix, over one connection; also if that is lost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_sweep_is_followed_to_its_end(laptop: Laptop, context: str) -> None:
     assert len(lines) == 5 and f'"run":"{sweep}.4"' in lines[0].replace(" ", "")
 
 
-def test_no_line_is_lost_or_doubled_by_cut_links(laptop: Laptop, lab: Lab) -> None:
+def test_lost_connections_neither_drop_nor_repeat_lines(laptop: Laptop, lab: Lab) -> None:
     command = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); echo line $i; sleep 0.05; done"
     words = ["--max-parallel", "3", "--grid", "n=1..4", "sh", "-c", command]
     sweep = laptop.run("alpha", *SMALL, *words)["run"]["id"]
@@ -67,7 +67,7 @@ def test_no_line_is_lost_or_doubled_by_cut_links(laptop: Laptop, lab: Lab) -> No
                 out += line
                 if number in (5, 125):  # in the first three tasks, and in the last one
                     lab.faults.cut("alpha")
-                    time.sleep(0.5)  # while tasks go on writing
+                    time.sleep(0.5)  # while tasks are still writing
                     lab.faults.heal("alpha")
         finally:
             late.cancel()
@@ -88,7 +88,7 @@ def test_many_tasks_take_one_connection_and_a_few_lines_each(laptop: Laptop, lab
     assert sorted(laptop("logs", "-f", sweep).out.splitlines()) == sorted(done.out.splitlines())
 
 
-def test_what_is_kept_here_is_shown_when_folders_are_gone(laptop: Laptop) -> None:
+def test_local_copies_are_shown_if_folders_are_gone(laptop: Laptop) -> None:
     sweep = laptop.run("local", "--grid", "n=1..3", "sh", "-c", "echo kept $YURT_PARAM_N")["run"]["id"]
     assert laptop("wait", sweep).code == 0
     with Store(str(laptop.home / "data" / "yurt.db")) as index:
@@ -98,10 +98,10 @@ def test_what_is_kept_here_is_shown_when_folders_are_gone(laptop: Laptop) -> Non
     Path(entry.run.folder).rename(f"{entry.run.folder}.away")
     gone = laptop("logs", sweep)
     assert gone.out == "".join(f"{n} | kept {n + 1}\n" for n in range(3))
-    assert "their folders on local are gone; of 3 runs this is what is kept here" in gone.err
+    assert "the run folders on local are gone; showing the local copy for 3 of 3 runs" in gone.err
 
 
-def test_no_more_than_some_are_followed_at_a_time(
+def test_the_number_of_followed_tasks_is_limited(
     laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from yurt.lifecycle.files import many_logs
@@ -128,4 +128,4 @@ def test_no_more_than_some_are_followed_at_a_time(
         f"{sweep}.0": b"a\nb\n",
         f"{sweep}.1": b"a\nb\n",
     }
-    assert words[0].startswith("1 that run are shown at a time; 1 more")
+    assert words[0].startswith("following at most 1 running tasks at a time; 1 more")

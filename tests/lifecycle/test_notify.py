@@ -1,4 +1,4 @@
-"""Somebody who wants to know that a run has ended is told once, by whichever yurt sees it first."""
+"""The user is notified once that a run has finished, by the first yurt that sees it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def settled(file: Path, program: Path | None = None) -> str:
-    """What a file holds when whatever writes it, a command with its name or a program, has ended."""
+    """Content of a file after the process that writes it has finished."""
     eventually(file.exists)
     eventually(lambda: not running(str(program or file)))
     return file.read_text()
 
 
 def running(words: str) -> list[str]:
-    """The processes with some words in their arguments."""
+    """Processes with this text in their arguments."""
     found = []
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -61,7 +61,7 @@ def test_on_the_desktop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert settled(home / "shown", tools / "notify-send") == "--app-name=yurt\n--\n--help on local: completed\n\n"
 
 
-def test_of_a_cancelled_run_too_and_not_of_one_that_was_refused(home: Path) -> None:
+def test_also_for_a_cancelled_run_but_not_for_a_refused_one(home: Path) -> None:
     told = home / "told"
     assert call("run", "--notify-with", f"echo $YURT_STATE >> {told}", "sleep", "60").code == 0
     assert call("cancel", "-").code == 0

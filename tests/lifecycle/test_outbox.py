@@ -1,4 +1,4 @@
-"""Runs that cannot go out at once, sites that answer late or wrongly: nothing is lost, everything is said."""
+"""Runs that cannot be submitted now, and sites that respond late or wrongly: nothing is lost, all is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ssh(lab: Lab) -> Ssh:
 
 @contextmanager
 def without_controller(lab: Lab, cluster: str) -> Iterator[None]:
-    """Its slurmctld is down, and Slurm's commands there give up after a second or two, not after ten or twenty."""
+    """Stop slurmctld of a cluster, and let its Slurm commands time out after two seconds."""
     lab.configure(cluster, {"MessageTimeout": "2"})
     lab.faults.stop_ctld(cluster)
     try:
@@ -39,26 +39,26 @@ def without_controller(lab: Lab, cluster: str) -> Iterator[None]:
 
 
 def states(laptop: Laptop, *runs: str) -> list[str]:
-    """How runs ended, once all have."""
+    """Wait for runs and return their states."""
     done = laptop("wait", *runs, "--timeout", "240", "--json")
     assert done.code in (0, 1), done
     return [each["status"]["state"] for each in done.json["data"]]
 
 
-def test_out_of_reach_and_back_in_order(laptop: Laptop, lab: Lab) -> None:
+def test_saved_runs_are_submitted_in_order(laptop: Laptop, lab: Lab) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
     lab.faults.cut("alpha")
     try:
         first = [laptop.run("alpha", "sh", "-c", f"echo {number} >> {ledger}") for number in range(2)]
         assert [each["status"]["state"] for each in first] == ["waiting", "waiting"]
-        assert "waits" in first[0]["warnings"][0]
+        assert "is saved and will be submitted by the next yurt command" in first[0]["warnings"][0]
         again = laptop("agent", "once", "--json")
         assert again.code == 4
         assert len(again.json["data"]["waiting"]) == 2
         assert laptop("ps", "--cached", "--json").json["data"][0]["state"] == "waiting"
     finally:
         lab.faults.heal("alpha")
-    # Whatever talks to the site next sends what waits, before anything of its own.
+    # The next command that contacts the site first submits the saved runs.
     last = laptop.run("alpha", "--cpus", "1", "sh", "-c", f"echo 2 >> {ledger}")
     runs = [each["run"]["id"] for each in (*first, last)]
     known = {row["id"]: int(row["job"]) for row in laptop("ps", "--json").json["data"]}
@@ -68,7 +68,7 @@ def test_out_of_reach_and_back_in_order(laptop: Laptop, lab: Lab) -> None:
     assert sorted(Ssh(lab)("alpha", f"cat {ledger}").split()) == ["0", "1", "2"]
 
 
-def test_cancel_of_a_run_that_never_went_out(laptop: Laptop, lab: Lab) -> None:
+def test_cancel_of_a_run_that_was_never_submitted(laptop: Laptop, lab: Lab) -> None:
     lab.faults.cut("beta:login1")
     lab.faults.cut("beta:login2")
     try:
@@ -82,7 +82,7 @@ def test_cancel_of_a_run_that_never_went_out(laptop: Laptop, lab: Lab) -> None:
     assert laptop.row(run)["state"] == "cancelled"
 
 
-def test_cancel_of_a_running_run_out_of_reach(laptop: Laptop, lab: Lab) -> None:
+def test_cancel_of_a_running_run_on_an_unreachable_site(laptop: Laptop, lab: Lab) -> None:
     run = laptop.run("alpha", "sleep", "100")["run"]["id"]
     laptop.starts(run)
     laptop("login", "--close", "alpha")
@@ -96,12 +96,12 @@ def test_cancel_of_a_running_run_out_of_reach(laptop: Laptop, lab: Lab) -> None:
     assert laptop.ended(run)["state"] == "cancelled"
 
 
-def test_a_silent_controller(laptop: Laptop, lab: Lab) -> None:
+def test_a_controller_that_does_not_respond(laptop: Laptop, lab: Lab) -> None:
     with without_controller(lab, "beta"):
         made = laptop.run("beta", "true")
         assert made["status"]["state"] == "waiting"
         looked = laptop("ps", "--json")
-        assert "could not look at beta" in looked.json["warnings"][0]
+        assert "cannot query beta" in looked.json["warnings"][0]
     assert laptop("agent", "once", "--json").json["data"]["submitted"] == [made["run"]["id"]]
     assert laptop.ended(made["run"]["id"])["state"] == "completed"
 
@@ -114,7 +114,7 @@ def test_a_full_disk(laptop: Laptop, lab: Lab) -> None:
         assert "disk is full" in refused.err
     finally:
         lab.faults.free("alpha:scratch")
-    assert laptop("ps", "--json").json["data"] == [], "nothing is kept of a run that was refused"
+    assert laptop("ps", "--json").json["data"] == [], "a refused run is not kept"
 
 
 def test_options_that_slurm_refuses(laptop: Laptop, ssh: Ssh) -> None:
@@ -158,8 +158,8 @@ def test_a_job_cancelled_on_the_cluster_by_hand(laptop: Laptop, ssh: Ssh, cluste
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_job_out_of_sight_goes_out_again_and_starts_once(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
-    """Under another name the first job is not seen any more; let go, both come to the gate."""
+def test_a_hidden_job_is_submitted_again_and_starts_once(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
+    """Under another name the first job is not found; after their release, both jobs reach the gate."""
     ledger = f"/lustre/scratch/alice/twice-{time.time()}"
     laptop.environment["YURT_CLOCKS"] = "resubmit=1"
     made = laptop.run(cluster, "--hold", "sh", "-c", f"echo started >> {ledger}; sleep 1")
@@ -178,7 +178,7 @@ def test_a_job_out_of_sight_goes_out_again_and_starts_once(laptop: Laptop, ssh: 
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_following_goes_on_after_cuts(laptop: Laptop, lab: Lab, cluster: str) -> None:
+def test_following_continues_after_lost_connections(laptop: Laptop, lab: Lab, cluster: str) -> None:
     lines = 60
     words = 'printf "line %s %01500d\\n" $i 0; printf "other %s %01500d\\n" $i 0 >&2'
     script = f"i=0; while [ $i -lt {lines} ]; do {words}; i=$((i+1)); sleep 0.03; done"
@@ -192,7 +192,7 @@ def test_following_goes_on_after_cuts(laptop: Laptop, lab: Lab, cluster: str) ->
     finally:
         lab.faults.heal(target)
     assert done.stdout.decode().split("\n")[:-1] == [f"line {number} {'0' * 1500}" for number in range(lines)]
-    assert "trying again" in done.stderr.decode(), "no cut was met"
+    assert "retrying" in done.stderr.decode(), "no connection was lost"
     said = [line for line in done.stderr.decode().split("\n") if line.startswith("other")]
     assert said == [f"other {number} {'0' * 1500}" for number in range(lines)]
 
@@ -210,5 +210,7 @@ def test_the_client_killed_at_any_moment(laptop: Laptop, lab: Lab, ssh: Ssh) -> 
     assert laptop("agent", "once").code == 0
     runs = [row["id"] for row in laptop("ps", "--json").json["data"]]
     assert set(states(laptop, *runs)) == {"completed"}
-    started = ssh("alpha", f"cat {ledger} 2> /dev/null || true").split()  # on a slow machine none came so far
+    started = ssh(
+        "alpha", f"cat {ledger} 2> /dev/null || true"
+    ).split()  # on a slow machine, none was submitted before the kill
     assert len(started) == len(set(started)) == len(runs) - 1

@@ -1,4 +1,4 @@
-"""Flags, a configuration and a spec file together: which goes before which, and what cannot be."""
+"""Flags, a configuration and a spec file combined: their precedence, and invalid combinations."""
 
 from __future__ import annotations
 
@@ -67,16 +67,24 @@ def test_files_of_values_and_commas() -> None:
         ({"zip": ["lr"]}, "--zip lr has no '='", "--zip lr=0.1,0.01"),
         ({"param": ["lr"]}, "--param lr has no '='", "--param lr=0.1"),
         ({"param": ["a b=1"]}, "--param a b=1: 'a b' is no name for a parameter", "--param lr=0.1"),
-        ({"param": ["n=99999999999999999999"]}, "--param n is a number of more than 64 bits", "--param n=0.1"),
-        ({"grid": ["lr="]}, "--grid lr has no values", "--grid lr=0.1,0.01"),
-        ({"grid": ["a=1,,2"]}, "--grid a has nothing between two commas", '--grid \'a=["a", ""]\''),
-        ({"grid": ["a=9..1"]}, "--grid a has the range 9..1, which goes nowhere", "--grid a=1..9"),
-        ({"zip": ["a=1..2..0"]}, "--zip a has the range 1..2..0, whose step is 0", "--zip a=1..2..1"),
-        ({"grid": ["a=@gone"]}, "--grid a cannot read its values from gone: No such file", "--grid a=@values.txt"),
+        ({"param": ["n=99999999999999999999"]}, "--param n is a number of more than 64 bits", "use `--param n=0.1`"),
+        ({"grid": ["lr="]}, "--grid lr has no values", "use `--grid lr=0.1,0.01`"),
+        ({"grid": ["a=1,,2"]}, "--grid a has nothing between two commas", 'use `--grid \'a=["a", ""]\'`'),
+        ({"grid": ["a=9..1"]}, "--grid a has the range 9..1, which goes nowhere", "use `--grid a=1..9`"),
+        ({"zip": ["a=1..2..0"]}, "--zip a has the range 1..2..0, whose step is 0", "use `--zip a=1..2..1`"),
+        (
+            {"grid": ["a=@gone"]},
+            "--grid a cannot read its values from gone: No such file",
+            "use `--grid a=@values.txt`",
+        ),
         ({"grid": ["a=1..2000000"]}, "--grid a has 2,000,000 values, and a sweep has at most 100,000", "give fewer"),
-        ({"grid": ["a=1", "a=2"]}, "a is given twice with --grid", "keep one of them"),
-        ({"grid": ["a=1"], "param": ["a=2"]}, "a is given with --grid and with --param", "keep one of them"),
-        ({"grid": ["a=1"], "zip": ["a=2"]}, "a is given with --zip and with --grid", "keep one of them"),
+        ({"grid": ["a=1", "a=2"]}, "a is given twice with --grid", "give all values of a key in one"),
+        (
+            {"grid": ["a=1"], "param": ["a=2"]},
+            "a is given with --grid and with --param",
+            "give all values of a key in one",
+        ),
+        ({"grid": ["a=1"], "zip": ["a=2"]}, "a is given with --zip and with --grid", "give all values of a key in one"),
         ({"zip": ["a=1,2", "b=1,2,3"]}, "b has 3 values and a has 2, and zipped keys go one with one", "give each"),
         (
             {"grid": ["a=1..100", "b=1..100", "c=1..100"], "param": ["d=1"]},
@@ -87,7 +95,7 @@ def test_files_of_values_and_commas() -> None:
         ({"grid": ["a.b=1"], "param": ["a_b=1"]}, "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B", "re"),
     ],
 )
-def test_what_cannot_be(flags: dict[str, Any], said: str, hint: str) -> None:
+def test_invalid_flags(flags: dict[str, Any], said: str, hint: str) -> None:
     with pytest.raises(UserError) as error:
         planned(**flags)
     assert error.value.message.startswith(said) and error.value.hint.startswith(hint), error.value.hint
@@ -150,7 +158,7 @@ def test_a_flag_that_makes_experiments_equal() -> None:
     assert plan.warnings == ["1 parameter set stands more than once, to be run once: a=9 (2 times)"]
 
 
-def test_mrunners_way() -> None:
+def test_mrunner_spec() -> None:
     plan = planned(spec=FIXTURES / "grid_conf.py", tags=["mine"], limit=5)
     assert (plan.name, plan.project, plan.tags) == ("grid_conf", "nethack", ["grid_conf", "mine"])
     assert plan.script == ["sh", "-c", 'ldconfig /libs/; python3 grid.py "$@"', "sh"]
@@ -170,7 +178,7 @@ def test_mrunners_way() -> None:
 def test_experiments_of_several_kinds(text: str, said: str) -> None:
     with pytest.raises(UserError) as error:
         planned(spec=written("s.py", text))
-    assert error.value.message == f"the experiments of s.py differ in {said}, and a sweep has one for all"
+    assert error.value.message == f"the experiments of s.py differ in {said}; a sweep needs the same for all"
 
 
 def test_names_in_a_spec() -> None:

@@ -1,7 +1,7 @@
-"""Runs longer than their time limit, on real clusters: over several jobs, no step lost, none repeated that was saved.
+"""Runs longer than their time limit, on real clusters: no step is lost, and no saved step is repeated.
 
-In `make test` pieces are short because the signal comes long before the limit; SLOW_TESTS=1 adds whole minutes,
-nodes that lose their power and controllers that are down when they are needed.
+In `make test` starts are short because the signal comes long before the limit; SLOW_TESTS=1 adds starts of whole
+minutes, nodes that lose power and controllers that are down when they are needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.lab
 slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1")
 
 LAST = {"alpha": "n3", "beta": "n2"}
-"""A node of each cluster that others are not preempted on."""
+"""A node of each cluster on which no test preempts jobs."""
 
 COUNT = """\
 import os, signal, sys, time
@@ -63,18 +63,18 @@ while step < many:
     if asked and step < many:
         save()
         sys.exit(85)
-save()  # a signal that comes while Python ends kills it, and then it is started again
+save()  # a signal during Python's shutdown kills the process, and the run is started again
 """
-"""Counts, a step a second: HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL [STAY].
+"""Counts, one step per second: HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL [STAY].
 
-With STAY it counts quickly, and its first start no further than that: another has to follow.
+With STAY it counts quickly, and its first start stops at STAY, so that a second start is needed.
 """
 
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
     (laptop.project / "count.py").write_text(COUNT)
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=2"  # `wait` looks often enough to send a next start at once
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=2"  # `wait` refreshes often enough to submit the next start soon
     return laptop
 
 
@@ -91,14 +91,14 @@ def begin(laptop: Laptop, context: str, *words: str, before: str = "45s") -> dic
 
 
 def finished(laptop: Laptop, *runs: dict[str, Any], seconds: float = 300) -> list[dict[str, Any]]:
-    """How runs stand once all have ended."""
+    """Wait for runs and return their statuses."""
     done = laptop("wait", *(run["id"] for run in runs), "--timeout", str(seconds), "--json")
     assert done.code in (0, 1), done
     return [entry["status"] for entry in done.json["data"]]
 
 
 def lines(ssh: Ssh, run: dict[str, Any], name: str) -> list[str]:
-    """Lines of a file in its folder, told from what beta says to everybody who logs in."""
+    """Lines of a file in its run folder, without the login banner of beta."""
     text = ssh(run["context"], f"sed 's/^/@/' '{run['folder']}/{name}' 2> /dev/null || true")
     return [line[1:] for line in text.splitlines() if line.startswith("@")]
 
@@ -115,7 +115,7 @@ def wait_for_steps(ssh: Ssh, run: dict[str, Any], many: int) -> None:
 
 
 def check(done: list[tuple[int, int, float]], many: int, every: int = 0) -> None:
-    """All steps are there, in order; a new start goes on from the last one that was saved; no two ran at once."""
+    """All steps exist, in order; a new start continues from the last saved step; starts do not overlap."""
     for (step, start, at), (after, following, later) in pairwise(done):
         saved = step if not every else step // every * every
         assert (after == step + 1 and following == start) or (following > start and saved < after <= step + 1), done
@@ -123,38 +123,40 @@ def check(done: list[tuple[int, int, float]], many: int, every: int = 0) -> None
     assert done[0][0] == 1 and done[-1][0] == many, done
 
 
-def whole(run: dict[str, Any], status: dict[str, Any], done: list[tuple[int, int, float]], *, every: int = 0) -> None:
-    """It is done, over more than one start, and no step is missing or was made again without need."""
+def complete(
+    run: dict[str, Any], status: dict[str, Any], done: list[tuple[int, int, float]], *, every: int = 0
+) -> None:
+    """It completed over more than one start, and no step is missing or was needlessly repeated."""
     assert status["state"] == "completed", (status, done)
     many = int(run["command"][1])
     check(done, many, every)
-    assert every or len(done) == many, "no step is made twice"
-    assert status["restarts"] >= max(done[-1][1], 1)  # a signal may come after the last step, and before its end
+    assert every or len(done) == many, "no step is repeated"
+    assert status["restarts"] >= max(done[-1][1], 1)  # a signal may come between the last step and the exit
     assert 0 < status["seconds"] <= status["ended"] - status["started"]
 
 
 @pytest.mark.parametrize(("context", "before"), [("alpha", "55s"), ("beta", "45s")])
 def test_over_several_jobs(laptop: Laptop, ssh: Ssh, context: str, before: str) -> None:
-    """On alpha the job is requeued, on beta, which forbids that, followed by another; with and without the signal."""
+    """alpha requeues the job; beta forbids that, so another job follows; with and without the signal."""
     made = [
         begin(laptop, context, "-w", LAST[context], "count.py", "22", *more, "11", before=before)
         for more in (("0", "yes"), ("4", "no"))
     ]
     for run, status, every in zip(made, finished(laptop, *made), (0, 4), strict=True):
-        whole(run, status, steps(ssh, run), every=every)
+        complete(run, status, steps(ssh, run), every=every)
         jobs = set(lines(ssh, run, "jobs"))
         assert len(jobs) == (status["restarts"] + 1 if context == "beta" else 1)
 
 
 @pytest.mark.parametrize(("partition", "node", "every"), [("spot", "n1", 0), ("scavenge", "n2", 4)])
 def test_preempted(laptop: Laptop, ssh: Ssh, partition: str, node: str, every: int) -> None:
-    """With grace, as in spot, it saves when it is told to; without, it goes on from what it had saved."""
+    """With a grace time, as in spot, it saves on the signal; without, it continues from its last checkpoint."""
     options = ["--requeue", "--time", "9", "-p", partition, "-w", node]
     run = laptop.run("alpha", *options, "count.py", "14", str(every), "yes", "6")["run"]
     wait_for_steps(ssh, run, 6)
     ssh("alpha", f"sbatch -p main -w {node} --exclusive --mem=0 -t 1 -o /dev/null --wrap true")
     (status,) = finished(laptop, run)
-    whole(run, status, steps(ssh, run), every=every)
+    complete(run, status, steps(ssh, run), every=every)
     assert len(set(lines(ssh, run, "jobs"))) == 1
 
 
@@ -166,14 +168,14 @@ def test_whole_minutes(laptop: Laptop, ssh: Ssh, context: str) -> None:
         begin(laptop, context, "count.py", "150", str(every), "no" if every else "yes", before="") for every in (0, 7)
     ]
     for every, run, status in zip((0, 7), made, finished(laptop, *made, seconds=900), strict=True):
-        whole(run, status, steps(ssh, run), every=every)
+        complete(run, status, steps(ssh, run), every=every)
         assert 3 <= status["restarts"] <= 8
 
 
 @slow
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) -> None:
-    """Slurm requeues it where it may; elsewhere yurt submits its next start. The failed node is left alone."""
+    """Slurm requeues it if allowed; otherwise yurt submits the next start. The failed node is avoided."""
     flags = ["--requeue", "--time", "9"] if context == "alpha" else ["--retries", "1", "--time", "9"]
     run = laptop.run(context, *flags, "count.py", "40", "4", "yes")["run"]
     wait_for_steps(ssh, run, 6)
@@ -183,7 +185,7 @@ def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) 
         (status,) = finished(laptop, run, seconds=400)
     finally:
         lab.faults.start_node(f"{context}:{node}")
-    whole(run, status, steps(ssh, run), every=4)
+    complete(run, status, steps(ssh, run), every=4)
     assert status["node"] != node
 
 
@@ -191,7 +193,7 @@ def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) 
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 @pytest.mark.parametrize("killed", [False, True])
 def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, context: str, killed: bool) -> None:
-    """Nobody can be asked to start it again; and worse, job.sh is killed after what was saved is saved."""
+    """The job cannot be requeued at its limit; in the worse case, job.sh is killed after the checkpoint is saved."""
     run = begin(laptop, context, "count.py", "30", "0", "yes")
     wait_for_steps(ssh, run, 4)
     lab.faults.stop_ctld(context)
@@ -204,11 +206,11 @@ def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, c
     finally:
         lab.faults.start_ctld(context)
     (status,) = finished(laptop, run, seconds=400)
-    whole(run, status, steps(ssh, run))  # what it saved before it ended is not made again
+    complete(run, status, steps(ssh, run))  # saved steps are not repeated
 
 
 def processes_of(run: str) -> list[int]:
-    """Processes on this machine, which is every host of the lab, that have a run in their arguments."""
+    """Processes with a run in their arguments, on this machine, which is every host of the lab."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -222,8 +224,8 @@ def processes_of(run: str) -> list[int]:
 
 @slow
 @pytest.mark.parametrize("flags", [["--retries", "2"], ["--requeue"]])
-def test_a_node_that_cannot_launch_it(laptop: Laptop, lab: Lab, yurt_home: Path, flags: list[str]) -> None:
-    """Its prolog fails: Slurm drains the node, and cancels the job, or holds it where it may be requeued."""
+def test_a_node_that_cannot_launch_the_job(laptop: Laptop, lab: Lab, yurt_home: Path, flags: list[str]) -> None:
+    """The prolog fails: Slurm drains the node, and cancels the job, or holds it if it may be requeued."""
     prolog = next((yurt_home / "data").glob("lab/*/alpha/slurm/prolog.sh"))
     before = prolog.read_text()
     prolog.write_text(before.replace("\n", '\n[ "$SLURMD_NODENAME" != n1 ] || exit 1\n', 1))

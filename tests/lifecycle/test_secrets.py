@@ -1,6 +1,6 @@
-"""Secrets on real clusters: the job has the value; no disk, record, log or other person has it, ever.
+"""Secrets on real clusters: the job has the value; no disk, record, log or other user ever does.
 
-The search reads every disk of the lab as it is on its device, what was deleted included.
+The search reads the raw device of every disk of the lab, including deleted data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERYTHING = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2> /dev/null; ps aux
 
 
 class Search:
-    """Looks for a value, as it is and as hex and base64 have it, in all of a lab and on a laptop."""
+    """Searches a lab and a laptop for a value, plain and encoded as hex and base64."""
 
     def __init__(self, lab: Lab, laptop: Laptop) -> None:
         self.lab, self.laptop = lab, laptop
@@ -45,7 +45,7 @@ class Search:
         return [value, value.hex().encode(), value.hex().upper().encode(), *coded]
 
     def on_disks(self, value: bytes, cluster: str = "") -> list[str]:
-        """Files of the lab or one cluster, and of the laptop, that hold a value; a cluster's disks are such files."""
+        """Files of the lab or one cluster, and of the laptop, that contain a value; disks of clusters are files too."""
         os.sync()
         forms = self.forms(value)
         places = (self.lab.instance.folder / cluster, self.laptop.home, self.laptop.runtime)
@@ -53,14 +53,14 @@ class Search:
         return [str(file) for file in files if _holds(file, forms)]
 
     def in_memory(self, value: bytes, cluster: str) -> list[str]:
-        """Hosts whose own file systems in memory hold a value in a file that changed since this began."""
-        deep = "-path '/root/*/*/*' -prune -o"  # of this machine, and large
+        """Hosts whose in-memory file systems contain a value in a file that changed since the search was created."""
+        deep = "-path '/root/*/*/*' -prune -o"  # belongs to this machine, and is large
         find = f"find /run /tmp /dev/shm /var /etc /root {deep} -type f -newermt @{int(self.began)}"
         grep = f"{find} -print0 | xargs -0r grep -laF -e {value.decode()}"
         return [f"{host}: {said}" for host, said in self._on_all(cluster, grep).items() if said]
 
     def for_others(self, value: bytes, cluster: str) -> list[str]:
-        """Hosts on which `bob` sees a value among what runs there."""
+        """Hosts on which `bob` sees a value in the arguments or environment of a process."""
         bob = ["setpriv", "--reuid=61002", "--regid=61002", "--clear-groups", "sh", "-c", EVERYTHING]
         return [host for host, said in self._on_all(cluster, bob).items() if value.decode() in said]
 
@@ -73,7 +73,7 @@ class Search:
         assert self.for_others(value, cluster) == []
 
     def _on_all(self, cluster: str, argv: str | list[str]) -> dict[str, str]:
-        """What a command says on each host of a cluster."""
+        """Output of a command on each host of a cluster."""
         words = ["sh", "-c", argv] if isinstance(argv, str) else argv
         hosts = [host.name for host in self.lab.cluster(cluster).spec.hosts]
 
@@ -86,7 +86,7 @@ class Search:
 
 
 def _holds(file: Path, forms: list[bytes]) -> bool:
-    """Whether a file holds one of these; holes in it are not read."""
+    """Whether a file contains one of these; holes in it are skipped."""
     longest = max(len(form) for form in forms)
     try:
         with file.open("rb", buffering=0) as opened:
@@ -119,7 +119,7 @@ def ssh(lab: Lab) -> Ssh:
 
 @pytest.fixture
 def canary(laptop: Laptop) -> bytes:
-    """A value that stands nowhere else, in the environment of whoever uses the laptop."""
+    """A value that exists only in the environment of the laptop's user."""
     value = b"canary-" + os.urandom(16).hex().encode()
     laptop.environment["CANARY"] = value.decode()
     return value
@@ -140,18 +140,18 @@ def shares(ssh: Ssh, cluster: str, made: dict[str, Any]) -> list[str]:
 
 
 def proofs(ssh: Ssh, cluster: str, made: dict[str, Any]) -> list[str]:
-    """What starts of a run said of the value they had; a site may say more at each login."""
+    """What the starts of a run printed about the value, without the login banner of the site."""
     return re.findall(r"\b[0-9a-f]{64}\b", ssh.ask(cluster, f"cat {folder_of(made)}/proof").out)
 
 
 def proven(ssh: Ssh, cluster: str, made: dict[str, Any], starts: int = 1) -> None:
-    """Wait until so many starts of a run have said of the value what they had."""
+    """Wait until this many starts of a run have printed about the value."""
     loop = f"until [ $(cat {folder_of(made)}/proof 2> /dev/null | wc -l) -ge {starts} ]; do sleep 0.1; done"
     ssh(cluster, f"sh -c '{loop}'", timeout=120)
 
 
 def records(ssh: Ssh, cluster: str, job: str) -> str:
-    """All that Slurm says of a job."""
+    """Everything that Slurm reports about a job."""
     commands = [f"scontrol show job -dd {job}", f"scontrol write batch_script {job} -"]
     if cluster == "alpha":
         commands += [f"sacct {what} -j {job}" for what in ("-B", "--env-vars", "-l")]
@@ -159,8 +159,8 @@ def records(ssh: Ssh, cluster: str, job: str) -> str:
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_the_search_finds_what_is_there(search: Search, ssh: Ssh, lab: Lab, cluster: str) -> None:
-    """A file that was deleted, a variable handed to sbatch, an argument: each is found where it is."""
+def test_the_search_finds_values_on_clusters(search: Search, ssh: Ssh, lab: Lab, cluster: str) -> None:
+    """The search finds a deleted file, a variable passed to sbatch, and an argument."""
     planted, handed, argued = (f"planted-{os.urandom(12).hex()}" for _each in range(3))
     ssh(cluster, f"echo {planted} > ~/planted; sync; rm ~/planted")
     assert [Path(file).name for file in search.on_disks(planted.encode())] == ["home.img"]
@@ -172,18 +172,18 @@ def test_the_search_finds_what_is_there(search: Search, ssh: Ssh, lab: Lab, clus
     try:
         eventually(lambda: ssh.state(cluster, job) == "RUNNING")
         assert f"/{cluster}/state/slurmctld/" in " ".join(search.on_disks(handed.encode()))
-        if cluster == "alpha":  # where records are kept, they are some seconds later
+        if cluster == "alpha":  # accounting records appear some seconds later
             eventually(lambda: "/state/mysql/" in " ".join(search.on_disks(handed.encode(), cluster)), pause=0.5)
         assert search.for_root(handed.encode(), cluster) and not search.for_others(handed.encode(), cluster)
     finally:
         ssh(cluster, f"scancel {job}")
     argv = inside(lab.cluster(cluster).pid("n1"), ["sh", "-c", 'read -r line; : "$0"', argued])
-    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:  # which ends when its input does
+    with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:  # exits at the end of its input
         eventually(lambda: search.for_others(argued.encode(), cluster) == ["n1"])
         process.kill()
 
 
-def test_the_search_finds_what_a_laptop_keeps(search: Search, laptop: Laptop) -> None:
+def test_the_search_finds_values_on_the_laptop(search: Search, laptop: Laptop) -> None:
     kept = f"planted-{os.urandom(12).hex()}"
     (laptop.home / "data").mkdir()
     (laptop.home / "data" / "planted").write_text(base64.b64encode(f"xx{kept}yy".encode()).decode())
@@ -204,11 +204,11 @@ def test_only_the_job_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: b
     search.nowhere(canary, cluster)
     said = records(ssh, cluster, job)
     assert canary.decode() not in said
-    assert shares(ssh, cluster, made) == [], "of a run that starts but once the share is spent"
+    assert shares(ssh, cluster, made) == [], "a run with a single start uses up its share"
     ssh(cluster, f"touch {folder_of(made)}/go")
     assert laptop.ended(made["run"]["id"])["state"] == "completed"
     assert proofs(ssh, cluster, made) == [sha256(canary).hexdigest()]
-    if cluster == "alpha":  # where environments are kept for good: half of it is
+    if cluster == "alpha":  # environments are stored permanently: one share is found
         eventually(lambda: "YURT_SHARE_CANARY=" in records(ssh, cluster, job))
         assert canary.decode() not in records(ssh, cluster, job)
     search.nowhere(canary, cluster)
@@ -233,7 +233,7 @@ def test_after_a_requeue_it_is_there_again(laptop: Laptop, ssh: Ssh, search: Sea
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
 def test_every_task_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes, cluster: str) -> None:
-    """srun hands the environment on, over the network and through slurmd, and nothing of it stays."""
+    """srun passes the environment over the network and through slurmd, and none of it is stored."""
     made = laptop.run(cluster, "--secret", "CANARY", "--nodes", "2", "--ntasks", "2", "sh", "-c", PATIENT)
     proven(ssh, cluster, made, starts=2)
     assert len(search.for_root(canary, cluster)) == 2
@@ -245,7 +245,7 @@ def test_every_task_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: byt
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_nothing_of_it_is_left_by_a_cancel(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
+def test_a_cancelled_run_leaves_no_share(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
     words = ["--secret", "CANARY", *(["--requeue"] if cluster == "alpha" else [])]
     waits = laptop.run(cluster, *words, "--hold", "sh", "-c", PATIENT)
     runs = laptop.run(cluster, *words, "sh", "-c", PATIENT)
@@ -259,7 +259,7 @@ def test_nothing_of_it_is_left_by_a_cancel(laptop: Laptop, ssh: Ssh, canary: byt
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_large_and_odd_values_arrive(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
+def test_large_and_unusual_values(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
     values = {
         "LARGE": os.urandom(secrets.LARGEST * 2).replace(b"\0", b"")[: secrets.LARGEST],
         "ODD": b"\xff'\n\n",
@@ -275,7 +275,7 @@ def test_large_and_odd_values_arrive(laptop: Laptop, ssh: Ssh, cluster: str) -> 
 
 
 def test_a_second_job_of_one_run_leaves_the_firsts_share(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
-    """Two submissions, each with shares of its own; whichever wins the gate has a pair that fits."""
+    """Each of two submissions has its own shares; the winner of the gate has a matching pair."""
     made = laptop.run("alpha", "--secret", "CANARY", "--hold", "sh", "-c", PROVES)
     run, job = made["run"]["id"], made["status"]["job"]
     ssh("alpha", f"scontrol update job={job} name=hidden")
@@ -291,7 +291,7 @@ def test_a_second_job_of_one_run_leaves_the_firsts_share(laptop: Laptop, ssh: Ss
     eventually(lambda: shares(ssh, "alpha", made) == [])
 
 
-def test_a_loser_at_the_gate_takes_only_its_own(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
+def test_a_loser_at_the_gate_removes_only_its_own_share(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
     made = laptop.run("alpha", "--requeue", "--secret", "CANARY", "--hold", "sh", "-c", PATIENT)
     run, job = made["run"]["id"], made["status"]["job"]
     ssh("alpha", f"scontrol update job={job} name=hidden")
@@ -309,7 +309,7 @@ def test_a_loser_at_the_gate_takes_only_its_own(laptop: Laptop, ssh: Ssh, canary
     assert laptop.ended(run)["state"] == "completed"
 
 
-def test_a_yurt_that_does_not_know_it_holds_up_nobody(laptop: Laptop, lab: Lab, ssh: Ssh, canary: bytes) -> None:
+def test_a_missing_secret_does_not_block_other_runs(laptop: Laptop, lab: Lab, ssh: Ssh, canary: bytes) -> None:
     laptop.quick("login", "--close", "alpha")
     lab.faults.cut("alpha")
     try:
@@ -335,10 +335,10 @@ def test_a_yurt_that_does_not_know_it_holds_up_nobody(laptop: Laptop, lab: Lab, 
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_site_that_keeps_environments_from_jobs(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
+def test_a_site_that_does_not_pass_environments_to_jobs(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
     for option in ("export=NONE", "export=PATH,HOME"):
         done = laptop.quick("--context", cluster, "run", "--secret", "CANARY", "--sbatch-option", option, "true")
-        assert done.code == 2 and f"--{option} keeps the secrets" in done.err
+        assert done.code == 2 and f"--{option} cannot be combined with secrets" in done.err
     assert laptop.run(cluster, "--secret", "CANARY", "--sbatch-option", "export=ALL,X=1", "true")
     ssh(cluster, "cp ~/.bashrc ~/.bashrc.was 2> /dev/null || : > ~/.bashrc.was")
     try:
@@ -346,7 +346,7 @@ def test_a_site_that_keeps_environments_from_jobs(laptop: Laptop, ssh: Ssh, cana
         done = laptop.quick("--context", cluster, "run", "--secret", "CANARY", "true")
         assert done.code == 5 and "SBATCH_EXPORT=NONE there keeps the secrets" in done.err, done
         assert laptop.run(cluster, "true"), "a run without secrets is refused"
-        # A site whose plugins empty the environment of jobs, as far as yurt can see it.
+        # Simulates a site whose plugins clear the environment of jobs.
         wrapper = '#!/bin/sh\\nunset YURT_SHARE_CANARY\\nexec /usr/bin/sbatch "$@"\\n'
         ssh(cluster, f"mkdir -p ~/bin && printf '{wrapper}' > ~/bin/sbatch && chmod 755 ~/bin/sbatch")
         ssh(cluster, "{ echo 'export PATH=$HOME/bin:$PATH'; cat ~/.bashrc.was; } > ~/.bashrc")
@@ -360,8 +360,10 @@ def test_a_site_that_keeps_environments_from_jobs(laptop: Laptop, ssh: Ssh, cana
         ssh(cluster, "mv ~/.bashrc.was ~/.bashrc; rm -rf ~/bin")
 
 
-def test_a_variable_of_the_same_name_there_is_left_out(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes) -> None:
-    """What ssh or a profile sets there would go to sbatch, and into its records."""
+def test_a_variable_of_the_same_name_on_the_site_is_removed(
+    laptop: Laptop, ssh: Ssh, search: Search, canary: bytes
+) -> None:
+    """A value set by ssh or a profile would be passed to sbatch and stored in its records."""
     theirs = f"theirs-{os.urandom(12).hex()}"
     ssh("alpha", "cp ~/.bashrc ~/.bashrc.was 2> /dev/null || : > ~/.bashrc.was")
     try:
@@ -375,7 +377,7 @@ def test_a_variable_of_the_same_name_there_is_left_out(laptop: Laptop, ssh: Ssh,
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_run_cancelled_there_by_hand_leaves_none(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
+def test_a_run_cancelled_with_scancel_leaves_no_share(laptop: Laptop, ssh: Ssh, canary: bytes, cluster: str) -> None:
     made = laptop.run(cluster, "--secret", "CANARY", "--hold", "true")
     ssh(cluster, f"scancel {made['status']['job']}")
     assert len(shares(ssh, cluster, made)) == 1
@@ -390,8 +392,8 @@ SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm takes 
 
 
 @pytest.mark.parametrize("cluster", [pytest.param("alpha", marks=SLOW), "beta"])
-def test_each_piece_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes, cluster: str) -> None:
-    """A run that goes on in the same job, or on beta in jobs that it submits itself."""
+def test_each_start_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes, cluster: str) -> None:
+    """A run that is requeued in the same job, or on beta in jobs that it submits itself."""
     made = laptop.run(cluster, "--requeue", "--secret", "CANARY", "sh", "-c", PIECES)
     row = laptop.ended(made["run"]["id"])
     assert (row["state"], row["restarts"]) == ("completed", 2), row
@@ -401,8 +403,8 @@ def test_each_piece_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, ca
 
 
 @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
-def test_a_start_that_yurt_itself_sends_has_it(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
-    """The next start cannot be had from inside the job: the next yurt that looks sends one, with shares of its own."""
+def test_a_start_that_yurt_submits_has_it(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
+    """The job cannot submit its next start: the next refresh submits one, with its own shares."""
     ssh("beta", "cp ~/.bashrc ~/.bashrc.was 2> /dev/null || : > ~/.bashrc.was")
     wrapper = '#!/bin/sh\\ncase $(uname -n) in n*) exit 1 ;; esac\\nexec /usr/bin/sbatch "$@"\\n'
     try:

@@ -1,4 +1,4 @@
-"""--filter on cancel, retry, fetch, logs and wait: the tasks that are picked, and no others."""
+"""--filter of cancel, retry, fetch, logs and wait selects the matching tasks and no others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def states(laptop: Laptop, sweep: str) -> list[str]:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
-def test_only_picked_tasks_are_cancelled(laptop: Laptop, lab: Lab, context: str) -> None:
+def test_only_selected_tasks_are_cancelled(laptop: Laptop, lab: Lab, context: str) -> None:
     stop = f"/lustre/scratch/alice/stop-{time.time()}" if context != "local" else str(laptop.home / "stop")
     command = f"until [ -e {stop} ]; do sleep 0.2; done"
     hold = ["--max-parallel", "2"] if context != "local" else []
@@ -46,7 +46,7 @@ def test_only_picked_tasks_are_cancelled(laptop: Laptop, lab: Lab, context: str)
     assert {each["note"] for each in again} == {"it had ended already (cancelled)"}
 
 
-def test_a_task_that_has_not_gone_out_never_does(laptop: Laptop, lab: Lab) -> None:
+def test_a_cancelled_task_is_never_submitted(laptop: Laptop, lab: Lab) -> None:
     lab.faults.cut("alpha")
     file = f"/lustre/scratch/alice/ledger-{time.time()}"
     try:
@@ -60,7 +60,7 @@ def test_a_task_that_has_not_gone_out_never_does(laptop: Laptop, lab: Lab) -> No
     assert sorted(Ssh(lab)("alpha", f"cat {file}").split()) == ["0", "3"]
 
 
-def test_one_new_sweep_of_what_is_picked(laptop: Laptop, tmp_path: Path) -> None:
+def test_retry_makes_one_sweep_of_selected_tasks(laptop: Laptop, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     command = f'[ -e {flag} ] || [ "$YURT_PARAM_N" = 1 ] || exit 4'
     grid = ["--grid", "lr=0.1,0.01", "--grid", "n=1..3"]
@@ -78,10 +78,10 @@ def test_one_new_sweep_of_what_is_picked(laptop: Laptop, tmp_path: Path) -> None
     rows = laptop("show", again["run"]["id"], "--json").json["data"]["rows"]
     assert [row["params"] for row in rows] == [{"lr": 0.1, "n": 2}, {"lr": 0.1, "n": 3}]
     rows = laptop("show", other["run"]["id"], "--json").json["data"]["rows"]
-    assert [row["params"] for row in rows] == [{"lr": 0.01, "n": 2}], "the other one was retried already"
+    assert [row["params"] for row in rows] == [{"lr": 0.01, "n": 2}], "the other task was already retried"
 
 
-def test_waiting_for_some(laptop: Laptop, tmp_path: Path) -> None:
+def test_waiting_for_some_tasks(laptop: Laptop, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     command = f'[ "$YURT_PARAM_N" = 1 ] || until [ -e {stop} ]; do sleep 0.1; done'
     sweep = laptop.run("local", "--grid", "n=1,2", "sh", "-c", command)["run"]["id"]
@@ -92,11 +92,11 @@ def test_waiting_for_some(laptop: Laptop, tmp_path: Path) -> None:
     stop.touch()
     assert laptop("wait", sweep).code == 0
     row = laptop.row(sweep)
-    assert row["started"] and row["ended"] >= row["started"], "a sweep took from its first start to its last end"
+    assert row["started"] and row["ended"] >= row["started"], "a sweep lasts from its first start to its last end"
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
-def test_what_tasks_wrote_comes_home_in_one_go(laptop: Laptop, context: str, tmp_path: Path) -> None:
+def test_files_of_tasks_are_fetched_in_one_transfer(laptop: Laptop, context: str, tmp_path: Path) -> None:
     write = 'cd $YURT_OUTPUTS && echo $YURT_PARAM_N > "a b" && mkdir d'
     command = f"{write} && {{ [ $YURT_PARAM_N = 4 ] || echo x > d/x.json; }}"
     sweep = laptop.run(context, *SMALL, "--grid", "n=1..4", "sh", "-c", command)["run"]["id"]
@@ -114,7 +114,7 @@ def test_what_tasks_wrote_comes_home_in_one_go(laptop: Laptop, context: str, tmp
     again = laptop("fetch", sweep, "--json").json["data"]
     assert [(each["files"], each["whole"]) for each in again] == [(0, True)] * 4
     json_only = laptop("fetch", sweep, "--only", "*.json", "--to", str(tmp_path / "only"), "--json")
-    assert json_only.code == 3 and "is called '*.json'" in json_only.json["warnings"][0]
+    assert json_only.code == 3 and "matches '*.json'" in json_only.json["warnings"][0]
     assert [each["files"] for each in json_only.json["data"]] == [1, 1, 1]
     assert not (tmp_path / "only" / f"{sweep}.3").exists()
     assert laptop("fetch", sweep, "--all").code == 0
@@ -123,18 +123,18 @@ def test_what_tasks_wrote_comes_home_in_one_go(laptop: Laptop, context: str, tmp
         assert all(index.copies(f"{sweep}.{number}") for number in range(4))
 
 
-def test_what_cannot_be_picked_is_said_in_one_sentence(laptop: Laptop) -> None:
+def test_invalid_selections_are_reported(laptop: Laptop) -> None:
     run = laptop.run("local", "true")["run"]["id"]
     sweep = laptop.run("local", "--grid", "n=1,2", "true")["run"]["id"]
     assert laptop("wait", run, sweep).code == 0
     for verb in ("cancel", "retry", "fetch", "logs", "wait"):
         single = laptop.quick(verb, run, "--filter", "n=1")
-        assert (single.code, f"{run} is one run" in single.err) == (2, True), single
+        assert (single.code, f"{run} is a single run" in single.err) == (2, True), single
         task = laptop.quick(verb, f"{sweep}.0", "--filter", "n=1")
         assert (task.code, f"is a task of {sweep}" in task.err) == (2, True), task
         none = laptop.quick(verb, sweep, "--filter", "n=3")
-        assert (none.code, f"no task of {sweep} has n=3" in none.err) == (3, True), none
+        assert (none.code, f"no task of {sweep} matches n=3" in none.err) == (3, True), none
         wrong = laptop.quick(verb, sweep, "--filter", "m=3")
-        assert (wrong.code, "no task has 'm'" in wrong.err) == (2, True), wrong
+        assert (wrong.code, "unknown column 'm'" in wrong.err) == (2, True), wrong
     assert laptop.quick("retry", "--failed", "--filter", "n=1").code == 2
     assert laptop.quick("logs", sweep, "--filter", "n=3", "--json").json["error"]["code"] == "not-found"

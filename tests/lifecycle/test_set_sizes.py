@@ -1,4 +1,4 @@
-"""Parameter sets that are too large are refused before anything is made of them."""
+"""Parameter sets that are too large are refused before anything is created."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from yurt.model import params
 
 
 @pytest.mark.parametrize(
-    ("sets", "words"),
+    ("sets", "message"),
     [
-        ([{"a": 1}, {"a": "x" * 300_000}], "task 1: one argument has 300000 bytes"),
-        ([{"a": ["x" * 40_000] * 5}], "task 0: one argument has 200016 bytes"),
-        ([{f"k{number}": "x" * 100_000 for number in range(20)}], "task 0: arguments and variables have"),
-        ([{"a": "x\0y"}], "task 0: an argument holds a NUL byte"),
-        ([{"a": "x" * 20_000}] * 2000, "the parameters of these 2000 tasks have 38 MB together"),
+        ([{"a": 1}, {"a": "x" * 300_000}], "task 1: one argument is 300000 bytes"),
+        ([{"a": ["x" * 40_000] * 5}], "task 0: one argument is 200016 bytes"),
+        ([{f"k{number}": "x" * 100_000 for number in range(20)}], "task 0: arguments and variables together are"),
+        ([{"a": "x\0y"}], "task 0: an argument contains a NUL byte"),
+        ([{"a": "x" * 20_000}] * 2000, "the parameters of these 2000 tasks are 38 MB"),
     ],
 )
-def test_too_large(sets: list[dict[str, Any]], words: str) -> None:
-    with pytest.raises(UserError, match=words):
+def test_too_large(sets: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         check_sets(sets, ["python"], {}, passed=True)
 
 
@@ -33,8 +33,8 @@ def test_large_enough() -> None:
     check_sets([{"a": "x" * 9_990}] * most, ["python"], {}, passed=True)
 
 
-def test_what_all_tasks_have_counts_too() -> None:
+def test_shared_arguments_and_variables_count_too() -> None:
     own = {f"V{number}": b"x" * 100_000 for number in range(18)}
     check_sets([{"a": "x" * 20_000}], [], own, passed=True)
-    with pytest.raises(UserError, match="task 0: arguments and variables have"):
+    with pytest.raises(UserError, match="task 0: arguments and variables together are"):
         check_sets([{"a": "x" * 29_000, "b": "x" * 31_000, "c": "x" * 31_000}], [], own, passed=True)

@@ -63,7 +63,7 @@ def tally(laptop: Laptop, sweep: str) -> dict[str, int]:
 
 
 def all_ended(laptop: Laptop, *sweeps: str) -> list[dict[str, int]]:
-    """How many tasks of each sweep ended how, once all have."""
+    """Wait for sweeps and return the number of tasks by state."""
     done = laptop("wait", *sweeps, "--timeout", "240", "--json")
     assert done.code in (0, 1), done
     return [entry["status"]["task_states"] for entry in done.json["data"]]
@@ -96,7 +96,7 @@ def test_every_task_once_with_its_own_parameters(laptop: Laptop, lab: Lab, conte
 
 
 def test_in_few_arrays_and_few_files(laptop: Laptop, lab: Lab) -> None:
-    """250 tasks on beta, whose arrays hold 101: three arrays, one trip, and fewer than ten files each."""
+    """250 tasks on beta, whose arrays have at most 101: three arrays, one request, and fewer than ten files each."""
     run = laptop.run("beta", "--hold", "--cpus", "1", "--mem", "50", "--grid", "n=1..250", "true")
     folder, sweep = run["run"]["folder"], run["run"]["id"]
     files = Ssh(lab)("beta", f"find {folder} -type f | sed 's/^/@/'")
@@ -109,7 +109,7 @@ def test_in_few_arrays_and_few_files(laptop: Laptop, lab: Lab) -> None:
     eventually(lambda: sweep not in Ssh(lab)("beta", "squeue -h -o %j"))
 
 
-def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+def test_tasks_above_the_job_limit_are_submitted_later(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
     file = ledger("alpha", tmp_path)
     command = f"echo $YURT_RUN_ID >> {file}"
     run = laptop.run("alpha", "--qos", "few", "--cpus", "1", "--mem", "50", "--grid", "n=1..13", "sh", "-c", command)
@@ -117,7 +117,7 @@ def test_as_there_is_room(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
     assert sorted(Counter(lines(lab, "alpha", file)).values()) == [1] * 13
 
 
-def test_what_has_room_does_not_wait_for_what_has_none(laptop: Laptop) -> None:
+def test_a_full_queue_does_not_block_another(laptop: Laptop) -> None:
     small = ["--cpus", "1", "--mem", "50"]
     full = laptop.run("alpha", "--qos", "few", *small, "--grid", "n=1..9", "sh", "-c", "sleep 120")["run"]["id"]
     behind = laptop.run("alpha", "--qos", "few", *small, "true")
@@ -131,7 +131,7 @@ def test_what_has_room_does_not_wait_for_what_has_none(laptop: Laptop) -> None:
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
 def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
-    """Whenever the client is killed while it submits, each task starts once; what was not sent goes out later."""
+    """If the client is killed while it submits, each task starts once; the rest is submitted later."""
     file = ledger(context, tmp_path)
     words = ["--context", context, "run", "--cpus", "1", "--mem", "50", "--grid", "n=1..5", "sh", "-c"]
     for wait in (0.15, 0.25, 0.35, 0.45, 0.6):
@@ -152,7 +152,7 @@ def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp
     assert sorted(lines(lab, context, file)) == expected
 
 
-def test_only_what_failed_is_retried(laptop: Laptop, tmp_path: Path) -> None:
+def test_only_failed_tasks_are_retried(laptop: Laptop, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     command = f'[ -e {flag} ] || [ "$2" != 2 ] || exit 4'
     sweep = laptop.run("local", "--grid", "n=1..4", "sh", "-c", command, "sh")["run"]["id"]
@@ -166,7 +166,7 @@ def test_only_what_failed_is_retried(laptop: Laptop, tmp_path: Path) -> None:
     assert laptop("logs", f"{again['id']}.0").code == 0
 
 
-def test_what_was_retried_is_not_retried_again(laptop: Laptop) -> None:
+def test_retried_tasks_are_not_retried_again(laptop: Laptop) -> None:
     sweep = laptop.run("local", "--grid", "n=1..5", "sh", "-c", '[ "$2" = 3 ] || exit 4', "sh")["run"]["id"]
     assert ended(laptop, sweep) == {"completed": 1, "failed": 4}
 
@@ -183,11 +183,11 @@ def test_what_was_retried_is_not_retried_again(laptop: Laptop) -> None:
     assert ended(laptop, str(rest["id"])) == {"failed": 2}
     (again,) = retried("--failed", str(rest["id"]))
     assert (again["tasks"], again["retried"]) == (2, "0-1")
-    assert retried(sweep)[0]["tasks"] == 5, "named without --failed, it is what the user wants"
+    assert retried(sweep)[0]["tasks"] == 5, "tasks named without --failed are retried"
 
 
 def test_a_signal_that_only_the_command_got(laptop: Laptop) -> None:
-    """Slurm signals processes one by one: the command may be gone before its job hears of it."""
+    """Slurm signals processes one by one: the command may exit before job.sh receives the signal."""
     sweeps = []
     for place in ("$YURT_RUN_DIR/cancel", "$YURT_RUN_DIR/../../cancel", "/dev/null"):
         command = f': > "{place}"; kill -TERM $$; sleep 5'
@@ -195,7 +195,9 @@ def test_a_signal_that_only_the_command_got(laptop: Laptop) -> None:
     assert all_ended(laptop, *sweeps) == [{"cancelled": 1}, {"cancelled": 1}, {"failed": 1}]
 
 
-def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_and_dependencies_apply_to_every_task(
+    laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOKEN", "it's secret")
     go = tmp_path / "go"
     command = f'[ "$TOKEN" = "it\'s secret" ] && until [ -e {go} ]; do sleep 0.1; done'
@@ -207,16 +209,16 @@ def test_secrets_and_turns_hold_for_every_task(laptop: Laptop, tmp_path: Path, m
     assert not list((laptop.home / "data" / "projects").glob("*/sweeps/*/secret.*"))
 
 
-def test_while_there_is_no_room_the_rest_is_followed(laptop: Laptop, lab: Lab) -> None:
+def test_submitted_tasks_are_refreshed_while_the_queue_is_full(laptop: Laptop, lab: Lab) -> None:
     go = f"/lustre/scratch/alice/go-{time.time()}"
     command = f'if [ "$2" -lt 3 ]; then until [ -e {go} ]; do sleep 0.1; done; else sleep 120; fi'
     options = ["--qos", "few", "--cpus", "1", "--mem", "50", "--max-parallel", "4", "--grid", "n=1..9"]
     sweep = laptop.run("alpha", *options, "sh", "-c", command, "sh")["run"]["id"]
 
     def full() -> bool:
-        """There was no room for more, and it was looked at those that are out."""
+        """The queue was full, and the submitted tasks were refreshed."""
         warnings = laptop("ps", "--json").json["warnings"]
-        return any(line.startswith("runs for alpha still wait") for line in warnings)
+        return any(line.startswith("runs for alpha are still pending") for line in warnings)
 
     try:
         eventually(full, seconds=100)

@@ -1,4 +1,4 @@
-"""Several contexts looked at side by side: Python does not crash, as it does when threads teach msgspec a type."""
+"""Several contexts in parallel: msgspec does not crash, as it does if two threads first use a type together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ assert found == [True] * 4, found
 """
 
 
-def test_types_are_known_before_threads_meet_them(tmp_path: Path) -> None:
+def test_types_are_prepared_before_threads_start(tmp_path: Path) -> None:
     environment = {**os.environ, "YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
 
     def run(word: str) -> None:

@@ -1,4 +1,4 @@
-"""A project with awkward files, and the places code is sent to: this machine and both clusters."""
+"""A project with awkward files, and the places code is uploaded to: this machine and both clusters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AWKWARD = [
 
 @pytest.fixture(scope="module", autouse=True)
 def runtime() -> Iterator[None]:
-    """Connections of a module are its own, and end with it."""
+    """Each test module has its own connections, which are closed at its end."""
     folder = Path(f"/tmp/ys-{os.getpid()}-{next(count)}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YURT_RUNTIME_DIR", str(folder))
@@ -73,7 +73,7 @@ def store(tmp_path: Path) -> Path:
 
 
 Place = tuple[Host, str]
-"""A host, and a folder there that does not exist yet."""
+"""A host, and a folder on it that does not exist yet."""
 
 
 class Here:
@@ -95,7 +95,7 @@ class OnClusters:
 
 
 def listing(host: Host, folder: str) -> bytes:
-    """Every path below a folder with its kind and its content."""
+    """Every path below a folder with its type and its content."""
     script = 'cd "$1" && find . -mindepth 1 -type f -exec sha1sum -z {} + -o -type l -printf "%p -> %l\\0" | sort -z'
     return host.run(script, folder).out
 
@@ -111,4 +111,4 @@ ls -A ../../incoming
 def assert_arrived(host: Host, project: Path, folder: str, tree: str) -> None:
     assert listing(host, f"{folder}/snapshots/{tree}") == listing(LocalHost(), str(project))
     answer = host.run(WRONG, folder, tree)
-    assert (answer.code, answer.text) == (0, ""), "left half-done, or not as a checkout should be"
+    assert (answer.code, answer.text) == (0, ""), "an incomplete or invalid checkout was left"

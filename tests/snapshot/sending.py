@@ -1,4 +1,4 @@
-"""Sends snapshots to hosts as a backend does."""
+"""Uploads snapshots to hosts as a backend does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from yurt.snapshot.send import Code, code_for
 
 
 def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -> int:
-    """Have a snapshot checked out in a folder of a host; returns how many bytes travelled."""
+    """Check out a snapshot in a folder of a host; return the number of bytes uploaded."""
 
     def make(known: Sequence[str]) -> CodeParcel:
         code = code_for(snapshot, known)
@@ -27,5 +27,5 @@ def receiver() -> str:
 
 
 def words(code: Code) -> tuple[str, str, str, str]:
-    """The arguments of receive_code after the project's folder."""
+    """Arguments of receive_code after the project's folder."""
     return code.kind, code.tree, code.base, str(len(code.content))

@@ -1,4 +1,4 @@
-"""Old checkouts go, those that somebody needs stay, whatever happens at the same moment."""
+"""Old checkouts are removed, used ones stay, also under concurrent submissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ done
 """
 
 NEWEST = [f"new{number}:{number}" for number in range(5)]
-"""Five that stay whatever the others are."""
+"""Five checkouts that always stay."""
 
 
 def make(host: Host, folder: str, *checkouts: str) -> None:
@@ -31,10 +31,10 @@ def make(host: Host, folder: str, *checkouts: str) -> None:
 
 
 def collect(host: Host, folder: str, before: str = "") -> set[str]:
-    """Which of the old ones are left; `before` may replace functions and commands."""
+    """Remaining old checkouts; `before` may replace functions and commands."""
     answer = host.run(sending.receiver() + before + '\ncollect_code "$1"', folder)
     assert (answer.code, answer.out, answer.err) == (0, b"", b"")
-    assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left lying about"
+    assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left behind"
     assert host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222', folder).out == b"", (
         "what stays is read-only"
     )
@@ -48,7 +48,7 @@ def write(host: Host, folder: str, path: str, text: str = "") -> None:
 
 
 class Collecting:
-    def test_what_goes_and_what_stays(self, place: Place) -> None:
+    def test_which_checkouts_are_removed(self, place: Place) -> None:
         host, folder = place
         make(host, folder, *NEWEST, "week:7", "six:6", "run:30", "done:30", "sweep:30", "both:30", "none:30")
         write(host, folder, "runs/1/code", "run\\n")
@@ -56,31 +56,31 @@ class Collecting:
         write(host, folder, "runs/2/exit.json", "{}")
         write(host, folder, "runs/3/code", "both\\n")
         write(host, folder, "runs/3/exit.json", "{}")
-        write(host, folder, "runs/4/code", "both")  # the line does not end
+        write(host, folder, "runs/4/code", "both")  # no newline at the end
         write(host, folder, "runs/5/other")
         write(host, folder, "sweeps/1/code", "sweep\\n")
         write(host, folder, "sweeps/1/exit.json", "{}")
         watched = 'mv() { echo "${2#snapshots/}" >> moved; command mv "$@"; }'
         assert collect(host, folder, watched) == {"six", "run", "sweep", "both"}
         moved = host.run('sort "$1/moved"', folder).text.split()
-        assert moved == ["done", "none", "week"], "what is used is not even away for a moment"
+        assert moved == ["done", "none", "week"], "a checkout in use is never moved"
         write(host, folder, "runs/1/exit.json", "{}")
         assert host.run(sending.receiver() + 'have_code "$1" run', folder).code == 0
         write(host, folder, "runs/4/exit.json", "{}")
-        assert collect(host, folder) == {"six", "run", "sweep"}, "one that was just used is new"
+        assert collect(host, folder) == {"six", "run", "sweep"}, "a checkout that was just used counts as new"
 
-    def test_few_are_left_alone(self, place: Place) -> None:
+    def test_few_checkouts_are_kept(self, place: Place) -> None:
         host, folder = place
-        assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "where there is nothing at all"
+        assert host.run(sending.receiver() + 'collect_code "$1"', folder).code == 0, "an empty folder"
         make(host, folder, *(f"{name.split(':')[0]}:90" for name in NEWEST))
         watched = 'for each in find mktemp mv rm chmod mkdir; do eval "$each() { echo $each >> called; }"; done'
         assert collect(host, folder, watched) == set()
-        assert host.run('cat "$1/called"', folder).out == b"", "and cost nothing"
+        assert host.run('cat "$1/called"', folder).out == b"", "and nothing is done"
         make(host, folder, "older:91")
         assert collect(host, folder) == set()
 
-    def test_used_at_the_very_moment(self, place: Place) -> None:
-        """A submission comes between the look and the rename: it touches, or its run is there by then."""
+    def test_used_during_the_removal(self, place: Place) -> None:
+        """A submission comes between the check and the rename: it touches the checkout, or its run exists by then."""
         host, folder = place
         make(host, folder, *NEWEST, "touched:30", "run:30", "none:30")
         before = """
@@ -95,8 +95,8 @@ class Collecting:
         assert collect(host, folder, before) == {"touched", "run"}
         assert collect(host, folder) == {"touched", "run"}
 
-    def test_sent_again_at_the_very_moment(self, place: Place) -> None:
-        """It was renamed away, so somebody brought it anew; that one stays."""
+    def test_uploaded_again_during_the_removal(self, place: Place) -> None:
+        """It was renamed, so a submission uploaded it again; the new one stays."""
         host, folder = place
         make(host, folder, *NEWEST, "again:30")
         before = """
@@ -108,9 +108,7 @@ class Collecting:
         assert collect(host, folder, before) == {"again"}
         assert host.run('ls "$1/snapshots/again"', folder).text == "anew\n"
 
-    def test_objects_go_when_there_are_many_and_the_next_sender_copes(
-        self, place: Place, project: Path, store: Path
-    ) -> None:
+    def test_many_objects_are_removed_and_the_next_upload_works(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
         first = take(project, store)
         sending.send(host, first, folder)
@@ -118,12 +116,12 @@ class Collecting:
         many = 'mkdir -p "$1/code.git/objects/17" && cd "$1/code.git/objects/17" && touch $(seq 50)'
         host.run('touch "$1/snapshots/$2"', folder, first.tree)
         assert collect(host, folder) == {first.tree}
-        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "there are few"
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "few objects are kept"
         host.run(many, folder)
         make(host, folder, "used:30")
         write(host, folder, "runs/1/code", "used")
         assert collect(host, folder) == {first.tree, "used"}
-        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "no checkout went"
+        assert host.run('ls "$1/code.git/objects/pack"', folder).out, "no checkout was removed"
         make(host, folder, "old:30")
         assert collect(host, folder) == {first.tree, "used"}
         assert host.run('ls "$1/code.git"', folder).out == b""
@@ -141,9 +139,7 @@ class TestOnClusters(OnClusters, Collecting):
     pass
 
 
-def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
-    tmp_path: Path, project: Path, store: Path
-) -> None:
+def test_the_next_upload_cleans_up_after_a_killed_collector(tmp_path: Path, project: Path, store: Path) -> None:
     folder, here = tmp_path / "far", LocalHost()
     make(here, str(folder), *NEWEST, "old:30")
     script = f"{sending.receiver()}code_remove() {{ kill -9 0; }}\ncollect_code '{folder}'"
@@ -151,7 +147,7 @@ def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
     assert not (folder / "snapshots" / "old").exists()
     left = next((folder / "incoming").iterdir())
     sending.send(here, take(project, store), str(folder))
-    assert left.exists(), "it might be at work"
+    assert left.exists(), "it might still be running"
     subprocess.run(["touch", "-d", "2 days ago", str(left)], check=True)
     (project / "plain").write_text("edited")
     sending.send(here, take(project, store), str(folder))
@@ -159,8 +155,8 @@ def test_a_collector_that_was_killed_leaves_what_the_next_sender_removes(
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 
-def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
-    """Many times, a collector and a submission at the same moment."""
+def test_a_checkout_reported_as_present_stays(tmp_path: Path) -> None:
+    """Repeatedly run a collector and a submission at the same time."""
     folder, here = tmp_path / "far", LocalHost()
     make(here, str(folder), *NEWEST)
     kept = 0
@@ -177,12 +173,12 @@ def test_who_was_told_it_is_there_finds_it_there(tmp_path: Path) -> None:
             if there:
                 subprocess.run(["chmod", "-R", "u+w", str(folder / "snapshots" / "old")], check=True)
                 shutil.rmtree(folder / "snapshots" / "old")
-    assert 0 < kept < 20, "they never met"
+    assert 0 < kept < 20, "they never ran at the same time"
     subprocess.run(["chmod", "-R", "u+w", str(tmp_path)], check=True)
 
 
 def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, project: Path, store: Path) -> None:
-    """Taking one checkout away makes no file of another writable, though they are the same."""
+    """Removing one checkout does not make the hard-linked files of another writable."""
     folder, here = str(tmp_path / "far"), LocalHost()
     first = take(project, store)
     sending.send(here, first, folder)
@@ -190,7 +186,7 @@ def test_files_shared_with_other_checkouts_stay_as_they_are(tmp_path: Path, proj
     second = take(project, store)
     sending.send(here, second, folder)
     make(here, folder, *NEWEST)
-    # As for somebody who is not root, rm fails where a folder may not be written.
+    # For a user who is not root, rm fails in a folder that is not writable.
     script = (
         sending.receiver() + 'rm() { [ -w "$2" ] && [ -z "$(find "$2" -type d ! -perm -200)" ] && command rm "$@"; }\n'
     )

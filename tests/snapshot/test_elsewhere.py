@@ -1,4 +1,4 @@
-"""Files from outside a project travel with it under their last name."""
+"""Files from outside a project are included in the snapshot under their last name."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_folders_and_files(project: Path, tmp_path: Path) -> None:
     assert names(store, take(project, store).tree) == {b"train.py"}
 
 
-def test_what_cannot_be_taken_along(project: Path, tmp_path: Path) -> None:
+def test_missing_and_conflicting_paths(project: Path, tmp_path: Path) -> None:
     store = tmp_path / "store.git"
     with pytest.raises(UserError, match=r"nosuch.*No such file"):
         take(project, store, also=[tmp_path / "nosuch"])
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "train.py").write_text("x")
-    with pytest.raises(UserError, match=r"of its own"):
+    with pytest.raises(UserError, match=r"conflicts with"):
         take(project, store, also=[tmp_path / "other" / "train.py"])

@@ -1,4 +1,4 @@
-"""Code arrives whole or not at all, cheaply, on this machine and on both clusters, also without git there."""
+"""Code is uploaded completely or not at all, cheaply, to this machine and both clusters, also without git there."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NO_GIT = """\
 bin=$1/bin && mkdir -p "$bin" && ln -sf /usr/bin/* /bin/* "$bin" 2> /dev/null
 rm -f "$bin/git" && PATH=$bin
 """
-"""For a script: the host as it would be without git."""
+"""Script prefix that makes the host appear to have no git."""
 
 
 def receive(host: Host, folder: str, code: send.Code, stdin: bytes | None = None, before: str = "") -> Answer:
-    """What receive_code comes to; then what is left on standard input."""
+    """Outcome of receive_code; then the rest of standard input."""
     script = sending.receiver() + before + 'receive_code "$@"; code=$?; cat; exit $code'
     return host.run(script, folder, *sending.words(code), stdin=code.content + b"the rest" if stdin is None else stdin)
 
@@ -54,14 +54,14 @@ def edit(project: Path) -> None:
 
 
 def both(project: Path, store: Path) -> tuple[Snapshot, Snapshot]:
-    """A snapshot, and that of the project after changes."""
+    """A snapshot, and one of the project after changes."""
     first = take(project, store)
     edit(project)
     return first, take(project, store)
 
 
 class Sending:
-    """The suite for each host; `place` is (host, an empty folder there)."""
+    """The suite for each host; `place` is (host, an empty folder on it)."""
 
     def test_first_unchanged_edited(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
@@ -76,10 +76,10 @@ class Sending:
         edit(project)
         shutil.rmtree(project / "deep")
         second = take(project, store)
-        assert 0 < sending.send(host, second, folder) < 3000, "only what changed travels"
+        assert 0 < sending.send(host, second, folder) < 3000, "only changes are uploaded"
         assert_arrived(host, project, folder, second.tree)
         same = host.run('stat -c %i "$1/snapshots/$2/big" "$1/snapshots/$3/big"', folder, first.tree, second.tree)
-        assert len(set(same.text.split())) == 1, "unchanged files are one file"
+        assert len(set(same.text.split())) == 1, "unchanged files are hard links"
         assert listing(host, f"{folder}/snapshots/{first.tree}") == before
         assert host.run('find "$1/snapshots" ! -type l -perm /222 -path "*/*/*"', folder).out.count(b"\n") <= 1
 
@@ -90,15 +90,15 @@ class Sending:
         sending.send(host, take(project, store), folder)
         edit(project)
         sending.send(host, take(project, store), folder)
-        assert host.run(packs, folder).text == "1\n", "few objects make no pack"
+        assert host.run(packs, folder).text == "1\n", "few objects are not packed"
         (project / "huge").write_bytes(os.urandom(1_100_000))
         second = take(project, store)
         assert sending.send(host, second, folder) > 1_000_000
         assert_arrived(host, project, folder, second.tree)
         assert host.run(packs, folder).text == "2\n"
 
-    def test_links_are_not_gone_through(self, place: Place, project: Path, store: Path) -> None:
-        """What a link points to keeps its mode, whether the link comes, goes, or gives way to a folder."""
+    def test_links_are_not_followed(self, place: Place, project: Path, store: Path) -> None:
+        """The target of a link keeps its mode if the link is added, removed, or replaced by a folder."""
         host, folder = place
         make = 'mkdir -p "$1/out/folder" && touch "$1/out/file" && chmod 644 "$1/out/file" && chmod 555 "$1/out/folder"'
         host.run(make, folder)
@@ -137,7 +137,7 @@ class Sending:
         assert plain.text == "".join(f"different {number}" for number in range(4))
         assert_arrived(host, project, folder, others[-1].tree)
 
-    def test_another_laptop_goes_on_from_there(self, place: Place, project: Path, store: Path) -> None:
+    def test_another_laptop_builds_on_the_uploaded_tree(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
         sending.send(host, take(project, store), folder)
         (project / "plain").write_text("from elsewhere")
@@ -158,15 +158,15 @@ class Sending:
         sending.send(host, snapshot, folder)
         assert_arrived(host, project, folder, snapshot.tree)
         assert host.run('test -e "$1/code.git"', folder).code == 1
-        # Git comes back: the checkout is of no use to go on from, and all of the next one travels.
+        # Git is available again: the checkout cannot serve as a base, and the next snapshot is uploaded completely.
         monkeypatch.setattr(scripts, "text", lambda _name: with_git)
         edit(project)
         snapshot = take(project, store)
         assert sending.send(host, snapshot, folder) > 200_000
         assert_arrived(host, project, folder, snapshot.tree)
 
-    def test_exactly_its_own_bytes_are_taken(self, place: Place, project: Path, store: Path) -> None:
-        """Whatever the outcome: what follows belongs to whoever called."""
+    def test_exactly_its_own_bytes_are_read(self, place: Place, project: Path, store: Path) -> None:
+        """For every outcome: the bytes that follow belong to the caller."""
         host, folder = place
         first, second = both(project, store)
         whole, changes = send.code_for(first, ()), send.code_for(second, [first.tree])
@@ -200,8 +200,8 @@ class Sending:
                 assert receive(host, folder, code, code.content[:length]).code == 45, (code.kind, length)
         assert host.run('ls "$1/snapshots"; ls -A "$1/incoming"', folder).text.split() == [first.tree]
 
-    def test_base_that_is_gone_or_broken(self, place: Place, project: Path, store: Path) -> None:
-        """Then all is sent, and what is sent later goes on from that."""
+    def test_missing_or_damaged_base(self, place: Place, project: Path, store: Path) -> None:
+        """Then everything is uploaded, and later uploads build on that."""
         host, folder = place
         for number, harm in enumerate(
             [
@@ -219,7 +219,7 @@ class Sending:
             after = take(project, store)
             answer = receive(host, folder, send.code_for(after, [good.tree]))
             assert (answer.code, answer.out) == (47, b"the rest"), harm
-            if not number:  # another one may still be good
+            if not number:  # another base may still be intact
                 continue
             assert sending.send(host, after, folder) > 200_000, harm
             (project / "plain").write_text(f"healed {number}")
@@ -227,8 +227,8 @@ class Sending:
             assert sending.send(host, healed, folder) < 3000, harm
             assert_arrived(host, project, folder, healed.tree)
 
-    def test_the_callers_shell_is_left_alone(self, place: Place, project: Path, store: Path) -> None:
-        """Variables, options, folder, umask and traps; also those that would get in the way."""
+    def test_the_callers_shell_is_unchanged(self, place: Place, project: Path, store: Path) -> None:
+        """Variables, options, working directory, umask and traps; also those that could interfere."""
         host, folder = place
         first, second = both(project, store)
         script = (
@@ -253,7 +253,7 @@ class Sending:
             assert answer.text == "0\ntrapped\n", answer
         assert_arrived(host, project, folder, second.tree)
 
-    def test_what_is_known(self, place: Place) -> None:
+    def test_known_trees(self, place: Place) -> None:
         host, folder = place
         ask = sending.receiver() + 'known_code "$1"; have_code "$1" "$2"'
         answer = host.run(ask, folder, "4" * 40)
@@ -263,10 +263,10 @@ class Sending:
         host.run(f'mkdir -p "$1/snapshots" && age=30 && {make}', folder, *trees)
         answer = host.run(ask, folder, trees[3])
         assert (answer.code, answer.text.split()) == (0, trees[:4:-1]), "the newest twenty"
-        assert host.run(ask, folder, trees[0]).text.split()[0] == trees[3], "asking for it made it new"
+        assert host.run(ask, folder, trees[0]).text.split()[0] == trees[3], "the query marked it as recently used"
         assert host.run(ask, folder, "").code != 0
 
-    def test_leftovers_of_killed_ones(self, place: Place, project: Path, store: Path) -> None:
+    def test_leftovers_of_killed_uploads(self, place: Place, project: Path, store: Path) -> None:
         host, folder = place
         make = 'mkdir -p "$1/incoming/old/d" "$1/incoming/new" && touch "$1/incoming/old/d/f" && chmod -R a-w "$1/incoming/old"'
         host.run(make + '&& touch -d "25 hours ago" "$1/incoming/old"', folder)
@@ -284,7 +284,7 @@ class TestOnClusters(OnClusters, Sending):
 
 @pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["bash"]], ids=" ".join)
 def test_shells(tmp_path: Path, project: Path, store: Path, shell: list[str]) -> None:
-    """Whichever of them is `sh` on a host."""
+    """Any of them may be `sh` on a host."""
     first, second = both(project, store)
     far = tmp_path / "far"
     script = sending.receiver() + 'cd / && receive_code "$@"; code=$?; cat; exit $code\n'
@@ -303,7 +303,7 @@ def test_shells(tmp_path: Path, project: Path, store: Path, shell: list[str]) ->
 
 @pytest.mark.parametrize("kind", ["all", "changes", "tar"])
 def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: str) -> None:
-    """The receiver is killed with its whole process group after some steps; the next one completes it."""
+    """The receiver is killed with its process group after some steps; the next one completes the upload."""
     here, folder = LocalHost(), tmp_path / "far"
     first = take(project, store)
     before = listing(here, str(project))
@@ -315,7 +315,7 @@ def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: 
     for steps in range(1, 75, 5):
         if kind == "changes":
             sending.send(here, first, str(folder))
-        # A shell that dies when its Nth command begins, in whichever subshell that is.
+        # A shell that dies at the start of its Nth command, in any subshell.
         trap = f"n=0; set -T; trap 'n=$((n+1)); [ $n -lt {steps} ] || kill -9 0' DEBUG\n"
         (tmp_path / "script").write_text(f'{sending.receiver()}{trap}receive_code "$@"\n')
         subprocess.run(
@@ -338,7 +338,7 @@ def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: 
 
 
 def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, store: Path) -> None:
-    """Also when the outcome is known before: nothing is left that it wrote afterwards."""
+    """Also if the outcome is known earlier: nothing that the copy writes later is left."""
     here, folder = LocalHost(), str(tmp_path / "far")
     first, second = both(project, store)
     sending.send(here, first, folder)
@@ -353,7 +353,7 @@ def test_a_slow_copy_of_the_base_is_waited_for(tmp_path: Path, project: Path, st
 @pytest.mark.parametrize(
     ("words", "expected"), [("No space left on device", 1), ("Disk quota exceeded", 1), ("object is corrupt", 47)]
 )
-def test_a_full_disk_is_no_reason_to_send_all(
+def test_a_full_disk_does_not_cause_a_full_upload(
     tmp_path: Path, project: Path, store: Path, words: str, expected: int
 ) -> None:
     here, folder = LocalHost(), str(tmp_path / "far")
@@ -380,13 +380,13 @@ def test_a_file_system_without_links(
 
 
 @pytest.mark.lab
-def test_link_cut_on_the_way(lab: Lab, project: Path, store: Path) -> None:
+def test_connection_lost_during_upload(lab: Lab, project: Path, store: Path) -> None:
     snapshot = take(project, store)
     folder = f"/lustre/scratch/alice/cut {next(count)}"
     try:
         for cut_at in (5_000, 60_000, 180_000):
             lab.faults.delay("alpha", Rules(cut_at=cut_at, direction="up", connections=1))
-            end_masters(sockets.folder())  # only a new connection meets the fault
+            end_masters(sockets.folder())  # only a new connection gets the fault
             host = site(lab, "alpha")
             with pytest.raises(UnreachableError):
                 sending.send(host, snapshot, folder)

@@ -1,4 +1,4 @@
-"""Whatever happens to a snapshot that is being taken, or to the store afterwards, the next one is right."""
+"""After any interruption of a snapshot, or damage to the store, the next snapshot is correct."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def sound(store: Path, tree: str) -> None:
-    """Git finds every object of a tree, and nothing wrong with any."""
+    """Git finds every object of a tree, and no error in any."""
     done = subprocess.run(
         ["git", f"--git-dir={store}", "fsck", "--full", "--strict", "--no-progress", tree],
         capture_output=True,
@@ -49,7 +49,7 @@ def everything(root: Path) -> set[bytes]:
 
 
 def in_child(do: Callable[[], object], user: int | None = None) -> int:
-    """What became of a function in a process of its own."""
+    """Result of a function in a separate process."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -66,7 +66,7 @@ def in_child(do: Callable[[], object], user: int | None = None) -> int:
 
 
 WRITING = {"_make", "record", "place", "finish", "save"}
-"""The functions in which something is written: a moment is the begin or end of a call out of one of them."""
+"""The functions that write: the process is killed at the start or end of each call from one of them."""
 
 
 @pytest.mark.parametrize("many", [1, 1000], ids=["as a pack", "one by one"])
@@ -104,7 +104,7 @@ def wrong_bit(old: bytes) -> bytes:
 
 
 def other_format(_old: bytes) -> bytes:
-    """Of another version of yurt, say."""
+    """For example from another version of yurt."""
     content = b"\x93\x01\x02\x03"
     return hashlib.sha1(content).digest() + content
 
@@ -140,7 +140,7 @@ def test_damaged_list_of_files(
 
 @pytest.mark.parametrize("many", [1, 1000], ids=["as a pack", "one by one"])
 @pytest.mark.parametrize("known", [(), ("plain",), ("base",)])
-def test_damaged_objects_are_noticed_and_made_anew(
+def test_damaged_objects_are_detected_and_rebuilt(
     project: Path, store: Path, monkeypatch: pytest.MonkeyPatch, many: int, known: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(record, "MANY", many)
@@ -155,20 +155,20 @@ def test_damaged_objects_are_noticed_and_made_anew(
     words = [base.tree if word == "base" else word for word in known]
     with pytest.raises(RefusedError, match="damaged") as caught:
         send.code_for(snapshot, words)
-    assert caught.value.code == "git-failed" and "repeat the command" in caught.value.hint
+    assert caught.value.code == "git-failed" and "run the command again" in caught.value.hint
     again = take(project, store)
     assert again == snapshot
     sound(store, again.tree)
     sending.send(HERE, again, str(store.parent / "far"))
-    # One that went with the old store is missed, and the new store is not to blame.
-    with pytest.raises(RefusedError, match="no longer on the site"):
+    # A snapshot of the old store is missing, but the new store is not damaged.
+    with pytest.raises(RefusedError, match="neither on the site nor on this machine"):
         send.code_for(base, ())
     assert take(project, store) == snapshot
     sound(store, snapshot.tree)
     subprocess.run(["chmod", "-R", "u+w", str(store.parent)], check=True)
 
 
-def test_one_wrong_bit_in_a_pack_does_not_travel(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_with_a_flipped_bit_is_not_uploaded(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "MANY", 1)
     snapshot = take(project, store)
     pack = store / "objects" / "pack" / f"pack-{snapshot.tree}.pack"
@@ -182,10 +182,10 @@ def test_one_wrong_bit_in_a_pack_does_not_travel(project: Path, store: Path, mon
 
 
 @pytest.mark.parametrize("forgetful", [False, True])
-def test_a_pack_with_half_of_the_files_is_not_taken_for_the_whole(
+def test_an_incomplete_pack_is_not_treated_as_complete(
     project: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgetful: bool
 ) -> None:
-    """Files that were seen before, or are in the store, are not in the new pack, though every folder is."""
+    """Files that are unchanged or already in the store are not in the new pack, though every folder is."""
     monkeypatch.setattr("yurt.snapshot.seen.TICK", -10_000_000_000)
     take(project, store)
     monkeypatch.setattr(record, "MANY", 1)
@@ -202,7 +202,7 @@ def test_a_pack_with_half_of_the_files_is_not_taken_for_the_whole(
 
 
 def test_only_what_is_new_is_written(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the rest is in a pack, where it takes a search to find it."""
+    """Also if the existing objects are in a pack, where they have to be searched."""
     monkeypatch.setattr(record, "MANY", 1)
     take(project, store)
     monkeypatch.setattr(record, "MANY", 1000)
@@ -214,7 +214,7 @@ def test_only_what_is_new_is_written(project: Path, store: Path, monkeypatch: py
 
 
 def test_offsets_beyond_two_gigabytes(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Git reads them as they were meant; and with the border at a thousand bytes, a whole pack."""
+    """Git reads such offsets correctly; and, with the limit lowered to a thousand bytes, a complete pack."""
     offsets = {bytes([number] * 20): number << 28 for number in range(1, 40)}
     index = objects._pack_index({id: (0, offset) for id, offset in offsets.items()}, bytes(20))
     read = subprocess.run(["git", "show-index"], input=index, capture_output=True, check=True).stdout.split()
@@ -229,7 +229,7 @@ def test_offsets_beyond_two_gigabytes(project: Path, store: Path, monkeypatch: p
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, what: Callable[[], object]) -> None:
-    """Have something happen after the files were named and before they are read."""
+    """Run something after the files are listed and before they are read."""
     files = collect.Collecting.files
 
     def then(self: collect.Collecting) -> collect.Files:
@@ -242,7 +242,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, what: Callable[[], object]) -> No
 
 @pytest.mark.parametrize("many", [1, 1000], ids=["as a pack", "one by one"])
 @pytest.mark.timeout(30)
-def test_files_that_vanish_or_change_meanwhile(
+def test_files_that_vanish_or_change_during_a_snapshot(
     project: Path, store: Path, monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
     monkeypatch.setattr(record, "MANY", many)
@@ -273,10 +273,10 @@ def test_files_that_vanish_or_change_meanwhile(
 
 
 @pytest.mark.timeout(30)
-def test_a_file_that_changes_its_kind_between_the_last_look_and_the_opening(
+def test_a_file_that_changes_its_type_between_stat_and_open(
     project: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe does not keep us waiting, and a link is taken as a link."""
+    """A pipe does not block, and a link is stored as a link."""
     regular, look = os.lstat(project / "d" / "6"), os.lstat
     for name in ("2", "4"):
         (project / "d" / name).unlink()
@@ -302,8 +302,8 @@ def test_a_file_that_changes_its_kind_between_the_last_look_and_the_opening(
     assert content(snapshot) == on_disk(project, everything(project) - {b"d/2"})
 
 
-def test_a_file_that_becomes_a_folder_between_two_looks(project: Path, store: Path) -> None:
-    """Then both are named, and only one can be."""
+def test_a_file_that_becomes_a_folder_during_the_listing(project: Path, store: Path) -> None:
+    """Then both are listed, and only one can exist."""
     blob = objects.identify(b"blob", b"")
     files = {b"d/e": (0o100644, blob), b"d/e/1": (0o100644, blob), b"d.c": (0o100644, blob)}
     take(project, store)
@@ -317,7 +317,7 @@ def refused(project: Path, store: Path, wanted: str) -> Callable[[], None]:
     def attempt() -> None:
         with pytest.raises(UserError) as caught:
             take(project, store)
-        assert caught.value.message == f"'{wanted}' cannot be read: Permission denied"
+        assert caught.value.message == f"cannot read '{wanted}': Permission denied"
         assert f"--exclude '{wanted}'" in caught.value.hint and caught.value.code == "usage"
         assert take(project, store, exclude=[wanted]).files == 13
 
@@ -347,7 +347,7 @@ def test_file_in_an_unreadable_folder_is_named(project: Path) -> None:
 
 
 def as_nobody(project: Path, wanted: str) -> int:
-    """The attempt by somebody who is not root, in a place that is theirs."""
+    """The attempt by a user who is not root, in a folder of their own."""
     if os.geteuid() != 0:
         return in_child(refused(project, project.parent / "theirs.git", wanted))
     place = Path(f"/tmp/yurt-nobody-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""A snapshot is what is on disk, to the byte, from any kind of folder; the user's git never notices."""
+"""A snapshot contains the exact bytes on disk, for any type of folder, without changes to the user's repository."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sh(folder: Path, script: str) -> str:
 
 
 def content(snapshot: Snapshot) -> dict[bytes, tuple[str, bytes]]:
-    """Path -> (mode, bytes) of what a snapshot holds, read back by git."""
+    """Path -> (mode, bytes) of the files in a snapshot, read back with git."""
     listing = git.call(["ls-tree", "-r", "-z", "--full-tree", snapshot.tree], folder=snapshot.store, own=snapshot.store)
     found = {}
     for row in listing.split(b"\0")[:-1]:
@@ -89,7 +89,7 @@ def test_repository_with_changes_of_every_kind(project: Path, store: Path) -> No
 
 
 def test_attributes_and_settings_change_nothing(project: Path, store: Path) -> None:
-    """Line endings, filters, keywords and encodings a repository asks for are not applied."""
+    """Line endings, filters, keywords and encodings set in a repository are not applied."""
     sh(project, "git init -q; git config core.autocrlf true; git config filter.up.clean 'tr a-z A-Z'")
     (project / ".gitattributes").write_text("*.txt text eol=crlf filter=up ident\n*.u16 working-tree-encoding=UTF-16\n")
     (project / "a.txt").write_bytes(b"$Id$ lower\r\nnext\n")
@@ -130,7 +130,7 @@ def test_subfolder_of_a_repository(project: Path, store: Path) -> None:
 
 
 def test_folder_inside_an_ignored_folder(project: Path, store: Path) -> None:
-    """The repository around it wants nothing to do with it; what it ignores itself stays out, what was forced in is in."""
+    """The surrounding repository ignores it; files it ignores itself are excluded, tracked ones are included."""
     sh(
         project,
         "git init -q; echo scratch/ > .gitignore; mkdir -p scratch/inner/x; cd scratch/inner; echo '*.log' > .gitignore",
@@ -142,7 +142,7 @@ def test_folder_inside_an_ignored_folder(project: Path, store: Path) -> None:
     assert set(content(take(project / "scratch" / "inner", store))) == {b".gitignore", b"a", b"x/b", b"x/forced.log"}
 
 
-def test_plain_folder_below_nothing_ignores_by_its_own_files(project: Path, store: Path) -> None:
+def test_plain_folder_outside_a_repository_uses_its_own_gitignore(project: Path, store: Path) -> None:
     sh(
         project,
         "echo '*.log' > .gitignore; mkdir x; echo a > x/a; echo l > x/l.log; echo x/a.tmp > .yurtignore; echo t > x/a.tmp",
@@ -151,7 +151,7 @@ def test_plain_folder_below_nothing_ignores_by_its_own_files(project: Path, stor
 
 
 def test_repository_of_somebody_else_is_taken_as_a_plain_folder(project: Path, store: Path) -> None:
-    """Git will not look into a repository that belongs to another; the files are there all the same."""
+    """Git refuses a repository of another user; its files are included anyway."""
     sh(project, "git init -q; echo a > a; echo x > .gitignore; echo x > x; git add -A; git commit -qm one")
     if os.geteuid() == 0:
         os.chown(project, 65534, 65534)
@@ -161,8 +161,8 @@ def test_repository_of_somebody_else_is_taken_as_a_plain_folder(project: Path, s
     assert set(content(take(project, store))) == {b".gitignore", b"a"}
 
 
-def test_tracked_files_behind_a_link_are_not_there(project: Path, store: Path, tmp_path: Path) -> None:
-    """A folder was replaced by a link out of the project: git still names what was in it."""
+def test_tracked_files_behind_a_link_are_excluded(project: Path, store: Path, tmp_path: Path) -> None:
+    """A folder was replaced by a link out of the project: git still lists its files."""
     sh(
         project,
         "git init -q; mkdir data; echo d > data/d; echo a > a; git add -A; git commit -qm one; mv data ../elsewhere",
@@ -173,7 +173,7 @@ def test_tracked_files_behind_a_link_are_not_there(project: Path, store: Path, t
     assert set(content(take(project, store))) == {b"a"}
 
 
-def test_what_is_left_out_is_left_out_of_nested_repositories_too(project: Path, store: Path) -> None:
+def test_exclusions_apply_to_nested_repositories_too(project: Path, store: Path) -> None:
     sh(
         project,
         "git init -q; mkdir -p inner/deep; cd inner; git init -q; echo k > keep.py; echo b > deep/b.bin; echo w > w.pt; git add -A",
@@ -187,10 +187,10 @@ def test_what_is_left_out_is_left_out_of_nested_repositories_too(project: Path, 
     assert set(content(take(project, store, exclude=["inner/"]))) == {b".yurtignore"}
     (project / ".yurtignore").unlink()
     deep = {b"inner/keep.py", b"inner/w.pt", b"inner/deep/b.bin", b"inner/deep/.yurtignore"}
-    assert set(content(take(project, store))) == deep, "one deep down is enough"
+    assert set(content(take(project, store))) == deep, "one in a nested folder is enough"
 
 
-def test_a_submodule_nobody_fetched_is_its_files(project: Path, store: Path) -> None:
+def test_a_submodule_that_was_not_fetched(project: Path, store: Path) -> None:
     sh(project, "git init -q; echo a > a; git add a; git commit -qm one; mkdir sub")
     sh(project, "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; echo s > sub/s")
     assert set(content(take(project, store))) == {b"a", b"sub/s"}
@@ -220,20 +220,20 @@ def test_users_repository_is_never_written(project: Path, store: Path) -> None:
         files = (path for path in (project / ".git").rglob("*") if path.is_file())
         return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
-    os.utime(project / "a")  # git would like to refresh its index now
+    os.utime(project / "a")  # git would now refresh its index
     before = state()
     take(project, store)
     assert state() == before
 
 
-def test_environment_of_the_user_does_not_mislead(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_git_environment_is_ignored(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "a").write_text("a")
     monkeypatch.setenv("GIT_DIR", "/no/where")
     monkeypatch.setenv("GIT_INDEX_FILE", "/no/where")
     assert set(content(take(project, store))) == {b"a"}
 
 
-def test_same_files_same_tree_and_changes_show(project: Path, store: Path, tmp_path: Path) -> None:
+def test_same_files_give_the_same_tree(project: Path, store: Path, tmp_path: Path) -> None:
     (project / "a").write_text("a")
     (project / "d").mkdir()
     (project / "d" / "b").write_text("b")
@@ -250,10 +250,10 @@ def test_same_files_same_tree_and_changes_show(project: Path, store: Path, tmp_p
     assert set(content(take(project, store))) == {b"a", b"d"}
 
 
-def test_a_change_of_the_same_size_within_the_same_tick_is_seen(
+def test_a_change_of_the_same_size_within_one_tick_is_detected(
     project: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a file system whose clock stands still meanwhile."""
+    """As on a file system with a coarse clock."""
     monkeypatch.setattr("yurt.snapshot.seen.mark", lambda about: (0, 0, about.st_ino, about.st_size, about.st_mode))
     file = project / "a"
     for number in range(10):
@@ -265,16 +265,16 @@ def test_too_large(project: Path, store: Path) -> None:
     (project / "small").write_text("x")
     with (project / "weights.pt").open("wb") as file:
         file.truncate(51 << 20)
-    with pytest.raises(UserError, match=r"'weights.pt' has 51 MB; code files may have 50 MB") as caught:
+    with pytest.raises(UserError, match=r"'weights.pt' is 51 MB; the limit for a code file is 50 MB") as caught:
         take(project, store)
     assert "--exclude 'weights.pt'" in caught.value.hint
     assert set(content(take(project, store, exclude=["weights.pt"]))) == {b"small"}
     assert take(project, store, largest_file=1 << 30).files == 2
-    with pytest.raises(UserError, match=r"the largest is 'weights.pt'"):
+    with pytest.raises(UserError, match=r"the largest file is 'weights.pt'"):
         take(project, store, largest_file=1 << 30, largest_tree=10 << 20)
 
 
-def test_many_at_once_and_after_a_kill(project: Path, store: Path) -> None:
+def test_concurrent_snapshots_and_after_a_kill(project: Path, store: Path) -> None:
     for number in range(50):
         (project / str(number)).write_text(str(number))
     with ThreadPoolExecutor(8) as pool:
@@ -295,7 +295,7 @@ def test_relative_paths(project: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_empty_folder_and_no_folder(project: Path, store: Path) -> None:
     assert take(project, store).files == 0
-    with pytest.raises(NotFoundError, match=r"there is no folder '.*nope'"):
+    with pytest.raises(NotFoundError, match=r"folder '.*nope' not found"):
         take(project / "nope", store)
 
 
@@ -322,10 +322,8 @@ NAMES = st.lists(st.sampled_from(["a", "a.b", "a-b", "a0", "ab", "b"]), min_size
 
 @settings(max_examples=25, deadline=None)
 @given(names=st.sets(NAMES, max_size=12), packed=st.booleans())
-def test_trees_are_those_git_would_make(
-    tmp_path_factory: pytest.TempPathFactory, names: set[str], packed: bool
-) -> None:
-    """Whether written one by one or as a pack, git finds nothing wrong, and the names are git's own."""
+def test_trees_are_identical_to_gits(tmp_path_factory: pytest.TempPathFactory, names: set[str], packed: bool) -> None:
+    """Written one by one or as a pack, git finds no errors, and the ids are those of git."""
     root, store = tmp_path_factory.mktemp("any"), tmp_path_factory.mktemp("store") / "s.git"
     for name in sorted(names):
         if not any(f"{name}/" == other[: len(name) + 1] for other in names):
@@ -343,7 +341,7 @@ def test_unchanged_costs_one_git_and_no_reading(project: Path, store: Path, monk
     for path in project.rglob("*"):
         os.utime(path, (1, 1))
     first = take(project, store)
-    # The times of change cannot be set: wait until they are old enough to be trusted.
+    # ctime cannot be set: wait until it is old enough to be trusted.
     monkeypatch.setattr("yurt.snapshot.seen.TICK", -10_000_000_000)
     (project / "d" / "1").write_text("changed")
     second = take(project, store)
@@ -360,5 +358,5 @@ def test_unchanged_costs_one_git_and_no_reading(project: Path, store: Path, monk
     assert take(project, store) == second != first
     assert started == 1 and (store / "seen").stat().st_mtime_ns == before
     (project / "d" / "2").unlink()
-    assert take(project, store).files == second.files - 1, "one that went is a change too"
+    assert take(project, store).files == second.files - 1, "a removed file is a change too"
     assert b"d/2" not in content(take(project, store))

@@ -1,4 +1,4 @@
-"""An index, a run.json and a plan.json of an older yurt are read, with nothing of them lost."""
+"""An index, a run.json and a plan.json of an older yurt are read completely."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from yurt.store import Store, older
 from yurt.store.schema import VERSION
 
 INDEX = Path(__file__).parent.parent / "fixtures" / "index-8.sql"
-"""Made by the last yurt with version 8: runs that completed, failed, follow another, run; a sweep and its retry."""
+"""Made by the last yurt with version 8: completed, failed, dependent and running runs; a sweep and its retry."""
 
 
 def opened(folder: Path) -> tuple[Store, dict[str, tuple[dict[str, Any], dict[str, Any]]]]:
-    """That index, opened by this yurt; and its records as they were."""
+    """That index, opened by this yurt; and its original records."""
     file = folder / "yurt.db"
     with sqlite3.connect(file) as db:
         db.executescript(INDEX.read_text())

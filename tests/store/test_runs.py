@@ -1,4 +1,4 @@
-"""The index: several yurts at once, files nobody else can read, an index that cannot be used."""
+"""The index: concurrent processes, file permissions, an unusable index."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_only_its_owner_reads_it(store: Store) -> None:
     assert {stat.S_IMODE(each.stat().st_mode) for each in folder.iterdir()} == {0o600}
 
 
-def test_what_waits_goes_out_in_order_and_what_ended_keeps_its_plan(store: Store) -> None:
+def test_outbox_order_and_plans_of_finished_runs(store: Store) -> None:
     made = [run(number, "alpha" if number % 2 else "beta") for number in range(6)]
     for each in reversed(made):
         store.add(each, Status(), plan(each))
@@ -60,9 +60,9 @@ def test_what_waits_goes_out_in_order_and_what_ended_keeps_its_plan(store: Store
     kept = store.plan(made[1].id)
     assert kept is not None
     assert kept.words == [b"\xff"]
-    assert store.refs("alpha") == [], "nothing is to be seen of what has not gone out"
+    assert store.refs("alpha") == [], "runs that are not submitted are not queried"
     store.change([made[1].id], lambda _run, status: msgspec.structs.replace(status, state="completed"))
-    assert store.plan(made[1].id) == plan(made[1]), "for another run like it"
+    assert store.plan(made[1].id) == plan(made[1]), "needed to retry the run"
     assert store.outbox("alpha") == [made[3].id, made[5].id]
     assert store.contexts_of_unfinished() == ["alpha", "beta"]
     store.change(
@@ -100,7 +100,7 @@ with Store(sys.argv[1]) as store:
 """
 
 
-def test_writers_at_once_lose_nothing(store: Store) -> None:
+def test_concurrent_writers_lose_nothing(store: Store) -> None:
     one = run(1)
     store.add(one, Status())
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, store.file, one.id]) for _each in range(4)]
@@ -117,14 +117,14 @@ Store(sys.argv[1]).contexts_of_unfinished()
 """
 
 
-def test_makers_at_once(tmp_path: Path) -> None:
+def test_processes_that_create_it_concurrently(tmp_path: Path) -> None:
     file = str(tmp_path / "new" / "yurt.db")
     makers = [subprocess.Popen([sys.executable, "-c", MAKER, file]) for _each in range(6)]
     assert [each.wait() for each in makers] == [0] * 6
 
 
-def test_threads_that_make_it_at_once(tmp_path: Path) -> None:
-    """Far closer to each other than processes come; and the program they are in notices nothing."""
+def test_threads_that_create_it_concurrently(tmp_path: Path) -> None:
+    """Threads race more closely than processes; and the umask of the process stays unchanged."""
     before = os.umask(0o027)
     try:
         _two_threads(tmp_path)
@@ -146,8 +146,8 @@ def _two_threads(tmp_path: Path) -> None:
             assert list(pool.map(make, range(2))) == [[], []]
 
 
-def test_who_opens_it_twice_is_still_there_for_others(tmp_path: Path) -> None:
-    """Locks on a file are a process's: it loses them when it closes the file anywhere, and others would tidy up."""
+def test_opening_it_twice_keeps_the_locks(tmp_path: Path) -> None:
+    """POSIX locks belong to a process: closing the file anywhere would release them, and others would clean up."""
     file = str(tmp_path / "yurt.db")
     first = Store(file)
     first.add(run(1), Status())
@@ -160,17 +160,17 @@ def test_who_opens_it_twice_is_still_there_for_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["yurt.db", "new/folders/yurt.db"])
-def test_a_file_below_where_one_stands(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path(tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with Store(file) as store:
         assert store.contexts_of_unfinished() == []
     assert stat.S_IMODE((tmp_path / file).stat().st_mode) == 0o600
 
 
-def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
+def test_an_unusable_index(tmp_path: Path) -> None:
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no database" * 100)
-    with pytest.raises(RefusedError, match="cannot be used"):
+    with pytest.raises(RefusedError, match="cannot use the index"):
         Store(str(broken))
     newer = tmp_path / "newer.db"
     with sqlite3.connect(newer) as db:
@@ -182,7 +182,7 @@ def test_an_index_that_cannot_be_used(tmp_path: Path) -> None:
             Store("/proc/yurt.db")
 
 
-def test_an_index_of_an_earlier_version_keeps_what_it_has(tmp_path: Path) -> None:
+def test_an_index_of_an_earlier_version_keeps_its_runs(tmp_path: Path) -> None:
     file = str(tmp_path / "yurt.db")
     with sqlite3.connect(file) as db:
         db.executescript(SCHEMA)
@@ -203,7 +203,7 @@ def test_retries_of_a_run(store: Store) -> None:
     assert store.retries(run(1).id) == [again[0].id] and store.retries(again[0].id) == []
 
 
-def test_an_older_index_keeps_everything_and_gets_what_is_new(tmp_path: Path) -> None:
+def test_an_older_index_keeps_everything_and_is_migrated(tmp_path: Path) -> None:
     file = tmp_path / "yurt.db"
     one = run(1)
     with sqlite3.connect(file) as db:

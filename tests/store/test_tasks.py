@@ -1,4 +1,4 @@
-"""What the index knows of the tasks of a sweep: which are open, which are to go out, and at what price."""
+"""The tasks of a sweep in the index: which are open, which are pending, and what a query costs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "yurt.db"))
 
 
-def out(store: Store, sets: int) -> None:
-    """A sweep whose tasks have all gone out."""
+def add_submitted(store: Store, sets: int) -> None:
+    """Add a sweep whose tasks are all submitted."""
     run = Run(
         id=SWEEP,
         context="alpha",
@@ -41,8 +41,8 @@ def out(store: Store, sets: int) -> None:
     )
 
 
-def test_what_is_open_follows_every_change(store: Store) -> None:
-    out(store, 40)
+def test_open_tasks_follow_every_change(store: Store) -> None:
+    add_submitted(store, 40)
     known: dict[int, State] = {}
     chance = random.Random(1)
     states: list[State] = ["queued", "running", "waiting", "completed", "failed", "lost"]
@@ -59,8 +59,8 @@ def test_what_is_open_follows_every_change(store: Store) -> None:
         assert [number for number, _start in store.pending_tasks(SWEEP)] == sorted(waiting)
 
 
-def test_a_look_reads_no_task_that_has_ended(store: Store) -> None:
-    out(store, 2000)
+def test_a_refresh_reads_no_finished_task(store: Store) -> None:
+    add_submitted(store, 2000)
     store.change_tasks(SWEEP, range(1, 2000), lambda _number, status: msgspec.structs.replace(status, state="failed"))
     steps: list[int] = []
     store._db.set_progress_handler(lambda: steps.append(1), 100)
@@ -71,7 +71,7 @@ def test_a_look_reads_no_task_that_has_ended(store: Store) -> None:
     assert len(steps) < 20, f"{len(steps)} hundred steps of SQLite for one open task"
 
 
-def test_an_index_made_before_knows_what_has_ended(tmp_path: Path) -> None:
+def test_an_older_index_records_finished_tasks(tmp_path: Path) -> None:
     before = LATER[:-2]
     old = sqlite3.connect(tmp_path / "yurt.db")
     for text in [SCHEMA, *before]:

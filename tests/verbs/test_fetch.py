@@ -185,7 +185,7 @@ def test_what_cannot_be_fetched_is_said_in_one_sentence(here: Here) -> None:
     (here.project / "file").touch()
     for target in ("file", "file/below"):
         done = here.quick("fetch", run, "--to", target)
-        assert (done.code, "is no folder" in done.err) == (2, True)
+        assert (done.code, "is not a folder" in done.err) == (2, True)
     assert here.quick("fetch", run, "--to", "").code == 2
     empty = here.run("true")
     done = here.quick("fetch", empty, "--json")

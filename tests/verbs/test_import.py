@@ -278,6 +278,6 @@ def test_show_of_what_ended_where_the_site_is_out_of_reach(laptop: Laptop, lab: 
         assert after.json["warnings"][0].startswith("could not look at alpha: ")
         assert laptop.quick("show", run, "--cached", "--json").json["warnings"] == []
         logs = laptop.quick("logs", run)
-        assert (logs.code, logs.out) == (0, "x\n") and "kept here" in logs.err
+        assert (logs.code, logs.out) == (0, "x\n") and "showing the local copy" in logs.err
     finally:
         lab.faults.heal("alpha")

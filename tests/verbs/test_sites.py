@@ -204,7 +204,7 @@ def test_deep_probe_says_why_it_cannot(laptop: Newcomer, lab: Lab) -> None:
     assert bad.code == 2 and "HOST:PORT" in bad.err
     assert laptop.add("beta", "--storage-dir", "$NOWHERE/x", name="nowhere").code == 0
     unknown = laptop("context", "probe", "nowhere", "--deep")
-    assert unknown.code == 2 and "names $NOWHERE, which is not set there" in unknown.err
+    assert unknown.code == 2 and "uses $NOWHERE, which is not set on the site" in unknown.err
 
 
 def test_probe_for_people(laptop: Newcomer) -> None:
@@ -331,7 +331,7 @@ def test_a_controller_that_is_down_erases_nothing(laptop: Newcomer, lab: Lab) ->
     before = file.read_bytes()
     with without_controller(lab, "beta"):
         answer = laptop("context", "probe", "beta")
-    assert answer.code == 4 and "Slurm does not answer there" in answer.err
+    assert answer.code == 4 and "Slurm does not respond" in answer.err
     assert file.read_bytes() == before
 
 

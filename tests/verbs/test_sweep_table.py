@@ -125,10 +125,10 @@ def test_filtered(filters: list[str], left: list[int]) -> None:
     [
         (["lr"], "", "'lr' is not KEY=VALUE"),
         (["=1"], "", "'=1' is not KEY=VALUE"),
-        (["state=fialed"], "", "'fialed' is no state"),
-        (["optt=1"], "", "no task has 'optt'; did you mean 'opt'?"),
-        ([], "los", "--sort: no task has 'los'; did you mean 'loss'?"),
-        ([], "-zzzz", "--sort: no task has 'zzzz'"),
+        (["state=fialed"], "", "unknown state 'fialed'"),
+        (["optt=1"], "", "unknown column 'optt'; did you mean 'opt'?"),
+        ([], "los", "--sort: unknown column 'los'; did you mean 'loss'?"),
+        ([], "-zzzz", "--sort: unknown column 'zzzz'"),
     ],
 )
 def test_wrong_words(filters: list[str], sort: str, words: str) -> None:
@@ -168,11 +168,11 @@ def test_what_to_plot() -> None:
     drawn = plotted("s", ROWS, columns(ROWS), "loss", "opt")
     assert [(point.x, point.values) for point in drawn.points] == [("sgd", [9]), ("adam", [10.5, -2.0])]
     assert (drawn.metric, drawn.over, drawn.without) == ("loss", "opt", 2)
-    with pytest.raises(UserError, match="these vary: lr, opt"):
+    with pytest.raises(UserError, match="varying parameters: lr, opt"):
         plotted("s", ROWS, columns(ROWS), "loss", "")
     only = [row(0, lr=1, metrics={"loss": 1}), row(1, lr=2, metrics={"loss": 1})]
     assert plotted("s", only, columns(only), "loss", "").over == "lr"
-    with pytest.raises(UserError, match="no task has a number for 'state'"):
+    with pytest.raises(UserError, match="no task has both a number for 'state'"):
         plotted("s", ROWS, columns(ROWS), "state", "lr")
 
 
@@ -213,14 +213,14 @@ def test_which_sweep_or_task(store: Store) -> None:
 @pytest.mark.parametrize(
     ("word", "words"),
     [
-        (f"{OLD}.3", f"sweep {OLD} has no task 3, its tasks are 0 to 2"),
-        (f"{OLD}.{'9' * 5000}", f"sweep {OLD} has no task 999999999999…, its tasks are 0 to 2"),
-        (f"{ONE}.1", f"run {ONE} is no sweep: it has no task 1"),
-        ("-.1", f"run {ONE} is no sweep"),
-        ("zzzz.1", "there is no run 'zzzz.1'"),
-        (f"{OLD}.x", f"there is no run '{OLD}.x'"),
-        (f"{OLD}.-1", f"there is no run '{OLD}.-1'"),
-        (".1", "there is no run '.1'"),
+        (f"{OLD}.3", f"sweep {OLD} has no task 3; its tasks are 0 to 2"),
+        (f"{OLD}.{'9' * 5000}", f"sweep {OLD} has no task 999999999999…; its tasks are 0 to 2"),
+        (f"{ONE}.1", f"run {ONE} is not a sweep and has no task 1"),
+        ("-.1", f"run {ONE} is not a sweep"),
+        ("zzzz.1", "run 'zzzz.1' not found"),
+        (f"{OLD}.x", f"run '{OLD}.x' not found"),
+        (f"{OLD}.-1", f"run '{OLD}.-1' not found"),
+        (".1", "run '.1' not found"),
     ],
 )
 def test_no_such_task(store: Store, word: str, words: str) -> None:
@@ -233,12 +233,12 @@ def test_a_word_that_may_be_a_run_has_tasks_only_as_a_sweep(store: Store) -> Non
     word = OLD.partition("-")[2]
     assert sorted(store.matching(word)) == sorted([OLD, ONE])
     assert which(store, [f"{word}.1"])[0].run.id == f"{OLD}.1"
-    with pytest.raises(UserError, match="may be 2 runs"):
+    with pytest.raises(UserError, match="is ambiguous: it matches 2 runs"):
         which(store, [word])
 
 
 def test_a_task_of_two_sweeps(store: Store) -> None:
-    with pytest.raises(UserError, match="may be 2 runs"):
+    with pytest.raises(UserError, match="is ambiguous: it matches 2 runs"):
         which(store, ["s.1"])
 
 

@@ -1,1 +1,1 @@
-"""The life of a run: plan it, submit it, refresh its status, read and fetch its files."""
+"""Life cycle of a run: plan it, submit it, refresh its status, read and fetch its files."""

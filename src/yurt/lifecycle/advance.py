@@ -1,6 +1,6 @@
-"""advance(): whatever waits on this machine moves on, as far as its context allows. Any verb may call it, at any time.
+"""advance(): process everything pending for a context, such as saved runs. Any verb may call it at any time.
 
-It runs the steps it is handed: rooms above this one have steps of their own, which the verbs hand down.
+The steps are passed in: packages above this one have steps of their own, which the verbs pass down.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Advanced(msgspec.Struct, frozen=True):
-    """What moved: runs that went out, runs that were refused, and what stopped the rest."""
+    """Result of the steps: submitted runs, refused runs, and the error that stopped the rest."""
 
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
@@ -27,13 +27,13 @@ class Advanced(msgspec.Struct, frozen=True):
 
 
 Step = Callable[[Store, str, "Backend", Watch], Advanced]
-"""Moves something on, on one context. Safe to repeat, and to kill at any point."""
+"""Processes pending work of one context. Safe to repeat, and to kill at any point."""
 
 
 def advance(
     store: Store, context: str, backend: Backend, steps: Sequence[Step], *, watch: Watch = unwatched
 ) -> Advanced:
-    """Run the steps in order. One that the context stops does not keep the others from their turn."""
+    """Run the steps in order. A step that the context stops does not prevent the later ones."""
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
     stopped: YurtError | None = None

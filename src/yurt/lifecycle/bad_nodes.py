@@ -1,4 +1,4 @@
-"""Nodes on which runs failed lately through no fault of their own: other runs leave them alone for some days."""
+"""Nodes that recently failed while they executed runs. Other runs avoid them for some days."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 DAYS = 3
 
 LAUNCHES = 3
-"""So often at least a run that may be started again is let go after it could not be launched."""
+"""Minimum number of launch attempts of a held run with a restart policy."""
 
 
 def note(store: Store, context: str, seen: Mapping[str, Observation], changed: Mapping[str, Status]) -> None:
-    """Remember the nodes that failed under runs, and tasks, which have just changed for that reason."""
+    """Record the nodes that failed under runs and tasks whose status just changed for that reason."""
     for run, status in changed.items():
         node = seen[run].node or status.node
         failed = seen[run].record == "node_failed" or (status.state == "waiting" and seen[run].unlaunched)
-        if failed and node and not set(node) & set("[,"):  # of several it may be any
+        if failed and node and not set(node) & set("[,"):  # with several nodes, it is unknown which one failed
             store.note_bad_node(context, BadNode(node, time.time(), run, seen[run].reason))
 
 
-def let_go(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> None:
-    """Runs that may be retried, and that Slurm holds because they could not be launched, get another node."""
+def release_held(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> None:
+    """Release runs with a restart policy that Slurm holds after a failed launch, so that they get another node."""
     for run, observation in seen.items():
         if observation.live != "held" or not observation.unlaunched:
             continue
@@ -43,24 +43,27 @@ def let_go(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> None:
             continue
         runs.release(observation.job)
         if entry.run.task is None:
-            store.change([run], lambda _run, status: _tried(status))
+            store.change([run], lambda _run, status: _with_retry(status))
         else:
-            store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: _tried(status))
+            store.change_tasks(entry.run.sweep, [entry.run.task], lambda _number, status: _with_retry(status))
 
 
-def _tried(status: Status) -> Status:
+def _with_retry(status: Status) -> Status:
     import msgspec
 
-    return msgspec.structs.replace(status, retries=status.retries + 1, reason="it could not be launched; once more")
+    return msgspec.structs.replace(status, retries=status.retries + 1, reason="the launch failed; it is retried")
 
 
 def known(store: Store, context: str) -> list[BadNode]:
-    """Nodes of a context to be left alone now, the last that failed first."""
+    """Return the nodes of a context to avoid now, latest failure first."""
     return store.bad_nodes(context, time.time() - DAYS * 86400)
 
 
 def avoiding(store: Store, context: str, resources: Resources, facts: Facts | None) -> tuple[Resources, list[str]]:
-    """What to ask for so that bad nodes are left alone, and which those are; never so many that few are left."""
+    """Return the resources with bad nodes excluded, and these nodes.
+
+    At most half of the partition's nodes are excluded.
+    """
     if facts is None or resources.nodelist:
         return resources, []
     partition = facts.partition(resources.partition or facts.default_partition)
@@ -77,5 +80,5 @@ def _replace(resources: Resources, nodes: list[str]) -> Resources:
 
 
 def as_settings(nodes: Sequence[str]) -> list[Chosen]:
-    """The nodes that a plan avoids, for its record."""
-    return [Chosen("exclude_nodes", node, "runs failed there lately") for node in nodes]
+    """Return the nodes that a plan avoids, for its record."""
+    return [Chosen("exclude_nodes", node, "runs failed on it recently") for node in nodes]

@@ -10,22 +10,22 @@ from yurt.model.run import State
 from yurt.store import Entry
 
 COLUMNS = ("state", "context", "name", "project")
-"""Keys that the index finds runs by."""
+"""Keys that are columns of the index."""
 
 
 def pair(text: str, *, example: str) -> tuple[str, str]:
-    """The key and the value of a filter. UserError: it is none, or no state is called that."""
+    """Return the key and the value of a filter. UserError if it is not KEY=VALUE, or the state is unknown."""
     key, equals, value = params.shown(text).partition("=")
     if not equals or not key:
-        raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint=f"for example {example}")
+        raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint=f"write for example `{example}`")
     states = State.__args__  # type: ignore[attr-defined]
     if key == "state" and value not in states:
-        raise UserError(f"--filter: '{value}' is no state", code="usage", hint=", ".join(states))
+        raise UserError(f"--filter: unknown state '{value}'", code="usage", hint=f"use one of {', '.join(states)}")
     return key, value
 
 
 def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
-    """Filters KEY=VALUE as allowed values by column, and others (tag, parameters). UserError for a wrong one."""
+    """Split filters into allowed values by column, and others (tag, parameters). UserError for an invalid one."""
     where: dict[str, list[str]] = {}
     rest: list[tuple[str, str]] = []
     for text in filters:
@@ -38,7 +38,7 @@ def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tup
 
 
 def passes(entry: Entry, key: str, value: str) -> bool:
-    """Whether a run has that tag, or that value of a parameter."""
+    """Return whether a run has this tag, or this value of a parameter."""
     if key == "tag":
         return value in entry.run.tags
     return key in entry.run.params and params.as_text(entry.run.params[key]) == value

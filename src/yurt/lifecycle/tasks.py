@@ -1,4 +1,4 @@
-"""A sweep as one looks at it: how it stands, and a table of its tasks."""
+"""Data for the display of a sweep: its status, and a table of its tasks."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from yurt.store import Entry, Store
 
 
 class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
-    """One sweep: what was asked for, how it stands, what came of its tasks."""
+    """One sweep: its request, its status, and its tasks."""
 
     run: Run
     status: Verdict
-    """It started with its first task, and ended with its last."""
+    """It starts with its first task, and ends with its last."""
     task_states: dict[str, int]
-    """How many tasks are in which state."""
+    """Number of tasks by state."""
     retried_as: list[str]
-    """Runs that were made of it by `retry`."""
+    """Runs created from it by `retry`."""
     rows: list[TaskRow]
-    """Those of its tasks that were asked for, in the order that was."""
+    """The requested tasks, in the requested order."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plot shows: which column over which."""
+    """Data of a plot: one column over another."""
 
     metric: str
     over: str
     points: list[plot.Point]
     without: int
-    """Tasks that have no such number."""
+    """Number of tasks without these values."""
 
 
 def shown(store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[TaskRow]) -> SweepShown:
-    """A sweep with these of all its tasks."""
+    """Return a sweep with some of its tasks in `rows`; `every` contains all of them."""
     started = min((row.started for row in every if row.started is not None), default=None)
     ended = max((row.ended for row in every if row.ended is not None), default=None) if entry.status.final else None
     return SweepShown(
@@ -55,15 +55,15 @@ def shown(store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[T
 
 
 def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[TaskRow]:
-    """Every task of a sweep, by number. No site is asked."""
+    """Return every task of a sweep, by number. No site is queried."""
     run, plan = entry.run, store.plan(entry.run.id)
-    watch(Event(f"reading what {run.tasks} tasks logged"))
+    watch(Event(f"reading metrics of {run.tasks} tasks"))
     known = store.tasks(run.id)
     out = set(tasks.numbers(entry.status.submitted_tasks))
     found = []
     for number in range(run.tasks):
         name = ids.task(run.id, number)
-        status = known.get(number) or _unheard(entry.status, out=number in out)
+        status = known.get(number) or _default_status(entry.status, out=number in out)
         row = TaskRow(
             id=name,
             task=number,
@@ -78,73 +78,73 @@ def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[T
         )
         if number in known:
             task = Entry(msgspec.structs.replace(run, id=name, folder=layout.task(run.folder, number)), status)
-            # A look brings the last line of what was logged; all of it comes home later.
+            # A status query returns the last logged line; the complete file is saved after the task finishes.
             logged = metrics.last(store, task) or metrics.of(msgspec.json.encode(status.metrics))
             row.metrics.update((each.name, each.value) for each in logged)
         found.append(row)
     return found
 
 
-def _unheard(whole: Status, *, out: bool) -> Status:
-    """How a task stands that was not seen yet."""
+def _default_status(whole: Status, *, out: bool) -> Status:
+    """Return the status of a task without a row in the index."""
     if out:
         return Status(state="queued")
     return Status(state=whole.state if whole.state in FINAL else "waiting")
 
 
-def chosen(every: Sequence[TaskRow], there: Sequence[Column], *, filters: Sequence[str], sort: str) -> list[TaskRow]:
-    """Tasks that pass all filters KEY=VALUE (of one key, any of them), by a column. UserError for a wrong one."""
+def chosen(every: Sequence[TaskRow], columns: Sequence[Column], *, filters: Sequence[str], sort: str) -> list[TaskRow]:
+    """Return the sorted tasks that pass all filters KEY=VALUE (for one key, any of them). UserError if invalid."""
     wanted = []
     for text in filters:
         key, value = pair(text, example="state=failed")
-        wanted.append((named("--filter", there, key), value))
+        wanted.append((named("--filter", columns, key), value))
     found = sweep_table.passing(every, wanted)
     if not sort:
         return found
-    return sweep_table.ordered(found, sort_column(there, sort), descending=_descends(there, sort))
+    return sweep_table.ordered(found, sort_column(columns, sort), descending=_descends(columns, sort))
 
 
-def sort_column(there: Sequence[Column], sort: str) -> Column:
-    return named("--sort", there, sort[1:] if _descends(there, sort) else sort)
+def sort_column(columns: Sequence[Column], sort: str) -> Column:
+    return named("--sort", columns, sort[1:] if _descends(columns, sort) else sort)
 
 
-def _descends(there: Sequence[Column], sort: str) -> bool:
-    """Whether the - before a key says so, and is no part of a name."""
-    return sort.startswith("-") and all(each.title != sort for each in there)
+def _descends(columns: Sequence[Column], sort: str) -> bool:
+    """Return whether a leading - means descending order and is not part of a column name."""
+    return sort.startswith("-") and all(each.title != sort for each in columns)
 
 
-def named(option: str, there: Sequence[Column], key: str) -> Column:
-    """The column a user means. UserError: none is called that."""
+def named(option: str, columns: Sequence[Column], key: str) -> Column:
+    """Return the column with this name. UserError if there is none."""
     try:
-        return sweep_table.column(there, key)
+        return sweep_table.column(columns, key)
     except LookupError:
         from difflib import get_close_matches
 
-        titles = [each.title for each in there]
+        titles = [each.title for each in columns]
         near = get_close_matches(key, titles, n=1)
-        text = f"{option}: no task has '{params.shown(key)}'" + (f"; did you mean '{near[0]}'?" if near else "")
-        raise UserError(text, code="usage", hint=f"one of {', '.join(titles)}") from None
+        text = f"{option}: unknown column '{params.shown(key)}'" + (f"; did you mean '{near[0]}'?" if near else "")
+        raise UserError(text, code="usage", hint=f"use one of {', '.join(titles)}") from None
 
 
-def plotted(sweep: str, rows: Sequence[TaskRow], there: Sequence[Column], metric: str, over: str) -> Plotted:
-    """What to draw. Without a parameter it is the only one that varies. UserError: nothing can be drawn."""
-    up = named("--plot", there, metric)
+def plotted(sweep: str, rows: Sequence[TaskRow], columns: Sequence[Column], metric: str, over: str) -> Plotted:
+    """Return the points of a plot. `over` defaults to the only parameter that varies. UserError if there are none."""
+    y = named("--plot", columns, metric)
     if over:
-        across = named("--over", there, over)
+        x = named("--over", columns, over)
     else:
         same = sweep_table.constant(rows)
-        vary = [each for each in there if each.part == "params" and sweep_table.bare(each) not in same]
+        vary = [each for each in columns if each.part == "params" and sweep_table.bare(each) not in same]
         if len(vary) != 1:
             several = ", ".join(each.title for each in vary) or "none"
-            hint = f"yurt show {sweep} --plot {metric} --over {(vary or [there[0]])[0].title}"
-            raise UserError(f"--plot needs --over PARAMETER: these vary: {several}", code="usage", hint=hint)
-        (across,) = vary
-    points = plot.gathered((across.of(row), up.of(row)) for row in rows)
+            hint = f"use `yurt show {sweep} --plot {metric} --over {(vary or [columns[0]])[0].title}`"
+            raise UserError(f"--plot needs --over PARAMETER; varying parameters: {several}", code="usage", hint=hint)
+        (x,) = vary
+    points = plot.gathered((x.of(row), y.of(row)) for row in rows)
     if not points:
         raise UserError(
-            f"--plot: no task has a number for '{up.title}' and a value of '{across.title}'",
+            f"--plot: no task has both a number for '{y.title}' and a value of '{x.title}'",
             code="usage",
-            hint=f"yurt show {sweep}",
+            hint=f"list the values with `yurt show {sweep}`",
         )
     drawn = sum(len(point.values) for point in points)
-    return Plotted(metric=up.title, over=across.title, points=points, without=len(rows) - drawn)
+    return Plotted(metric=y.title, over=x.title, points=points, without=len(rows) - drawn)

@@ -1,1 +1,1 @@
-"""What yurt knows of a context: its facts, its folders, its backend."""
+"""Access to the site of a context: its facts, its folders, its backend."""

@@ -1,4 +1,4 @@
-"""The backend of a context, ready to use."""
+"""Creates the backend of a context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def backend(context: Context) -> Backend:
-    """The backend of a context. It asks nothing of its site until it is used."""
+    """Return the backend of a context. It does not contact the site until it is used."""
     return backend_of(context, accounting=lambda: facts_of(context).accounting, slots=paths.data_home() / "slots")
 
 
@@ -24,7 +24,7 @@ def named_backend(name: str) -> Backend:
 
 
 def slots() -> set[str]:
-    """Runs on this machine that wait for a slot or have one."""
+    """Return the runs on this machine that have a slot or wait for one."""
     from yurt.backends.local import waiter
 
     folder = paths.data_home() / "slots"
@@ -32,6 +32,6 @@ def slots() -> set[str]:
 
 
 def ssh_host(context: Context) -> SshHost | None:
-    """The login host of a context; None for a context that needs no login."""
+    """Return the login node of a context; None if the context does not use ssh."""
     host = host_of(context)
     return host if isinstance(host, SshHost) else None

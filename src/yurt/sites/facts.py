@@ -1,4 +1,4 @@
-"""What is known of a context's site: from the last probe, or by asking now."""
+"""Facts about a context's site: from the cache, or from a new probe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from yurt.backends.kinds import kind_of
 from yurt.backends.registry import host_of
-from yurt.config import facts as kept
+from yurt.config import facts as cache
 from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.hosts.base import refusal
 from yurt.model.context import Context
@@ -18,32 +18,32 @@ INTERNET = "example.com:443"
 
 
 def facts_of(context: Context, *, watch: Watch = unwatched) -> Facts:
-    """Facts not older than a week; asks the site if there are none."""
-    known = kept.load(context)
-    return known if known is not None else ask(context, watch=watch)
+    """Return facts not older than a week; probe the site if none are cached."""
+    cached = cache.load(context)
+    return cached if cached is not None else ask(context, watch=watch)
 
 
 def facts_if_probed(context: Context, *, watch: Watch = unwatched) -> Facts | None:
-    """The same for kinds of contexts whose sites are asked; None for others."""
+    """Return the same for context types that are probed; None for others."""
     return facts_of(context, watch=watch) if kind_of(context.type).probed else None
 
 
 def ask(context: Context, *, watch: Watch = unwatched) -> Facts:
-    """Probe a site in one round trip and keep what it said. What a deep probe saw earlier is kept too."""
+    """Probe a site in one round trip and cache the facts. Facts of an earlier deep probe are kept."""
     _check_type(context)
-    watch(Event(f"asking {context.name}"))
+    watch(Event(f"probing {context.name}"))
     found = probe(context)
-    earlier = kept.load(context)
-    if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < kept.WEEK:
+    earlier = cache.load(context)
+    if earlier is not None and earlier.node is not None and found.probed_at - earlier.node.probed_at < cache.WEEK:
         found = _with(found, node=earlier.node)
     if earlier is not None and found.accounting_silent:
         found = _with(found, accounts=earlier.accounts, qos=earlier.qos)
-    kept.save(context, found)
+    cache.save(context, found)
     return found
 
 
 def probe(context: Context) -> Facts:
-    """Ask a site; nothing is kept. UnreachableError where there should be Slurm and it does not answer."""
+    """Probe a site without caching the facts. UnreachableError if the Slurm controller does not respond."""
     from yurt.backends.slurm import probe as script
 
     host, slurm = host_of(context), kind_of(context.type).scheduler
@@ -51,26 +51,28 @@ def probe(context: Context) -> Facts:
     mark = script.new_mark()
     answer = host.run(script.script(), mark, timeout=120)
     if answer.code == script.SILENT and slurm:
-        words = answer.errors.splitlines()[-1:] or ["it said nothing"]
+        lines = answer.errors.splitlines()[-1:] or ["no error message"]
         raise UnreachableError(
-            f"{host.name}: Slurm does not answer there: {words[0]}",
+            f"{host.name}: Slurm does not respond: {lines[0]}",
             code="slurm-not-responding",
-            hint="the controller may be down for a moment; repeat the command",
+            hint="the controller may be down; run the command again later",
         )
     return script.read(mark, answer.text, now=time.time())
 
 
 def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120, watch: Watch = unwatched) -> Facts:
-    """Probe a site and then, by a job of a few seconds, one of its compute nodes."""
+    """Probe a site and then, with a job of a few seconds, one of its compute nodes."""
     from yurt.backends.slurm import deep_probe, probe
 
     target, colon, port = internet.rpartition(":")
     if not colon or not port.isdigit() or not target:
-        raise UserError(f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"for example {INTERNET}")
+        raise UserError(
+            f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"use for example `--internet {INTERNET}`"
+        )
     found = ask(context, watch=watch)
     if not found.slurm_version:
-        raise UserError(f"context '{context.name}' has no Slurm to run a job on", code="usage")
-    watch(Event(f"waiting for a node of {context.name}"))
+        raise UserError(f"context '{context.name}' has no Slurm, which a deep probe needs", code="usage")
+    watch(Event(f"waiting for a compute node of {context.name}"))
     folder = storage_folder(context, found)
     options = [f"--partition={context.partition}"] if context.partition else []
     options += [f"--account={context.account}"] if context.account else []
@@ -80,27 +82,27 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
     answer = host_of(context).run(deep_probe.script(), *arguments, timeout=patience + 60)
     if answer.code == deep_probe.PENDING:
         raise RefusedError(
-            f"{context.name}: the probe's job did not start in {patience} s ({answer.errors or 'no reason given'})",
+            f"{context.name}: the probe job did not start within {patience} s ({answer.errors or 'no reason given'})",
             code="site-busy",
-            hint=f"try later, or name a partition that is free: yurt context edit {context.name}",
+            hint=f"try again later, or set another partition with `yurt context edit {context.name}`",
         )
     if answer.code:
-        raise refusal(context.name, "the probe's job was refused", answer.errors)
+        raise refusal(context.name, "the probe job was refused", answer.errors)
     found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
-    kept.save(context, found)
+    cache.save(context, found)
     return found
 
 
 def storage_folder(context: Context, facts: Facts) -> str:
-    """Where yurt keeps its things on a site: storage_dir as it is there, else scratch, else home."""
+    """Return yurt's storage folder on a site: storage_dir, expanded there, else scratch, else home."""
     scratch = next((tier.path for tier in facts.tiers if tier.name == "scratch" and tier.writable), "~")
     try:
         return facts.expand(context.storage_dir or scratch)
     except KeyError as error:
         raise UserError(
-            f"storage_dir of context '{context.name}' names ${error.args[0]}, which is not set there",
+            f"storage_dir of context '{context.name}' uses ${error.args[0]}, which is not set on the site",
             code="config-invalid",
-            hint=f"yurt context edit {context.name}",
+            hint=f"change it with `yurt context edit {context.name}`",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Work on several things side by side."""
+"""Runs work on several items in parallel."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from yurt.model.verdict import SweepVerdict, Verdict
 Item = TypeVar("Item")
 
 
-_alone = Lock()
+_lock = Lock()
 
 
 def ready() -> None:
-    """Before threads read what yurt keeps. msgspec works a type out when it first reads one, and crashes where two
-    threads are at that at once."""
-    with _alone:
-        for _try in ("writes what it makes of the file", "reads that"):
+    """Prepare msgspec types before threads use them.
+
+    msgspec analyses a type when it first decodes one, and crashes if two threads do that at the same time.
+    """
+    with _lock:
+        for _pass in ("writes the cache of the file", "reads the cache"):
             with contextlib.suppress(YurtError):
                 contexts.named(LOCAL.name)
         for kind in (facts.Kept, Run, Status, Plan, Ending, Verdict, SweepVerdict, CallResult):
@@ -36,7 +38,7 @@ def ready() -> None:
 
 
 def side_by_side(work: Callable[[Item], object], items: Sequence[Item], most: int = 8) -> None:
-    """Do the same to each item, several at a time; the first error is raised when all are done."""
+    """Call `work` for each item, up to `most` in parallel; the first error is raised when all are done."""
     ready()
     with ThreadPoolExecutor(min(len(items), most)) as pool:
         list(pool.map(work, items))

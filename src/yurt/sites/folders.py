@@ -1,4 +1,4 @@
-"""Where things are kept, on this machine and on a context."""
+"""Paths of yurt's folders on this machine and on a context."""
 
 from __future__ import annotations
 
@@ -15,44 +15,49 @@ from yurt.store import Store
 
 
 def store() -> Store:
-    """The index of runs of whoever calls yurt."""
+    """Open the user's index of runs."""
     return Store(f"{paths.data_home()}/yurt.db")
 
 
 def known_store() -> Store | None:
-    """The same, if there is one already."""
+    """Open the index if it exists."""
     return store() if os.path.exists(f"{paths.data_home()}/yurt.db") else None
 
 
 def base_folder(context: Context, facts: Facts | None) -> str:
-    """The folder of all that yurt keeps on a context."""
+    """Return yurt's base folder on a context."""
     if kind_of(context.type).here:
-        return f"{expand_here(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
+        return f"{expand_locally(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
     assert facts is not None
     return layout.base(storage_folder(context, facts))
 
 
 def project_folder(context: Context, facts: Facts | None, label: str) -> str:
-    """The folder of a project on a context."""
+    """Return the folder of a project on a context."""
     folder = layout.project(base_folder(context, facts), label)
     if not folder.isprintable():
-        raise UserError(f"the folder for runs on '{context.name}' may not hold such a letter: {folder!r}", code="usage")
+        character = next(each for each in folder if not each.isprintable())
+        raise UserError(
+            f"the folder for runs on '{context.name}' contains an unprintable character ({character!a}): {folder!r}",
+            code="usage",
+            hint="use a folder with a printable name, for example with the setting `storage_dir`",
+        )
     return folder
 
 
 def expand(context: Context, facts: Facts | None, path: str, key: str) -> str:
-    """A path of a setting with ~ and variables as they are on the context."""
+    """Expand ~ and variables in the path of a setting, with their values on the context."""
     if facts is None:
-        return expand_here(path)
+        return expand_locally(path)
     try:
         return facts.expand(path)
     except KeyError as error:
         raise UserError(
-            f"{key} of context '{context.name}' names ${error.args[0]}, which is not set there",
+            f"{key} of context '{context.name}' uses ${error.args[0]}, which is not set on the site",
             code="config-invalid",
-            hint=f"yurt context edit {context.name}",
+            hint=f"change it with `yurt context edit {context.name}`",
         ) from None
 
 
-def expand_here(path: str) -> str:
+def expand_locally(path: str) -> str:
     return os.path.abspath(os.path.expandvars(os.path.expanduser(path)))

@@ -1,4 +1,4 @@
-"""The project a user works in: its folder, its name, where in it they are."""
+"""The project around the working directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from yurt.model import layout
 
 
 class Project:
-    """The folder a user works in: where it is, what it is called, where in it they stand."""
+    """The project around the working directory: its folder, its name, and the working directory within it."""
 
     def __init__(self) -> None:
         here = Path.cwd()
@@ -24,7 +24,7 @@ class Project:
 
 
 def _top(here: Path) -> Path:
-    """The git repository around a folder, unless that is all of one's home; else the folder itself."""
+    """Return the git repository around a folder, unless it is the home folder; else the folder itself."""
     for folder in (here, *here.parents):
         if folder == Path.home() or folder == folder.parent:
             break

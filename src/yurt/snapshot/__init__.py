@@ -1,4 +1,4 @@
-"""The exact code of a run: a content-addressed git tree."""
+"""Snapshots: the exact code of a run as a content-addressed git tree."""
 
 from yurt.snapshot.tree import Snapshot, take
 

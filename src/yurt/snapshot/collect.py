@@ -1,4 +1,4 @@
-"""Which files belong to a project: tracked, changed and new ones, of nested repositories too, ignored ones not."""
+"""Lists the files of a project: tracked, changed and new ones, also in nested repositories, without ignored ones."""
 
 from __future__ import annotations
 
@@ -16,69 +16,67 @@ from yurt.snapshot import git
 IGNORE_FILE = b".yurtignore"
 LISTING = ("ls-files", "-z", "--others", "--exclude-standard")
 AT_ONCE = 8
-"""So many nested repositories are asked at the same time."""
+"""Number of nested repositories that are listed at the same time."""
 
 Files = dict[bytes, os.stat_result]
 
 
 class Collecting:
-    """Files and links below `root` that are there now. Git is asked at once; `files` waits for its answer.
+    """Files and links that exist below `root`. Git starts immediately; `files` waits for its output.
 
-    `own` is a git folder of yurt's, in which nothing is. `include` brings ignored files back by glob;
-    `exclude` and .yurtignore leave files out, tracked ones too.
+    `own` is an empty git folder of yurt. `include` adds ignored files by glob; `exclude` and .yurtignore leave files
+    out, also tracked ones.
     """
 
     def __init__(self, root: Path, own: Path, *, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self._root, self._own, self._exclude = root, own, exclude
-        self._asked = deque([(b"", _ask(root, own, top=True))])
-        asked = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
-        self._included = [git.start(each, folder=root, own=own) for each in asked]
-        self._ahead: Files = {}
+        self._listings = deque([(b"", _list(root, own, top=True))])
+        commands = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
+        self._included = [git.start(each, folder=root, own=own) for each in commands]
+        self._known: Files = {}
 
-    def look_ahead(self, names: Iterable[bytes]) -> None:
-        """Look at files that will likely be named, while git is still busy."""
+    def stat_early(self, names: Iterable[bytes]) -> None:
+        """Read the stat of files that git will probably list, while git is still running."""
         start = os.path.join(os.fsencode(self._root), b"")
         for name in names:
             with contextlib.suppress(OSError):
-                self._ahead[name] = os.lstat(start + name)
+                self._known[name] = os.lstat(start + name)
 
     def files(self) -> Files:
-        """By path. Raises UserError for one that nobody lets us look at."""
-        walk = _Walk(self._root, self._ahead)
+        """Return the files by path. UserError for a file whose stat cannot be read."""
+        walk = _Walk(self._root, self._known)
         waiting = deque[bytes]()
-        while waiting or self._asked:
-            while waiting and len(self._asked) < AT_ONCE:
+        while waiting or self._listings:
+            while waiting and len(self._listings) < AT_ONCE:
                 inner = waiting.popleft()
-                self._asked.append((inner, _ask(self._root / os.fsdecode(inner), self._own, top=False)))
-            prefix, answer = self._asked.popleft()
-            # A folder in the answer is a submodule, or a repository nobody tracks.
+                self._listings.append((inner, _list(self._root / os.fsdecode(inner), self._own, top=False)))
+            prefix, answer = self._listings.popleft()
+            # A folder in the listing is a submodule, or an untracked repository.
             waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in answer()]))
         for process in self._included:
             walk.add(name for name in _names(process.output()) if not name.endswith(b"/"))
         if self._exclude or walk.has(IGNORE_FILE):
-            for name in _left_out(self._root, self._own, {*walk.files, *walk.closed}, self._exclude):
+            for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
                 walk.files.pop(name, None)
-                walk.closed.pop(name, None)
-        for name, error in walk.closed.items():
+                walk.unreadable.pop(name, None)
+        for name, error in walk.unreadable.items():
             raise unreadable(name, error)
         return walk.files
 
 
-def from_elsewhere(
-    paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()
-) -> dict[bytes, bytes]:
-    """Take files and folders from outside the project in, under their last name. Returns where each of them is.
+def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()) -> dict[bytes, bytes]:
+    """Add files and folders from outside the project to `files`, under their last name. Return their real paths.
 
-    Raises UserError for one that is not there, or whose name the project has too.
+    UserError for a path that does not exist, or whose name also exists in the project.
     """
     found: dict[bytes, bytes] = {}
     for path in paths:
         name = os.fsencode(path.name)
         if name in files or any(each.startswith(name + b"/") for each in files):
             raise UserError(
-                f"'{path}' is to travel with the code, and the project has a '{shown(name)}' of its own",
+                f"'{path}' in paths_to_copy conflicts with '{shown(name)}' of the project",
                 code="usage",
-                hint="rename one of them",
+                hint="rename one of the two",
             )
         if path.is_dir():
             inner = Collecting(path, own, exclude=exclude).files()
@@ -89,30 +87,32 @@ def from_elsewhere(
                 files[name] = os.lstat(path)
             except OSError as error:
                 raise UserError(
-                    f"'{path}' is to travel with the code: {error.strerror}", code="usage", hint="see paths_to_copy"
+                    f"cannot read '{path}': {error.strerror}",
+                    code="usage",
+                    hint="fix the path in `paths_to_copy`",
                 ) from None
             found[name] = os.fsencode(path)
     return found
 
 
 class _Walk:
-    """What of the names git gives is on disk. Each file is looked at once, each folder on the way too."""
+    """Finds which of the names from git exist on disk, with one stat for each file and each folder."""
 
-    def __init__(self, root: Path, ahead: Files) -> None:
+    def __init__(self, root: Path, known: Files) -> None:
         self.files: Files = {}
-        self.closed: dict[bytes, OSError] = {}
-        """Those nobody lets us look at."""
-        self._start, self._ahead = os.path.join(os.fsencode(root), b""), ahead
+        self.unreadable: dict[bytes, OSError] = {}
+        """Files whose stat cannot be read."""
+        self._start, self._known = os.path.join(os.fsencode(root), b""), known
         self._folders = {b"": True}
 
     def add(self, names: Iterable[bytes]) -> list[bytes]:
-        """Take these files in; returns those that are folders."""
+        """Add these files; return those that are folders."""
         inner = []
         for name in names:
             folder = name.rpartition(b"/")[0]
             if not (self._folders.get(folder) or self._real(folder)):
                 continue
-            about = self._ahead.get(name) or self._look(name)
+            about = self._known.get(name) or self._stat(name)
             if about is None:
                 continue
             kind = stat.S_IFMT(about.st_mode)
@@ -123,44 +123,44 @@ class _Walk:
         return inner
 
     def has(self, name: bytes) -> bool:
-        """Whether a file of this name is in any folder that was come through."""
+        """Return whether any visited folder contains a file of this name."""
         return any(os.path.lexists(os.path.join(self._start, folder, name)) for folder in self._folders)
 
     def _real(self, folder: bytes) -> bool:
-        """Whether it is a folder in the project: git goes on to name files beyond a link that replaced a folder."""
+        """Return whether it is a folder in the project. Git also lists files below a link that replaced a folder."""
         known = self._folders.get(folder)
         if known is None:
-            about = self._look(folder)
+            about = self._stat(folder)
             known = about is not None and stat.S_ISDIR(about.st_mode) and self._real(folder.rpartition(b"/")[0])
             self._folders[folder] = known
         return known
 
-    def _look(self, name: bytes) -> os.stat_result | None:
+    def _stat(self, name: bytes) -> os.stat_result | None:
         try:
             return os.lstat(self._start + name)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError as error:
-            self.closed[name] = error
+            self.unreadable[name] = error
         return None
 
 
 def unreadable(name: bytes, error: OSError) -> UserError:
-    """The error for a file of the project that cannot be read."""
+    """Return the error for a file of the project that cannot be read."""
     return UserError(
-        f"'{shown(name)}' cannot be read: {error.strerror}",
+        f"cannot read '{shown(name)}': {error.strerror}",
         code="usage",
-        hint=f"make it readable, or leave it out (--exclude '{shown(name)}', or a line in .yurtignore)",
+        hint=f"make it readable, or exclude it with `--exclude '{shown(name)}'` or a line in .yurtignore",
     )
 
 
 def shown(name: bytes) -> str:
-    """A path as text for a message, whatever bytes it has."""
+    """Return a path as text for a message; bytes that are not UTF-8 are escaped."""
     return name.decode(errors="backslashreplace")
 
 
-def _ask(folder: Path, own: Path, *, top: bool) -> Callable[[], set[bytes]]:
-    """Start asking for the files of one folder, those of repositories nested in it left out; call for the answer."""
+def _list(folder: Path, own: Path, *, top: bool) -> Callable[[], set[bytes]]:
+    """Start listing the files of one folder, without nested repositories. Call the result to get the files."""
 
     def plain() -> git.Running:
         return git.start(LISTING, folder=folder, own=own)
@@ -172,7 +172,7 @@ def _ask(folder: Path, own: Path, *, top: bool) -> Callable[[], set[bytes]]:
         started = plain()
         return lambda: _names(started.output())
     users = git.start([*LISTING, "--cached", "--", "."], folder=folder)
-    # To a repository that ignores the folder as a whole, nothing new in it is worth naming.
+    # A repository that ignores the whole folder does not list new files in it.
     ignored = (
         None if is_top_of_repository else git.start(["check-ignore", "-q", "--no-index", "--", "."], folder=folder)
     )
@@ -191,20 +191,20 @@ def _ask(folder: Path, own: Path, *, top: bool) -> Callable[[], set[bytes]]:
     return finish
 
 
-def _left_out(root: Path, own: Path, names: Iterable[bytes], exclude: Sequence[str]) -> set[bytes]:
-    """Which of these files .yurtignore files and patterns name.
+def _excluded(root: Path, own: Path, names: Iterable[bytes], exclude: Sequence[str]) -> set[bytes]:
+    """Return which of these files match .yurtignore files or patterns.
 
-    Git answers this for the entries of an index, without a walk over folders that are ignored anyway.
+    Git checks the entries of an index, without walking over ignored folders.
     """
-    index = own / "asked"  # not "index": to `own` itself nothing is tracked
+    index = own / "asked"  # not "index": `own` itself tracks nothing
     index.write_bytes(_index(sorted(names)))
     patterns = [f"--exclude={pattern}" for pattern in exclude]
-    asked = ["ls-files", "-z", "--cached", "--ignored", f"--exclude-per-directory={IGNORE_FILE.decode()}", *patterns]
-    return _names(git.start(asked, folder=root, own=own, index=index).output())
+    command = ["ls-files", "-z", "--cached", "--ignored", f"--exclude-per-directory={IGNORE_FILE.decode()}", *patterns]
+    return _names(git.start(command, folder=root, own=own, index=index).output())
 
 
 def _index(names: Sequence[bytes]) -> bytes:
-    """A git index of files of which nothing but the name is known."""
+    """Return a git index of files that has only their names."""
     import hashlib
 
     empty_blob = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")

@@ -1,4 +1,4 @@
-"""What changed from one snapshot to another, as git tells it; they may be in two stores."""
+"""Compares two snapshots with git; they may be in different stores."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from yurt.snapshot.collect import shown
 Kind = Literal["added", "removed", "changed", "renamed"]
 KINDS: dict[bytes, Kind] = {b"A": "added", b"D": "removed", b"R": "renamed"}
 
-# The plumbing command: it heeds no taste of the user's in how a diff should look.
+# The plumbing command ignores the user's diff settings.
 DIFFER = ("diff-tree", "-r", "--find-renames", "--no-ext-diff", "--no-textconv")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file that is not the same in both."""
+    """A file that differs between the two snapshots."""
 
     path: str
     kind: Kind
     before: str = ""
-    """What it was called, if it was renamed."""
+    """Old path, if it was renamed."""
     lines_added: int | None = None
-    """None, as below: it is no text."""
+    """None for a binary file; the same for lines_removed."""
     lines_removed: int | None = None
     mode: str = ""
-    """Its old and new mode, if that changed: 644 to 755."""
+    """Old and new mode, if it changed, such as "644 to 755"."""
 
 
 class Pair:
-    """Two trees, each with the store it is in."""
+    """Two trees, each with its store."""
 
     def __init__(self, left: tuple[Path, str], right: tuple[Path, str]) -> None:
         (self._store, self._left), (self._other, self._right) = left, right
 
     def changes(self) -> list[Change]:
-        """The files that differ, by their path."""
-        answer = self._git("-z", "--raw", "--numstat").split(b"\0")
-        words = iter(answer[:-1])
+        """Return the files that differ, ordered by path."""
+        output = self._git("-z", "--raw", "--numstat").split(b"\0")
+        fields = iter(output[:-1])
         kinds: dict[bytes, tuple[Kind, bytes, str]] = {}
         counts: dict[bytes, tuple[int | None, int | None]] = {}
-        for word in words:
-            if word.startswith(b":"):
-                name, each = _raw(word, words)
+        for field in fields:
+            if field.startswith(b":"):
+                name, each = _raw(field, fields)
                 kinds[name] = each
             else:
-                added, removed, name = word.split(b"\t", 2)
+                added, removed, name = field.split(b"\t", 2)
                 if not name:
-                    next(words)
-                    name = next(words)
+                    next(fields)
+                    name = next(fields)
                 counts[name] = (_count(added), _count(removed))
         return [
             Change(
@@ -68,7 +68,7 @@ class Pair:
         ]
 
     def patch(self, *, colour: bool = False) -> bytes:
-        """As `git diff` shows it, in the bytes of the files."""
+        """Return the patch as `git diff` prints it, as raw bytes."""
         return self._git("--patch", "--color=always" if colour else "--no-color")
 
     def _git(self, *options: str) -> bytes:
@@ -77,7 +77,7 @@ class Pair:
 
 
 def is_here(store: Path, tree: str) -> bool:
-    """Whether a store has a snapshot."""
+    """Return whether a store contains a snapshot."""
     if not store.is_dir():
         return False
     try:
@@ -87,19 +87,19 @@ def is_here(store: Path, tree: str) -> bool:
     return True
 
 
-def _raw(word: bytes, words: Iterator[bytes]) -> tuple[bytes, tuple[Kind, bytes, str]]:
-    """A line such as `:100644 100755 1234… 5678… R90`, and the names that follow it."""
-    old, new, _old_id, _new_id, status = word[1:].split(b" ")
-    kind, before, name = KINDS.get(status[:1], "changed"), b"", next(words)
+def _raw(field: bytes, fields: Iterator[bytes]) -> tuple[bytes, tuple[Kind, bytes, str]]:
+    """Parse a field such as `:100644 100755 1234… 5678… R90` and the names that follow it."""
+    old, new, _old_id, _new_id, status = field[1:].split(b" ")
+    kind, before, name = KINDS.get(status[:1], "changed"), b"", next(fields)
     if kind == "renamed":
-        before, name = name, next(words)
+        before, name = name, next(fields)
     changed = kind in ("changed", "renamed") and old != new
     return name, (kind, before, f"{_mode(old)} to {_mode(new)}" if changed else "")
 
 
-def _mode(word: bytes) -> str:
-    return "a link" if word.startswith(b"12") else word[-3:].decode()
+def _mode(mode: bytes) -> str:
+    return "a link" if mode.startswith(b"12") else mode[-3:].decode()
 
 
-def _count(word: bytes) -> int | None:
-    return None if word == b"-" else int(word)
+def _count(field: bytes) -> int | None:
+    return None if field == b"-" else int(field)

@@ -1,4 +1,4 @@
-"""Calls git so that nothing of the user's is read by accident or written at all."""
+"""Runs git without reading the user's git environment by accident, and without writing to the user's repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 
 
 class Running:
-    """A git that was started; several may run at once."""
+    """A running git process; several may run in parallel."""
 
     def __init__(
         self,
@@ -39,14 +39,16 @@ class Running:
                 stderr=subprocess.PIPE,
             )
         except FileNotFoundError:
-            raise RefusedError("git is not on this machine", code="program-missing", hint="install git") from None
+            raise RefusedError(
+                "git is not installed on this machine", code="program-missing", hint="install git"
+            ) from None
 
     def output(self, stdin: bytes = b"") -> bytes:
-        """Wait for its end. Raises RefusedError with git's own words."""
+        """Wait for git to finish and return its output. RefusedError with git's error message if it fails."""
         out, err = self._process.communicate(stdin)
         if self._process.returncode:
-            words = err.decode(errors="replace").strip().splitlines() or [f"exit code {self._process.returncode}"]
-            raise RefusedError(f"git {self._what} failed in {self._folder}: {words[0]}", code="git-failed")
+            lines = err.decode(errors="replace").strip().splitlines() or [f"exit code {self._process.returncode}"]
+            raise RefusedError(f"git {self._what} failed in {self._folder}: {lines[0]}", code="git-failed")
         return out
 
     def succeeds(self) -> bool:
@@ -55,22 +57,22 @@ class Running:
 
 
 def start(arguments: Sequence[str], *, folder: Path, own: Path | None = None, index: Path | None = None) -> Running:
-    """Start git in a folder; with `own`, in a git folder of yurt's with that work tree."""
+    """Start git in a folder; with `own`, on that git folder of yurt with `folder` as its work tree."""
     return Running(arguments, folder, own, index)
 
 
 def call(
     arguments: Sequence[str], *, folder: Path, stdin: bytes = b"", own: Path | None = None, also: Path | None = None
 ) -> bytes:
-    """Standard output of git in a folder, or in a git folder of yurt's with that work tree.
+    """Run git as `start` does, and return its standard output.
 
-    `also` is another git folder of yurt's, whose objects are seen as well.
+    `also` is another git folder of yurt, whose objects are available too.
     """
     return Running(arguments, folder, own, also=also).output(stdin)
 
 
 def in_repository(folder: Path) -> bool:
-    """Whether a folder is inside somebody's git work tree, as git itself sees it."""
+    """Return whether git considers a folder to be inside a work tree."""
     try:
         return call(["rev-parse", "--is-inside-work-tree"], folder=folder).strip() == b"true"
     except RefusedError:
@@ -78,6 +80,6 @@ def in_repository(folder: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """The user's environment without what would point git elsewhere; no lock of the user's is taken."""
+    """Return the environment without GIT_ variables, with optional locks disabled."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}

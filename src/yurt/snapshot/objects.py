@@ -1,6 +1,6 @@
-"""Writes git objects as git does, but many at once into one pack, on several cores and with few waits for the disk.
+"""Writes git objects in git's formats: many into one pack, on several cores and with few syncs.
 
-Whatever has its final name is complete and on disk: it is written aside, synced and renamed.
+A file that has its final name is complete and on disk: it is written to a temporary file, synced and renamed.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typing import Protocol
 FOLDER_MODE = 0o40000
 KINDS = {b"tree": 2, b"blob": 3}
 FAR = 1 << 31
-"""Offsets in a pack from here on take eight bytes instead of four."""
+"""Pack offsets from this value on take eight bytes instead of four."""
 
 
 class Writer(Protocol):
-    """Where objects go."""
+    """Stores objects."""
 
     def add(self, kind: bytes, content: bytes) -> bytes:
-        """Have the object kept; returns its id."""
+        """Store the object; return its id."""
 
 
 def identify(kind: bytes, content: bytes) -> bytes:
-    """The id git gives to an object."""
+    """Return the git id of an object."""
     found = hashlib.sha1(b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
     found.update(content)
     return found.digest()
 
 
 def loose(store: Path, id: bytes) -> Path:
-    """The file of an object that is not in a pack."""
+    """Return the path of an object that is not in a pack."""
     name = id.hex()
     return store / "objects" / name[:2] / name[2:]
 
 
 class Loose:
-    """Each object a file of its own: right for a few. What is in `known` is in the store already."""
+    """Writes each object to its own file, for few objects. Objects in `known` are already in the store."""
 
     def __init__(self, store: Path, aside: Path, known: frozenset[bytes] = frozenset()) -> None:
         self._store, self._aside, self._known = store, aside, known
@@ -56,21 +56,21 @@ class Loose:
 
 
 class Pack:
-    """All objects in one file. Threads may add at once; nothing is in the store before `finish`."""
+    """Writes all objects to one file. Threads may add in parallel; nothing is in the store before `finish`."""
 
     def __init__(self, store: Path, aside: Path, known: Iterable[bytes] = ()) -> None:
         self._store, self._path = store, aside / "pack"
         self._known = set(known) | _packed(store)
         self._loose = set(os.listdir(store / "objects"))
-        self._rows: dict[bytes, tuple[int, int]] = {}  # id -> check sum and offset
+        self._rows: dict[bytes, tuple[int, int]] = {}  # id -> checksum and offset
         self._lock = threading.Lock()
         self._file = self._path.open("w+b", buffering=1 << 20)
         self._size = self._file.write(bytes(12))
-        self._whole = True
+        self._complete = True
 
     def add(self, kind: bytes, content: bytes) -> bytes:
         id = identify(kind, content)
-        if self._is_here(id):
+        if self._is_stored(id):
             return id
         entry = _entry_head(KINDS[kind], len(content)) + deflate(b"", content)
         sum = zlib.crc32(entry)
@@ -80,18 +80,18 @@ class Pack:
                 self._size += self._file.write(entry)
         return id
 
-    def _is_here(self, id: bytes) -> bool:
+    def _is_stored(self, id: bytes) -> bool:
         if id in self._rows:
             return True
         if id in self._known or (id[:1].hex() in self._loose and loose(self._store, id).exists()):
-            self._whole = False
+            self._complete = False
             return True
         return False
 
     def finish(self, tree: str = "") -> None:
-        """Put the pack into the store. Git sees it by its index, which comes last.
+        """Move the pack into the store. Git finds a pack by its index, which is written last.
 
-        With `tree`, all of that tree was added; the pack is called after it if it has all of it.
+        With `tree`, all of that tree was added; the pack is named after it if it contains all of it.
         """
         if not self._rows:
             self._file.close()
@@ -107,14 +107,14 @@ class Pack:
             file.write(check.digest())
             file.flush()
             os.fsync(file.fileno())
-        name = tree if self._whole and tree else check.hexdigest()
+        name = tree if self._complete and tree else check.hexdigest()
         target = self._store / "objects" / "pack" / f"pack-{name}.pack"
         self._path.rename(target)
         place(self._path, target.with_suffix(".idx"), _pack_index(self._rows, check.digest()))
 
 
 def write_folders(files: Mapping[bytes, tuple[int, bytes]], writer: Writer) -> tuple[bytes, list[bytes]]:
-    """Write the folders of these files (path -> mode and id) but for the top one; returns its content and their ids."""
+    """Write the folders of these files (path -> mode and id) except the top one. Return its content and their ids."""
     folders: dict[bytes, list[tuple[bytes, int, bytes]]] = {b"": []}
     for path in files:
         folder = path.rpartition(b"/")[0]
@@ -122,7 +122,7 @@ def write_folders(files: Mapping[bytes, tuple[int, bytes]], writer: Writer) -> t
             folders[folder] = []
             folder = folder.rpartition(b"/")[0]
     for path, (mode, id) in files.items():
-        if path not in folders:  # else it became a folder while we were reading
+        if path not in folders:  # else it became a folder during the snapshot
             folder, _, name = path.rpartition(b"/")
             folders[folder].append((name, mode, id))
     written = []
@@ -135,21 +135,21 @@ def write_folders(files: Mapping[bytes, tuple[int, bytes]], writer: Writer) -> t
 
 
 def _folder(rows: list[tuple[bytes, int, bytes]]) -> bytes:
-    """A folder as git writes it, which sorts a folder in it as if its name ended in a slash."""
+    """Encode a folder. Git sorts subfolders as if their names ended with a slash."""
     rows.sort(key=lambda row: row[0] + b"/" if row[1] == FOLDER_MODE else row[0])
     return b"".join([b"%o %s\0%s" % (mode, name, id) for name, mode, id in rows])
 
 
 def deflate(head: bytes, content: bytes) -> bytes:
-    """As zlib does, cheaply; what does not get smaller is not laboured at."""
+    """Compress with zlib at a low level; content that is already dense is stored uncompressed."""
     middle = len(content) // 2
-    # Of 512 random bytes about 221 are different ones; of text or of tables, far fewer.
+    # 512 random bytes have about 221 distinct values; text and tables have far fewer.
     dense = len(content) > 2048 and len(set(content[middle : middle + 512])) > 200
     return zlib.compress(head + content if head else content, 0 if dense else 1)
 
 
 def place(aside: Path, target: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut."""
+    """Write a file atomically, so that it is complete or absent, also after a power failure."""
     with aside.open("wb") as file:
         file.write(content)
         file.flush()
@@ -158,7 +158,7 @@ def place(aside: Path, target: Path, content: bytes) -> None:
 
 
 def _packed(store: Path) -> set[bytes]:
-    """The ids of all objects in packs."""
+    """Return the ids of all objects in packs."""
     found: set[bytes] = set()
     for index in (store / "objects" / "pack").glob("*.idx"):
         content = index.read_bytes()
@@ -168,7 +168,7 @@ def _packed(store: Path) -> set[bytes]:
 
 
 def _entry_head(kind: int, size: int) -> bytes:
-    """Kind and size as a pack has them: four bits, then seven at a time."""
+    """Encode kind and size for a pack entry: four bits of the size, then seven per byte."""
     first, size = kind << 4 | size & 15, size >> 4
     head = bytearray()
     while size:
@@ -179,7 +179,7 @@ def _entry_head(kind: int, size: int) -> bytes:
 
 
 def _pack_index(rows: Mapping[bytes, tuple[int, int]], check: bytes) -> bytes:
-    """The index (version 2) of a pack with these objects: where each of them begins."""
+    """Return the version 2 index of a pack with these objects."""
     ids = sorted(rows)
     upto, at = [], 0
     for first in range(256):

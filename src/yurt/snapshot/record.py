@@ -1,4 +1,4 @@
-"""Reads the files that changed since the last snapshot and writes them, and the folders above them, to the store."""
+"""Reads the files that changed since the last snapshot, and writes them and their folders to the store."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from yurt.snapshot import seen
 from yurt.snapshot.collect import Files, unreadable
 
 MANY = 100
-"""So many changed files go into a pack; fewer are written one by one."""
+"""From this number on, changed files go into a pack; fewer are written one by one."""
 
 READERS = 4
 
 
 def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Mapping[bytes, bytes]) -> tuple[str, int]:
-    """The tree of these files, and how many of them were still there. Nobody else may use the store meanwhile.
+    """Write the tree of these files. Return its id, and how many of the files still existed.
 
-    They are below `root`, except for those whose path is in `elsewhere`.
+    The files are below `root`, except those in `elsewhere`, which has their real paths. The caller holds the lock of
+    the store.
     """
     rows = {}
     for name, about in files.items():
@@ -33,7 +34,7 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
     if len(rows) == len(files) == len(last.files) and last.tree:
         return last.tree, len(rows)
 
-    from yurt.snapshot import objects  # not needed where nothing changed
+    from yurt.snapshot import objects  # not needed if nothing changed
 
     changed = sorted(files.keys() - rows.keys())
     aside = store / "aside"
@@ -48,7 +49,7 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
             found = _content(elsewhere.get(name) or above + name)
         except OSError as error:
             raise unreadable(name, error) from None
-        if found is not None:  # else it vanished just now
+        if found is not None:  # else it was just removed
             about, content = found
             rows[name] = seen.row(about, writer.add(b"blob", content), now)
 
@@ -57,7 +58,7 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
     if pack is not None:
         tree = pack.add(b"tree", top).hex()
         pack.finish(tree if len(changed) == len(files) else "")
-    # The top folder is a file of its own also when a pack has it, and comes last: where it is, its whole tree is.
+    # The top folder is always a file of its own, and is written last: if it exists, its tree is complete.
     tree = objects.Loose(store, aside).add(b"tree", top).hex()
     seen.save(store, aside, seen.Seen(tree, rows, folders))
     aside.rmdir()
@@ -65,30 +66,30 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
 
 
 def _each(names: Sequence[bytes], do: Callable[[bytes], None], *, threads: int) -> None:
-    """Do it for all names, in any order; the first failure ends it."""
+    """Call `do` for all names, in any order; stop at the first failure."""
     left, failures = iter(names), list[BaseException]()
 
     def work() -> None:
         try:
-            for name in left:  # one list's iterator: each name comes to one thread only
+            for name in left:  # shared iterator: each name goes to one thread only
                 if failures:
                     break
                 do(name)
         except BaseException as failure:
             failures.append(failure)
 
-    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
-    for helper in helpers:
-        helper.start()
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for worker in workers:
+        worker.start()
     work()
-    for helper in helpers:
-        helper.join()
+    for worker in workers:
+        worker.join()
     if failures:
         raise failures[0]
 
 
 def _content(path: bytes) -> tuple[os.stat_result, bytes] | None:
-    """A file as it is now, or the target of a link; None if it is not there, or neither."""
+    """Return the content of a file, or the target of a link; None if it does not exist or is neither."""
     for _attempt in range(3):
         try:
             about = os.lstat(path)
@@ -96,7 +97,7 @@ def _content(path: bytes) -> tuple[os.stat_result, bytes] | None:
                 return about, os.readlink(path)
             if not stat.S_ISREG(about.st_mode):
                 return None
-            # It may have become something else by now; a pipe must not keep us waiting.
+            # It may have been replaced in the meantime; opening a pipe must not block.
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with io.FileIO(descriptor) as file:
                 about = os.fstat(descriptor)
@@ -110,7 +111,7 @@ def _content(path: bytes) -> tuple[os.stat_result, bytes] | None:
 
 
 def _mode(mode: int) -> int:
-    """What git keeps of a file's mode."""
+    """Return the git mode of a file."""
     if stat.S_ISLNK(mode):
         return 0o120000
     return 0o100755 if mode & stat.S_IXUSR else 0o100644

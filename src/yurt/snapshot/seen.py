@@ -1,6 +1,6 @@
-"""What the last snapshot saw, so that unchanged files are not read again: each file's size and times, and its id.
+"""Cache of the last snapshot, so that unchanged files are not read again: each file's size and times, and its id.
 
-A file lost or damaged costs one reading of everything and nothing else: it carries a check sum.
+The cache has a checksum. If it is lost or damaged, the next snapshot reads all files; nothing else is lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from yurt.model.digest import checksum
 NAME = "seen"
 
 TICK = 2_000_000_000
-"""Nanoseconds in which a file may change twice and show one time: the coarsest clock of a file system."""
+"""Coarsest timestamp resolution of a file system, in ns: a file may change twice within it and show one time."""
 
 Mark = tuple[int, int, int, int, int]
 Row = tuple[int, int, int, int, int, bytes]
@@ -24,9 +24,9 @@ Row = tuple[int, int, int, int, int, bytes]
 class Seen(msgspec.Struct, array_like=True):
     tree: str = ""
     files: dict[bytes, Row] = {}
-    """Path -> mark and id."""
+    """Path -> mark and object id."""
     folders: list[bytes] = []
-    """The ids of all folders."""
+    """Object ids of all folders."""
 
 
 _decoder = msgspec.msgpack.Decoder(Seen)
@@ -43,19 +43,19 @@ def load(store: Path) -> Seen:
 
 
 def save(store: Path, aside: Path, what: Seen) -> None:
-    """Only when all of its objects are in the store. Not synced: what a power cut leaves of it is noticed."""
+    """Save the cache, once all of its objects are in the store. Not synced: the checksum detects a damaged file."""
     content = msgspec.msgpack.encode(what)
     (aside / NAME).write_bytes(checksum(content) + content)
     (aside / NAME).rename(store / NAME)
 
 
 def mark(about: os.stat_result) -> Mark:
-    """What stays the same as long as nobody writes to a file."""
+    """Return values that stay the same as long as nobody writes to the file."""
     return about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_size, about.st_mode
 
 
 def row(about: os.stat_result, id: bytes, now: int) -> Row:
-    """A file that was read at `now`; one that might yet change without showing it is read again next time."""
+    """Return the row of a file that was read at `now`. A file changed too recently is marked to be read again."""
     written, changed, inode, size, mode = mark(about)
     settled = max(about.st_mtime_ns, about.st_ctime_ns) < now - TICK
     return written if settled else -1, changed, inode, size, mode, id

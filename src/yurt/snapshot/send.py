@@ -1,4 +1,4 @@
-"""Packs a snapshot for its way to a context: only what changed travels, as one file."""
+"""Packs a snapshot for upload to a context: only what changed, as one file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 
 from yurt.errors import RefusedError
 from yurt.snapshot import git
-from yurt.snapshot.tree import Snapshot, distrust
+from yurt.snapshot.tree import Snapshot, mark_damaged
 
 PLAIN = "plain"
-"""What a context without git says that it knows."""
+"""Listed by a context without git instead of its trees."""
 
 
 class Code(msgspec.Struct, frozen=True):
-    """A snapshot as it travels. `base` is the tree it goes on from, or empty."""
+    """A snapshot packed for upload. `base` is the tree that the pack builds on, or empty."""
 
     kind: Literal["git", "tar"]
     tree: str
@@ -26,9 +26,9 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
-    """The snapshot for a context that says it knows these trees. Without any, all of it travels.
+    """Pack the snapshot for a context that has the trees `known`. If `known` is empty, everything is included.
 
-    RefusedError: this machine has it not, or no longer.
+    RefusedError: the snapshot is not on this machine.
     """
     if not is_known(snapshot, snapshot.tree):
         raise _absent(snapshot)
@@ -39,7 +39,7 @@ def code_for(snapshot: Snapshot, known: Sequence[str]) -> Code:
 
 
 def is_known(snapshot: Snapshot, tree: str) -> bool:
-    """Whether this machine's store has a tree that a host says it has."""
+    """Return whether the store on this machine contains a tree."""
     from yurt.snapshot import objects
 
     try:
@@ -49,33 +49,33 @@ def is_known(snapshot: Snapshot, tree: str) -> bool:
 
 
 def everything(snapshot: Snapshot) -> bytes:
-    """All objects of a snapshot: the length of a pack's index in eleven bytes, the index, the pack.
+    """Return all objects of a snapshot: the length of the pack index in eleven bytes, the index, the pack.
 
-    With its index a pack needs no work on the host, where making one would take longer than the way there.
+    The index is included because building it on the remote host would take longer than its upload.
     """
     index = snapshot.store / "objects" / "pack" / f"pack-{snapshot.tree}.idx"
-    if index.exists():  # it was made as a whole
-        return _together(snapshot, index)
+    if index.exists():  # the snapshot was written as one complete pack
+        return _with_index(snapshot, index)
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="yurt-") as folder:
         wanted = f"{snapshot.tree}\n".encode()
-        # Nothing to be like: looking for likenesses would cost more than it saves.
+        # Without a base, the search for deltas costs more than it saves.
         name = _git(snapshot, "pack-objects", "--revs", "--quiet", "--window=0", f"{folder}/pack", stdin=wanted)
-        return _together(snapshot, Path(folder, f"pack-{name.decode().strip()}.idx"))
+        return _with_index(snapshot, Path(folder, f"pack-{name.decode().strip()}.idx"))
 
 
-def _together(snapshot: Snapshot, index: Path) -> bytes:
+def _with_index(snapshot: Snapshot, index: Path) -> bytes:
     import hashlib
 
-    about, pack = index.read_bytes(), index.with_suffix(".pack").read_bytes()
+    head, pack = index.read_bytes(), index.with_suffix(".pack").read_bytes()
     if hashlib.sha1(memoryview(pack)[:-20], usedforsecurity=False).digest() != pack[-20:]:
         raise _broken(snapshot, "a pack is damaged")
-    return b"".join((b"%-10d\n" % len(about), about, pack))
+    return b"".join((b"%-10d\n" % len(head), head, pack))
 
 
 def difference(snapshot: Snapshot, base: str) -> bytes:
-    """The objects of a snapshot that `base` has not, as one pack."""
+    """Return the objects of a snapshot that are not in `base`, as one pack."""
     wanted = f"{snapshot.tree}\n^{base}\n".encode()
     return _git(
         snapshot, "pack-objects", "--stdout", "--revs", "--thin", "--quiet", "--delta-base-offset", stdin=wanted
@@ -83,7 +83,7 @@ def difference(snapshot: Snapshot, base: str) -> bytes:
 
 
 def archive(snapshot: Snapshot) -> bytes:
-    """The files of a snapshot as a tar file, for a host without git."""
+    """Return the files of a snapshot as a tar file, for a host without git."""
     return _git(snapshot, "archive", "--format=tar", snapshot.tree)
 
 
@@ -95,20 +95,20 @@ def _git(snapshot: Snapshot, *arguments: str, stdin: bytes = b"") -> bytes:
 
 
 def _broken(snapshot: Snapshot, what: str) -> RefusedError:
-    """The store lacks what it should have, as after a disk failed: the next snapshot makes it anew."""
-    if not is_known(snapshot, snapshot.tree):  # made anew already, and this one was not taken again
+    """Return the error for a store that lacks objects, as after a disk failure. The next snapshot builds it again."""
+    if not is_known(snapshot, snapshot.tree):  # already built again, without this snapshot
         return _absent(snapshot)
-    distrust(snapshot.store)
+    mark_damaged(snapshot.store)
     return RefusedError(
-        f"yurt's copy of the code in {snapshot.store} is damaged: {what}",
+        f"the snapshot store {snapshot.store} is damaged: {what}",
         code="git-failed",
-        hint="repeat the command: the copy will be made anew",
+        hint="run the command again; yurt then rebuilds the store",
     )
 
 
 def _absent(snapshot: Snapshot) -> RefusedError:
     return RefusedError(
-        f"the code {snapshot.tree[:12]} is no longer on the site, and not on this machine either",
+        f"snapshot {snapshot.tree[:12]} is neither on the site nor on this machine",
         code="code-missing",
-        hint="repeat it on the machine that took the snapshot",
+        hint="run the command on the machine that took the snapshot",
     )

@@ -1,4 +1,4 @@
-"""Takes a snapshot: files as they are on disk, written as a git tree into a git folder of yurt's own."""
+"""Takes a snapshot: writes files as they are on disk as a git tree into yurt's own git folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from yurt.snapshot import collect, record, seen
 LARGEST_FILE = 50 << 20
 LARGEST_TREE = 1 << 30
 
-# Content is kept to the byte: no line endings, filters, keywords or encodings are touched.
+# Content is stored byte for byte: line endings, filters, keywords and encodings are not applied.
 ATTRIBUTES = "* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol\n"
 CONFIG = """\
 [core]
@@ -40,13 +40,13 @@ CONFIG = """\
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The code of a run. `tree` names it: equal trees are equal files."""
+    """The code of a run. `tree` identifies it: equal trees mean equal files."""
 
     tree: str
     files: int
     size: int
     store: Path
-    """The git folder that holds it."""
+    """The git folder that contains it."""
 
 
 def take(
@@ -59,39 +59,39 @@ def take(
     largest_file: int = LARGEST_FILE,
     largest_tree: int = LARGEST_TREE,
 ) -> Snapshot:
-    """A snapshot of the project in `root`, kept in the git folder `store`, which is made if absent.
+    """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
-    `also` are files and folders from elsewhere, which stand under their last name at the top of the project.
-    Nothing is written into the user's own repository. Two at once wait for each other. Raises
-    UserError for a file or a tree that is too large and for a file that cannot be read, naming it.
+    `also` are files and folders outside the project, which are added under their last name at its top. Nothing is
+    written to the user's own repository. Concurrent snapshots wait for each other. UserError, with the name, for a
+    file or a tree that is too large and for a file that cannot be read.
     """
     if not root.is_dir():
-        raise NotFoundError(f"there is no folder '{root}'", code="not-found")
-    root, store = root.absolute(), store.absolute()  # git is called in other folders
+        raise NotFoundError(f"folder '{root}' not found", code="not-found")
+    root, store = root.absolute(), store.absolute()  # git runs in other folders
     with _writing(store), _locked(store):
         _make(store)
         collecting = collect.Collecting(root, store / "blank", include=include, exclude=exclude)
         last = seen.load(store)
-        collecting.look_ahead(last.files)
+        collecting.stat_early(last.files)
         files = collecting.files()
-        elsewhere = collect.from_elsewhere([each.absolute() for each in also], store / "blank", files, exclude=exclude)
-        size = _weigh(files, largest_file, largest_tree)
+        elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
+        size = _check_size(files, largest_file, largest_tree)
         tree, count = record.record(root, store, files, last, elsewhere)
     return Snapshot(tree, count, size, store)
 
 
-def distrust(store: Path) -> None:
-    """Have the store made anew by the next snapshot: git found something in it that cannot be."""
+def mark_damaged(store: Path) -> None:
+    """Make the next snapshot rebuild the store, in which git found an error."""
     (store / "distrusted").touch()
 
 
 def _make(store: Path) -> None:
-    """A git folder with nothing in it; HEAD comes last, and with it git sees a repository."""
+    """Create an empty git folder. HEAD is written last: git needs it to recognise a repository."""
     if (store / "distrusted").exists():
         for name in ("objects", "seen", "HEAD", "distrusted"):
             _remove(store / name)
     if not (store / "HEAD").exists():
-        # A second one in it, in which nothing is ever tracked, answers what is ignored.
+        # A second one inside, in which nothing is ever tracked, is used to list ignored files.
         for folder in (store / "blank", store):
             for name in ("objects/info", "objects/pack", "refs/heads", "info"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def _make(store: Path) -> None:
             (folder / "HEAD.new").write_text("ref: refs/heads/none\n")
             (folder / "HEAD.new").rename(folder / "HEAD")
     aside = store / "aside"
-    if aside.exists():  # a leftover of a killed one: nobody else is here
+    if aside.exists():  # left by a killed snapshot; the lock excludes others
         _remove(aside)
 
 
@@ -115,15 +115,15 @@ def _remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def _writing(store: Path) -> Iterator[None]:
-    """What is wrong with the disk in the words of every other such error."""
+    """Convert errors of a full disk or quota to RefusedError."""
     try:
         yield
     except OSError as error:
         full = {errno.ENOSPC: ("disk-full", "the disk is full"), errno.EDQUOT: ("quota-full", "your quota is used up")}
         if error.errno not in full:
             raise
-        code, words = full[error.errno]
-        raise RefusedError(f"{store} could not be written: {words}", code=code, hint="free some space") from None
+        code, reason = full[error.errno]
+        raise RefusedError(f"cannot write {store}: {reason}", code=code, hint="free some space") from None
 
 
 @contextlib.contextmanager
@@ -137,24 +137,24 @@ def _locked(store: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _weigh(files: collect.Files, largest_file: int, largest_tree: int) -> int:
-    """The size of all files; UserError names the culprit where it is too much."""
+def _check_size(files: collect.Files, largest_file: int, largest_tree: int) -> int:
+    """Return the total size of the files. UserError, with the largest file, if it exceeds a limit."""
     total = sum([about.st_size for about in files.values()])
     if not files:
         return total
-    largest, culprit = max((about.st_size, name) for name, about in files.items())
-    shown = collect.shown(culprit)
+    largest, name_of_largest = max((about.st_size, name) for name, about in files.items())
+    shown = collect.shown(name_of_largest)
     if largest > largest_file:
         raise UserError(
-            f"'{shown}' has {largest >> 20} MB; code files may have {largest_file >> 20} MB",
+            f"'{shown}' is {largest >> 20} MB; the limit for a code file is {largest_file >> 20} MB",
             code="snapshot-too-large",
-            hint=f"leave it out (--exclude '{shown}', or a line in .yurtignore), or put it on the cluster as data",
+            hint=f"exclude it with `--exclude '{shown}'` or a line in .yurtignore, or copy it to the cluster as data",
         )
     if total > largest_tree:
         raise UserError(
-            f"the project has {total >> 20} MB of files, and {largest_tree >> 20} MB are the most; "
-            f"the largest is '{shown}' with {largest >> 20} MB",
+            f"the project is {total >> 20} MB; the limit is {largest_tree >> 20} MB; "
+            f"the largest file is '{shown}' ({largest >> 20} MB)",
             code="snapshot-too-large",
-            hint="leave data out with --exclude or .yurtignore",
+            hint="exclude data files with `--exclude GLOB` or .yurtignore",
         )
     return total

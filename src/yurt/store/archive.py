@@ -1,4 +1,4 @@
-"""What is kept on this machine of runs that ended, and which of it is still to be brought here."""
+"""The local copies of logs and metrics of finished runs, and the runs whose copies are still due."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgspec
 from yurt.model.run import Status
 
 PATIENCE = 7 * 86400.0
-"""Seconds after which what an ended run left is no longer asked for, if it did not come."""
+"""Seconds after which yurt stops trying to save the logs of a finished run."""
 
 
 class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept here of an ended run: the last bytes of its logs, its metrics, its end; and how large files were."""
+    """The local copy of a finished run: the ends of its logs, its metrics, its exit.json; and the file sizes."""
 
     at: float
     out: bytes = b""
     err: bytes = b""
     metrics: bytes = b""
-    """All of it, or its first and last bytes."""
+    """The complete file, or its first and last bytes."""
     out_size: int = 0
     err_size: int = 0
     metrics_size: int = 0
@@ -31,7 +31,7 @@ class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mirror:
-    """The part of the index that outlives run folders."""
+    """The part of the index that remains after run folders are removed."""
 
     _db: sqlite3.Connection
 
@@ -39,7 +39,7 @@ class Mirror:
         raise NotImplementedError
 
     def _to_mirror(self, run: str, status: Status) -> None:
-        """What an ended run left on its site is to be brought here; of one that never went out there is nothing."""
+        """Mark the logs of a finished run to be saved; a run that was never submitted has none."""
         if status.final and status.attempts:
             self._db.execute(
                 "INSERT OR REPLACE INTO to_mirror SELECT id, context, ?, 0, 0 FROM runs WHERE id = ?",
@@ -47,7 +47,7 @@ class Mirror:
             )
 
     def to_mirror(self, context: str, now: float) -> list[str]:
-        """Ended runs of which is to be brought here now what they left, those that wait longest first."""
+        """Return the finished runs whose logs are due to be saved, longest due first."""
         self._db.execute("DELETE FROM to_mirror WHERE since < ?", (now - PATIENCE,))
         query = "SELECT run FROM to_mirror WHERE context = ? AND due <= ? ORDER BY due, since"
         return [row[0] for row in self._db.execute(query, (context, now))]
@@ -56,7 +56,7 @@ class Mirror:
         return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM to_mirror WHERE due <= ?", (now,))]
 
     def mirror_later(self, runs: Iterable[str], now: float) -> None:
-        """It did not work now: try again after a minute, then ever more seldom."""
+        """Postpone these runs after a failure: by a minute, then by growing intervals."""
         with self._transaction():
             query = (
                 "UPDATE to_mirror SET due = ? + min(60 << (2 * min(tries, 8)), 86400), tries = tries + 1 WHERE run = ?"
@@ -64,7 +64,7 @@ class Mirror:
             self._db.executemany(query, ((now, run) for run in runs))
 
     def keep(self, mirrored: Mapping[str, Mirrored]) -> None:
-        """Keep what runs left."""
+        """Save the local copies of runs."""
         import zlib
 
         with self._transaction():
@@ -76,7 +76,7 @@ class Mirror:
                 self._db.execute("DELETE FROM to_mirror WHERE run = ?", (run,))
 
     def kept(self, run: str) -> Mirrored | None:
-        """What of a run is here, whatever became of its folder; None if nothing is."""
+        """Return the local copy of a run, even if its folder is gone; None if there is none."""
         import zlib
 
         row = self._db.execute("SELECT * FROM mirror WHERE run = ?", (run,)).fetchone()
@@ -96,15 +96,15 @@ class Mirror:
         )
 
     def is_kept(self, run: str) -> bool:
-        """Whether all that is to be kept of a run is here."""
+        """Return whether the local copy of a run is complete."""
         query = "SELECT 1 FROM mirror WHERE run = ?1 AND run NOT IN (SELECT run FROM to_mirror WHERE run = ?1)"
         return self._db.execute(query, (run,)).fetchone() is not None
 
     def note_parts(self, run: str, at: float, parts: bytes) -> None:
-        """Remember what was seen of a run's folder."""
+        """Record the measured contents of a run's folder."""
         self._db.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", (run, at, parts))
 
     def parts(self, run: str) -> tuple[float, bytes] | None:
-        """What was last seen of a run's folder, and when."""
+        """Return when a run's folder was last measured, and the result."""
         row = self._db.execute("SELECT at, parts FROM parts WHERE run = ?", (run,)).fetchone()
         return None if row is None else (row[0], row[1])

@@ -1,4 +1,4 @@
-"""Nodes that failed under runs."""
+"""Nodes that failed while they executed runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class BadNode(msgspec.Struct, frozen=True):
-    """A node that failed: when, under which run, and what its site said of it."""
+    """A node that failed: when, under which run, and the reason its site gave."""
 
     node: str
     at: float
@@ -17,7 +17,7 @@ class BadNode(msgspec.Struct, frozen=True):
 
 
 class BadNodes:
-    """The part of the index that remembers them."""
+    """The part of the index that records bad nodes."""
 
     _db: sqlite3.Connection
 
@@ -26,11 +26,11 @@ class BadNodes:
         self._db.execute("INSERT OR REPLACE INTO bad_nodes VALUES (?, ?, ?, ?, ?)", row)
 
     def bad_nodes(self, context: str, since: float) -> list[BadNode]:
-        """Nodes that failed since then, the last first."""
+        """Return nodes that failed after `since`, latest first."""
         query = "SELECT node, at, run, why FROM bad_nodes WHERE context = ? AND at >= ? ORDER BY at DESC"
         return [BadNode(*row) for row in self._db.execute(query, (context, since))]
 
     def forget_bad_node(self, context: str, node: str) -> bool:
-        """Whether it was known."""
+        """Remove a node from the list. Return whether it was listed."""
         done = self._db.execute("DELETE FROM bad_nodes WHERE context = ? AND node = ?", (context, node))
         return done.rowcount > 0

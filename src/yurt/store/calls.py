@@ -1,4 +1,4 @@
-"""Files of calls that have not arrived on their site yet; once a sweep is there, its folder has them."""
+"""Files with the calls of sweeps that are not submitted yet; after submission, the run folder contains them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from yurt.errors import RefusedError
 from yurt.store.runs import Store
 
 DAY = 86_400
-"""Seconds after which what belongs to no sweep was left by a yurt that was killed."""
+"""Seconds after which a file without a sweep is regarded as left by a killed yurt."""
 
 
 def keep(store: Store, sweep: str, content: bytes) -> None:
-    """Keep the calls of a sweep until it is out; when this returns not even a power cut makes them vanish."""
+    """Save the calls of a sweep until it is submitted. On return they are safe on disk, even after a power failure."""
     folder = _folder(store)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    _tidy(store, folder)
+    _remove_old(store, folder)
     aside = f"{folder}/.{sweep}"
     try:
         with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -29,12 +29,12 @@ def keep(store: Store, sweep: str, content: bytes) -> None:
         with suppress(OSError):
             os.unlink(aside)
         raise RefusedError(
-            f"the calls could not be kept in {folder}: {error.strerror}", code="disk-full", hint="free some space"
+            f"cannot save the calls in {folder}: {error.strerror}", code="disk-full", hint="free some disk space"
         ) from None
 
 
 def of(store: Store, sweep: str) -> bytes | None:
-    """The calls of a sweep; None if they are not here, or not any more."""
+    """Return the calls of a sweep; None if they are not on this machine."""
     try:
         with open(f"{_folder(store)}/{sweep}", "rb") as file:
             return file.read()
@@ -42,11 +42,11 @@ def of(store: Store, sweep: str) -> bytes | None:
         return None
 
 
-def _tidy(store: Store, folder: str) -> None:
-    """Remove those of sweeps that have ended or are gone."""
+def _remove_old(store: Store, folder: str) -> None:
+    """Remove the files of sweeps that have finished or no longer exist."""
     for name in os.listdir(folder):
         entry = store.get(name.lstrip("."))
-        with suppress(FileNotFoundError):  # another yurt tidies too
+        with suppress(FileNotFoundError):  # another yurt removed it
             old = time.time() - os.stat(f"{folder}/{name}").st_mtime > DAY
             if entry.status.final if entry is not None else old:
                 os.unlink(f"{folder}/{name}")

@@ -1,4 +1,4 @@
-"""Where results of runs were brought to on this machine, and which run folders are gone from their sites."""
+"""Where results of runs were fetched to on this machine, and which run folders were removed from their sites."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run in a folder of this machine's. What they looked like on the site is empty if not all came."""
+    """Fetched results of a run. `outputs` and `checkpoints` fingerprint the folders on the site, if complete."""
 
     target: bytes
     at: float
@@ -19,7 +19,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Copies:
-    """The part of the index that knows what is where."""
+    """The part of the index that records fetched and removed results."""
 
     _db: sqlite3.Connection
 
@@ -27,7 +27,7 @@ class Copies:
         raise NotImplementedError
 
     def note_fetched(self, run: str, copy: Copy) -> None:
-        """Remember what came home. A later transfer of less to the same folder takes nothing back."""
+        """Record what was fetched. A later, smaller transfer to the same folder does not erase it."""
         self._db.execute(
             "INSERT INTO fetched VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
             " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
@@ -36,7 +36,7 @@ class Copies:
         )
 
     def copies(self, run: str) -> list[Copy]:
-        """Where results of a run were brought to, the newest first."""
+        """Return where results of a run were fetched to, newest first."""
         query = "SELECT target, at, outputs, checkpoints FROM fetched WHERE run = ? ORDER BY at DESC"
         return [
             Copy(target=target, at=at, outputs=outputs, checkpoints=checkpoints)
@@ -44,27 +44,27 @@ class Copies:
         ]
 
     def note_going(self, runs: Iterable[str], at: float) -> None:
-        """Remember that folders of runs are about to be removed from their sites."""
+        """Record that run folders are about to be removed from their sites."""
         with self._transaction(durable=True):
             self._db.executemany("INSERT OR IGNORE INTO gone VALUES (?, ?)", ((run, -at) for run in runs))
 
     def note_gone(self, runs: Iterable[str], at: float) -> None:
-        """Remember that folders of runs were removed from their sites, and when."""
+        """Record that run folders were removed from their sites, and when."""
         query = "INSERT INTO gone VALUES (?, ?) ON CONFLICT DO UPDATE SET at = excluded.at WHERE at < 0"
         with self._transaction():
             self._db.executemany(query, ((run, at) for run in runs))
 
     def gone_at(self, run: str) -> float | None:
-        """When the folder of a run was removed from its site; None if it was not, or nobody saw the end of it."""
+        """Return when a run folder was removed from its site; None if it was not, or the removal was not confirmed."""
         at = self._gone(run)
         return at if at is not None and at > 0 else None
 
     def going_since(self, run: str) -> float | None:
-        """When a removal was begun of which nobody saw the end."""
+        """Return when an unconfirmed removal began; None if there is none."""
         at = self._gone(run)
         return -at if at is not None and at < 0 else None
 
     def _gone(self, run: str) -> float | None:
-        whole = run.partition(".")[0]  # a task goes with its sweep
+        whole = run.partition(".")[0]  # tasks are removed with their sweep
         row = self._db.execute("SELECT at FROM gone WHERE run = ?", (whole,)).fetchone()
         return row[0] if row else None

@@ -1,4 +1,4 @@
-"""Who wants to know when a run has ended."""
+"""Requested notifications about finished runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 
 class Notices:
-    """The part of the index that holds who is to be told."""
+    """The part of the index that records requested notifications."""
 
     _db: sqlite3.Connection
 
@@ -15,11 +15,11 @@ class Notices:
         raise NotImplementedError
 
     def note_notice(self, run: str, how: str) -> None:
-        """Somebody wants to know when a run has ended; `how` they are told."""
+        """Request a notification when a run finishes; `how` is the method or the command."""
         self._db.execute("INSERT OR REPLACE INTO notices VALUES (?, ?)", (run, how))
 
     def take_notices(self) -> list[tuple[str, str]]:
-        """Runs that have ended and how somebody is to be told of it: each is handed out to one caller only."""
+        """Return the due notifications (run, how) and remove them: each is returned to one caller only."""
         query = "SELECT run, how FROM notices JOIN runs ON runs.id = run WHERE final"
         found = self._db.execute(query).fetchall()
         if not found:

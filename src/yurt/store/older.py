@@ -1,4 +1,4 @@
-"""Records that an older yurt wrote, in an index or in a run folder, with the field names of today."""
+"""Converts records of older yurt versions, in an index or a run folder, to the current field names."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ Record = dict[str, Any]
 
 
 def read_run(content: bytes) -> Run:
-    """The run of a run.json, whichever yurt wrote it. msgspec.MsgspecError: it is none."""
+    """Read a run.json of any yurt version. msgspec.MsgspecError if it is invalid."""
     if b'"asked":' not in content:
         return msgspec.json.decode(content, type=Run)
     return msgspec.convert(_run(msgspec.json.decode(content, type=Record)), Run)
 
 
 def read_plan(content: bytes) -> Plan | None:
-    """The same of a plan.json; None where there is none."""
+    """Read a plan.json of any yurt version; None if it is empty."""
     if b'"asked":' not in content:
         return msgspec.json.decode(content or b"null", type=Plan | None)
     return msgspec.json.decode(msgspec.json.encode(_plan(msgspec.json.decode(content, type=Record))), type=Plan)
 
 
 def rename_fields(db: sqlite3.Connection) -> None:
-    """Give every record of an index today's field names."""
+    """Rename the fields of every record in an index to the current names."""
     for run_id, run, status in db.execute("SELECT id, run, status FROM records").fetchall():
         values = (_changed(run, _run), _changed(status, _status), run_id)
         db.execute("UPDATE records SET run = ?, status = ? WHERE id = ?", values)

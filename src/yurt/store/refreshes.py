@@ -1,4 +1,4 @@
-"""What was last seen of a context: its answer to a look, and the code it has."""
+"""State of contexts at the last refresh: when it was, a checksum of the answer, and the code on the site."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sqlite3
 
 
 class Refreshes:
-    """The part of the index that is of contexts, not of runs."""
+    """The part of the index about contexts."""
 
     _db: sqlite3.Connection
 
     def code_at(self, context: str, project: str) -> str:
-        """The tree a context was last seen to have of a project; empty if none."""
+        """Return the tree of a project that a context last had; empty if none."""
         query = "SELECT tree FROM code WHERE context = ? AND project = ?"
         row = self._db.execute(query, (context, project)).fetchone()
         return row[0] if row else ""
@@ -24,7 +24,7 @@ class Refreshes:
         return row[0] if row else None
 
     def answer(self, context: str) -> bytes:
-        """A checksum of what a context answered to the last look; empty if it was never looked at."""
+        """Return the checksum of a context's answer to the last refresh; empty if there was none."""
         row = self._db.execute("SELECT answer FROM looks WHERE context = ?", (context,)).fetchone()
         return row[0] if row else b""
 

@@ -1,6 +1,6 @@
-"""Runs in an SQLite file: an index that several yurts read and write at once.
+"""The index of runs: an SQLite file that several yurt processes read and write concurrently.
 
-The run folder on the context is the truth; only what has not arrived there yet (its plan) is here alone.
+The run folder on the site is authoritative. Only runs that are not submitted yet exist in the index alone.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
-INSIDE = "('waiting', 'submitting')"
-"""States of runs that have not surely left this machine."""
+UNSUBMITTED = "('waiting', 'submitting')"
+"""States of runs that are possibly not submitted yet."""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A run that was found on a site; of a sweep, also what is known of tasks, by number."""
+    """A run that was found on a site; for a sweep, also the statuses of tasks by number."""
 
     run: Run
     status: Status
@@ -41,7 +41,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
-    """The index in one file, made if absent, for its owner's eyes only."""
+    """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -49,16 +49,16 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         try:
             _make_private(file)
             self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
-            self._keep_a_log()
-            self._db.execute("PRAGMA synchronous = NORMAL")  # what is lost with the power is seen again at the site
+            self._enable_wal()
+            self._db.execute("PRAGMA synchronous = NORMAL")  # what a power failure loses is read again from the site
             self._make(file)
         except sqlite3.Error as error:
             raise _unusable(file, str(error)) from None
         except OSError as error:
             raise _unusable(file, error.strerror or str(error)) from None
 
-    def _keep_a_log(self) -> None:
-        """Who makes the file anew with others at the same moment is refused at once, whatever the timeout."""
+    def _enable_wal(self) -> None:
+        """Switch to WAL mode. If several processes create the file, SQLite reports busy without waiting: retry here."""
         until = time.monotonic() + 30
         while True:
             try:
@@ -74,7 +74,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         if version == VERSION:
             return
         if version > VERSION:
-            raise _unusable(file, "a newer yurt made it")
+            raise _unusable(file, "it was created by a newer yurt")
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             for step in [SCHEMA, *LATER][version:]:
@@ -109,16 +109,16 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         self._db.close()
 
     def twin(self) -> Store:
-        """The same index for another thread."""
+        """Open the same index for another thread."""
         return Store(self.file)
 
     def add(self, run: Run, status: Status, plan: Plan | None = None) -> None:
-        """A new run; when this returns not even a power cut makes it vanish."""
+        """Add a new run. On return it is safe on disk, even after a power failure."""
         with self._transaction(durable=True):
             self._add(run, status, plan)
 
     def add_found(self, found: Iterable[Found]) -> list[str]:
-        """Runs that were found on a site; those that are known are left as they are. Returns the new ones."""
+        """Add runs found on a site and return the new ones. Runs already in the index are not changed."""
         new: list[str] = []
         with self._transaction(durable=True):
             for each in found:
@@ -164,14 +164,14 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         if whole is None or number >= whole.run.tasks:
             return None
         if self._sets is None or self._sets.run.id != sweep:
-            self._sets = self.plan(sweep)  # one with ten thousand sets is not read ten thousand times
+            self._sets = self.plan(sweep)  # cached: reading all tasks must not decode the plan each time
         plan = self._sets
         if plan is None:
             return None
         return Entry(task_of(whole.run, plan, number), self.task_status(sweep, number, whole.status))
 
     def several(self, runs: Sequence[str]) -> list[Entry]:
-        """Those of these runs that are known, each in its place; tasks of a sweep are read together."""
+        """Return the given runs that are in the index, in order; tasks of a sweep are read together."""
         tasks: dict[str, dict[int, Entry]] = {}
         for run in runs:
             if task := ids.split_task(run):
@@ -197,16 +197,16 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         }
 
     def plan(self, run: str) -> Plan | None:
-        """What is needed to submit a run, or another one like it; None if that is not known here."""
+        """Return the plan of a run, which is needed to submit or retry it; None if it is not in the index."""
         row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (run,)).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=Plan)
 
     def retries(self, run: str) -> list[str]:
-        """Runs that were made by retrying one, the oldest first."""
+        """Return the runs created by retrying a run, oldest first."""
         return [row[0] for row in self._db.execute("SELECT run FROM retries WHERE of_run = ? ORDER BY run", (run,))]
 
     def retried_tasks(self, sweep: str) -> set[int]:
-        """Tasks of a sweep that were retried."""
+        """Return the tasks of a sweep that were retried."""
         whole, found = self.get(sweep), set[int]()
         query = "SELECT run, of_run FROM retries WHERE of_run = ?1 OR of_run GLOB ?1 || '.*'"
         for run, of_run in self._db.execute(query, (sweep,)).fetchall():
@@ -221,7 +221,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         return found
 
     def matching(self, prefix: str) -> list[str]:
-        """Ids that begin with a text, or whose second part does; the newest first."""
+        """Return ids that start with a text, or whose second part does, newest first."""
         text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         query = (
             "SELECT id FROM runs WHERE id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\' ORDER BY created DESC LIMIT 20"
@@ -235,7 +235,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         where: Mapping[str, Sequence[str]] | None = None,
         unfinished: bool = False,
     ) -> Iterator[Entry]:
-        """Runs, the newest first; `where` holds allowed values by column (context, project, name, state)."""
+        """Return runs, newest first. `where` maps columns (context, project, name, state) to allowed values."""
         clauses = ["NOT final"] if unfinished else []
         values: list[str] = []
         for column, allowed in (where or {}).items():
@@ -255,8 +255,10 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]
 
     def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
-        """Runs that a look at a context may tell something of: the unfinished ones that went out, and `also`."""
-        query = f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {INSIDE}"
+        """Return the runs that a refresh of a context queries: unfinished submitted ones, and `also`."""
+        query = (
+            f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {UNSUBMITTED}"
+        )
         rows = self._db.execute(query, (context,)).fetchall()
         found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
         known = {ref.id for ref in found}
@@ -267,16 +269,16 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         return found
 
     def outbox(self, context: str) -> list[str]:
-        """Runs that have not surely gone out, and sweeps with tasks to send, in the order they were asked for."""
+        """Return runs that are possibly not submitted yet and sweeps with pending tasks, in order of creation."""
         pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = (
-            f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {INSIDE})"
+            f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
             " ORDER BY created, id"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
     def cancels(self, context: str) -> list[str]:
-        """Runs the user wants ended whose site has not been told."""
+        """Return runs and tasks whose cancellation was requested but not yet sent to the site."""
         query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"
         found = [row[0] for row in self._db.execute(query, (context,))]
         query = (
@@ -292,7 +294,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         how: Callable[[str, Status], Status],
         mark: Callable[[str, Status], str] = lambda _run, _status: "",
     ) -> dict[str, Status]:
-        """Set new statuses, each made of the one that stands now, and new marks; returns those that changed."""
+        """Replace each status by `how` of the current one, and set new marks. Return the statuses that changed."""
         changed: dict[str, Status] = {}
         with self._transaction():
             for run in runs:
@@ -317,10 +319,10 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
 
 
 def _make_private(file: str) -> None:
-    """An empty file, if there is none, and its folders, for its owner only; SQLite's further files are as this one.
+    """Create an empty file and its folders, private to the owner, if absent. SQLite copies its mode to its other files.
 
-    Not by umask, which is one for the whole process: this may be a thread of somebody's program. And a file that is
-    there is not opened: who closes it takes away the locks that other threads have on it.
+    The umask is not used: it applies to the whole process, and this may be a thread of the user's program. An existing
+    file is not opened: closing it would release the locks that other threads hold on it.
     """
     if os.path.exists(file):
         return
@@ -336,13 +338,13 @@ def _make_private(file: str) -> None:
     with suppress(FileExistsError):
         try:
             os.link(aside, file)
-        except PermissionError:  # a disk without links
+        except PermissionError:  # a file system without hard links
             os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     os.unlink(aside)
 
 
 def _unusable(file: str, why: str) -> RefusedError:
-    return RefusedError(f"the index of runs, {file}, cannot be used: {why}", code="index-unavailable")
+    return RefusedError(f"cannot use the index {file}: {why}", code="index-unavailable")
 
 
 def _json(value: Any) -> bytes:

@@ -1,6 +1,6 @@
-"""The tables of the index, and what each later version added to them."""
+"""Tables of the index, and the changes of each later version."""
 
-# What lists are made of is apart from what is read of one run: thousands of runs are gone through in a millisecond.
+# Columns for lists are separate from the full records, so that thousands of runs are listed in a millisecond.
 SCHEMA = """\
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, created REAL NOT NULL, context TEXT NOT NULL, project TEXT NOT NULL, name TEXT NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE looks (context TEXT PRIMARY KEY, at REAL NOT NULL, answer BLOB NOT 
 """
 
 RENAME_FIELDS = "rename fields"
-"""A step that no SQL can do: see older.py."""
+"""A step that is not plain SQL: see older.py."""
 
 LATER = [
     """\
@@ -54,7 +54,7 @@ CREATE TABLE tasks (
     PRIMARY KEY (sweep, task)
 ) WITHOUT ROWID;
 """,
-    # What a look asks of a sweep is read without going through the tasks that have ended.
+    # A refresh finds the open tasks of a sweep without reading the rows of finished ones.
     """\
 ALTER TABLE sweeps ADD COLUMN over TEXT NOT NULL DEFAULT '';
 UPDATE sweeps SET over = coalesce((SELECT group_concat(task) FROM tasks WHERE sweep = id AND final), '');
@@ -62,6 +62,6 @@ CREATE INDEX task_states ON tasks (sweep, state);
 """,
     RENAME_FIELDS,
 ]
-"""What each later version added. A new index gets all of it; an old one what it lacks, and keeps what it has."""
+"""Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 
 VERSION = 1 + len(LATER)

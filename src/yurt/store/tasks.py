@@ -1,4 +1,4 @@
-"""The tasks of sweeps. A task that nothing is known of but that its sweep went out has no row: a thousand cost one."""
+"""The tasks of sweeps. A task without news since its submission has no row, so that large sweeps stay cheap."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
-BEGUN = tuple(state for state in OPEN if state != "waiting")
-"""States of tasks that a look may tell something of."""
+ACTIVE = tuple(state for state in OPEN if state != "waiting")
+"""States of tasks that a refresh may update."""
 
 
-KEPT_IN = "FROM tasks WHERE sweep = ? AND state IN ('cancelled', 'waiting')"
-"""Tasks that are known though they may not have gone out: cancelled before, or to be started."""
+NOT_SUBMITTED = "FROM tasks WHERE sweep = ? AND state IN ('cancelled', 'waiting')"
+"""Tasks that have a row but are possibly not submitted: cancelled before submission, or to be started again."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A run and how it stands."""
+    """A run and its status."""
 
     run: Run
     status: Status
 
     @property
     def placements(self) -> list[Placement]:
-        """Where it is, or may be, executed: one place."""
+        """Where the run is executed; always one place."""
         run = self.run
         return [
             Placement(
@@ -48,7 +48,7 @@ def entry_of(row: tuple[bytes, bytes]) -> Entry:
 
 
 class Tasks:
-    """The part of the index that holds them."""
+    """The part of the index about tasks."""
 
     _db: sqlite3.Connection
 
@@ -59,12 +59,12 @@ class Tasks:
         raise NotImplementedError
 
     def tasks(self, sweep: str) -> dict[int, Status]:
-        """What is known of tasks, by number; of those that are not there nothing is."""
+        """Return the statuses of tasks by number, without tasks that have no row."""
         rows = self._db.execute("SELECT task, status FROM tasks WHERE sweep = ?", (sweep,))
         return {row[0]: msgspec.json.decode(row[1], type=Status) for row in rows}
 
     def task_states(self, sweep: str) -> dict[int, str]:
-        """The states of tasks, by number; of those that are not there nothing is known."""
+        """Return the states of tasks by number, without tasks that have no row."""
         return dict(self._db.execute("SELECT task, state FROM tasks WHERE sweep = ?", (sweep,)).fetchall())
 
     def task_status(self, sweep: str, number: int, whole: Status) -> Status:
@@ -74,31 +74,31 @@ class Tasks:
         return usual(whole, out=number in tasks.Within(whole.submitted_tasks))
 
     def _with_tasks(self, ref: RunRef) -> RunRef:
-        """What a look has to know of a sweep: which tasks are open."""
+        """Add the open tasks of a sweep to its reference, for a status query."""
         row = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (ref.id,)).fetchone()
         if row is None:
             return ref
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (ref.id,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
-        there = tasks.without(
+        open_tasks = tasks.without(
             tasks.without(whole.submitted_tasks, row[0]), tasks.ranges(self.tasks_in(ref.id, ("waiting",)))
         )
-        begun = tasks.ranges(self.tasks_in(ref.id, BEGUN))
-        return msgspec.structs.replace(ref, open=there, begun=begun, offsets=",".join(whole.offsets) or "0")
+        begun = tasks.ranges(self.tasks_in(ref.id, ACTIVE))
+        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=",".join(whole.offsets) or "0")
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
-        """Tasks that are known to be in one of these states."""
+        """Return the tasks whose row has one of these states."""
         query = f"SELECT task FROM tasks WHERE sweep = ? AND state IN ({','.join('?' * len(states))})"
         return [row[0] for row in self._db.execute(query, (sweep, *states))]
 
     def pending_tasks(self, sweep: str) -> list[tuple[int, int]]:
-        """Tasks of a sweep that are to be submitted, each with the number of the start it is to make."""
+        """Return the tasks of a sweep to submit, each with its start number."""
         (text,) = self._db.execute("SELECT status FROM records WHERE id = ?", (sweep,)).fetchone()
         (size,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         whole = msgspec.json.decode(text, type=Status)
         unsent = "" if whole.other_machine else tasks.without(f"0-{size - 1}", whole.submitted_tasks)
         found = dict.fromkeys(tasks.numbers(unsent), 1)
-        for number, state, text in self._db.execute(f"SELECT task, state, status {KEPT_IN}", (sweep,)):
+        for number, state, text in self._db.execute(f"SELECT task, state, status {NOT_SUBMITTED}", (sweep,)):
             if state == "waiting" and not (status := msgspec.json.decode(text, type=Status)).cancel_requested:
                 found[number] = status.start
             else:
@@ -112,9 +112,9 @@ class Tasks:
         how: Callable[[int, Status], Status] = lambda _number, status: status,
         whole: Callable[[Status], Status] = lambda status: status,
     ) -> tuple[dict[int, Status], Status]:
-        """Set new statuses of tasks, and of their sweep, each made of the one that stands.
+        """Replace the statuses of tasks by `how`, and that of their sweep by `whole`, of the current ones.
 
-        Returns the tasks that changed, and how the sweep stands now.
+        Return the tasks that changed, and the new status of the sweep.
         """
         changed: dict[int, Status] = {}
         with self._transaction():
@@ -137,22 +137,22 @@ class Tasks:
                         reopened.append(number)
                     self._set_task(sweep, number, after)
             after_all = self._set_whole(sweep, before_all, after_all, changed.values())
-            self._set_over(sweep, ended, reopened)
+            self._note_finished(sweep, ended, reopened)
         return changed, after_all
 
     def sent_elsewhere(self, context: str) -> list[Entry]:
-        """Sweeps of which another machine has yet to send some tasks."""
+        """Return the sweeps of which another machine has not submitted all tasks."""
         joined = "runs JOIN sweeps USING (id) JOIN records USING (id)"
         query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final"
         found = [(entry_of(row[:2]), row[2]) for row in self._db.execute(query, (context,))]
         return [entry for entry, ours in found if entry.status.task_states.get("waiting", 0) > ours]
 
     def _add_tasks(self, sweep: str, statuses: Mapping[int, Status], whole: Status) -> None:
-        """Tasks of a sweep that was found on its site."""
+        """Add the tasks of a sweep that was found on its site."""
         for number, status in statuses.items():
             self._set_task(sweep, number, status)
         self._set_whole(sweep, Status(), whole, statuses.values())
-        self._set_over(sweep, [number for number, status in statuses.items() if status.final], [])
+        self._note_finished(sweep, [number for number, status in statuses.items() if status.final], [])
 
     def _set_task(self, sweep: str, number: int, status: Status) -> None:
         values = (sweep, number, status.state, status.state in FINAL, msgspec.json.encode(status))
@@ -164,7 +164,7 @@ class Tasks:
             )
 
     def _set_whole(self, sweep: str, before: Status, after: Status, changed: Iterable[Status]) -> Status:
-        """Set the status of a sweep, its state made of those of its tasks."""
+        """Set the status of a sweep; its state is derived from its tasks."""
         after = self._tallied(sweep, after, changed)
         self._db.execute("UPDATE records SET status = ? WHERE id = ?", (msgspec.json.encode(after), sweep))
         columns = (after.state, after.final, after.cancel_requested, sweep)
@@ -178,29 +178,31 @@ class Tasks:
             self._to_mirror(sweep, after)
         return after
 
-    def _set_over(self, sweep: str, ended: Sequence[int], reopened: Sequence[int]) -> None:
-        """Note which tasks have ended, and which have not after all: a look passes by those that have."""
+    def _note_finished(self, sweep: str, ended: Sequence[int], reopened: Sequence[int]) -> None:
+        """Record which tasks finished, and which are open again: a refresh skips finished ones."""
         if ended or reopened:
             (over,) = self._db.execute("SELECT over FROM sweeps WHERE id = ?", (sweep,)).fetchone()
             over = tasks.without(tasks.with_more(over, ended), tasks.ranges(reopened))
             self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
 
     def _tallied(self, sweep: str, whole: Status, changed: Iterable[Status]) -> Status:
-        """A sweep's own status, of those of its tasks. It started with the first of them, and ended with the last."""
+        """Derive a sweep's status from its tasks. It starts with the first task and ends with the last."""
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
         out = tasks.count(whole.submitted_tasks)
-        unheard, inside = out - sum(tally.values()), count - out
-        if inside:  # some may be known that have not gone out: they were cancelled, or are to be
-            gone_out = tasks.Within(whole.submitted_tasks)
-            kept_in = sum(row[0] not in gone_out for row in self._db.execute(f"SELECT task {KEPT_IN}", (sweep,)))
-            unheard, inside = unheard + kept_in, inside - kept_in
-        if unheard > 0:
-            tally["queued"] = tally.get("queued", 0) + unheard
-        if inside > 0:
+        queued, unsubmitted = out - sum(tally.values()), count - out
+        if unsubmitted:  # some of these may have a row: cancelled before submission, or to be started again
+            submitted = tasks.Within(whole.submitted_tasks)
+            with_row = sum(
+                row[0] not in submitted for row in self._db.execute(f"SELECT task {NOT_SUBMITTED}", (sweep,))
+            )
+            queued, unsubmitted = queued + with_row, unsubmitted - with_row
+        if queued > 0:
+            tally["queued"] = tally.get("queued", 0) + queued
+        if unsubmitted > 0:
             rest = whole.state if whole.state in FINAL else "waiting"
-            tally[rest] = tally.get(rest, 0) + inside
+            tally[rest] = tally.get(rest, 0) + unsubmitted
         state = state_of(tally, whole)
         starts = [each.started for each in (whole, *changed) if each.started is not None]
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
@@ -215,14 +217,14 @@ class Tasks:
 
 
 def usual(whole: Status, *, out: bool) -> Status:
-    """How a task stands of which nothing else is known."""
+    """Return the status of a task that has no row."""
     if not out:
         return Status(state="waiting" if whole.state not in FINAL else whole.state)
     return Status(state="queued", submitted=whole.submitted, attempts=ATTEMPTS if whole.other_machine else 1)
 
 
 def state_of(tally: Mapping[str, int], whole: Status) -> State:
-    """The state of a sweep whose tasks are in these."""
+    """Return the state of a sweep from the number of its tasks by state."""
     alive: tuple[State, ...] = ("running", "starting", "requeued", "queued", "held", "unknown")
     for state in alive:
         if tally.get(state):
@@ -236,7 +238,7 @@ def state_of(tally: Mapping[str, int], whole: Status) -> State:
 
 
 def task_of(run: Run, plan: Plan, number: int) -> Run:
-    """One task of a sweep, as a run."""
+    """Return one task of a sweep as a run."""
     return msgspec.structs.replace(
         run,
         id=ids.task(run.id, number),

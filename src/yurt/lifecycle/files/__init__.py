@@ -1,1 +1,1 @@
-"""What runs wrote: logs, metrics, results."""
+"""The files of runs: logs, metrics, results."""

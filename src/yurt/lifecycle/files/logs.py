@@ -1,4 +1,4 @@
-"""What a run wrote, by byte offset, so that a cut link costs no line and doubles none."""
+"""Logs of one run, read by byte offset: a lost connection neither drops nor repeats a line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from yurt.sites import connect
 from yurt.store import Store
 
 Sink = Callable[[Stream, bytes], None]
-"""Is handed what a run wrote to one of its logs."""
+"""Receives the bytes that a run wrote to one of its logs."""
 
 
 def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str:
-    """What a run has written so far; of an ended one whose folder is out of reach or gone, what is kept here.
+    """Pass what a run has written so far to `sink`.
 
-    Returns what to say of that. NotFoundError if there is nothing.
+    If the run has finished and its folder is unreachable or gone, the part saved on this machine is used. Return a
+    warning about that, or an empty string. NotFoundError if there are no logs.
     """
     log = LogPosition(run.id, run.folder)
     entry = store.get(run.id)
@@ -27,31 +28,33 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
         connect.named_backend(run.context).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
             return ""
-        why = f"its folder on {run.context} is gone"
+        why = f"the run folder on {run.context} is gone"
     except YurtError as error:
         if log.begun or not store.is_kept(run.id):
             raise
         why = error.message
-    said = from_here(store, run, sink, lines)
-    if not said:
+    note = copy_saved(store, run, sink, lines)
+    if not note:
         state = entry.status.state if entry is not None else "gone"
         raise NotFoundError(
-            f"run {run.id} has no logs on {run.context}: it is {state}", code="not-found", hint=f"yurt show {run.id}"
+            f"run {run.id} has no logs on {run.context}: its state is {state}",
+            code="not-found",
+            hint=f"see its status with `yurt show {run.id}`",
         )
-    return f"{why}; {said}"
+    return f"{why}; {note}"
 
 
-def from_here(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
-    """Hand out what is kept of an ended run's logs, and say how much that is; empty if nothing is kept."""
+def copy_saved(store: Store, run: Run, sink: Sink, lines: int | None) -> str:
+    """Pass the locally saved logs of a finished run to `sink`. Return a note about them; empty if none are saved."""
     kept = store.kept(run.id)
     if kept is None:
         return ""
-    cut = []
+    truncated = []
     for which, text, size in (("out", kept.out, kept.out_size), ("err", kept.err, kept.err_size)):
         sink(which, _last(text, lines))  # type: ignore[arg-type]
         if len(text) < size:
-            cut.append(f"{len(text) >> 10} KB of {which}.log")
-    return f"these are the last {' and '.join(cut)}, kept here" if cut else "this is what it wrote, kept here"
+            truncated.append(f"{len(text) >> 10} KB of {which}.log")
+    return f"showing the last {' and '.join(truncated)} from the local copy" if truncated else "showing the local copy"
 
 
 def _last(text: bytes, lines: int | None) -> bytes:
@@ -64,27 +67,27 @@ def follow(
     sink: Sink,
     *,
     lines: int | None = None,
-    on_word: Callable[[str], None] = lambda _words: None,
+    on_word: Callable[[str], None] = lambda _message: None,
 ) -> None:
-    """What a run writes, as it comes, until it has ended. A cut link is mended, for as long as it takes."""
+    """Pass what a run writes to `sink` until it finishes. A lost connection is opened again, without a time limit."""
     log = LogPosition(run.id, run.folder)
-    pause, ended = 0.5, False
+    pause, finished = 0.5, False
     files = connect.named_backend(run.context).files
     while True:
         before = (log.out, log.err)
         try:
-            files.tail([log], _to(sink), follow=not ended, lines=lines)
-            if ended:
-                if log.gone and (said := from_here(store, run, sink, lines)):
-                    on_word(f"its folder on {run.context} is gone; {said}")
+            files.tail([log], _to(sink), follow=not finished, lines=lines)
+            if finished:
+                if log.gone and (note := copy_saved(store, run, sink, lines)):
+                    on_word(f"the run folder on {run.context} is gone; {note}")
                 return
-            ended = _over(store, run)
+            finished = _has_finished(store, run)
             pause = 0.5 if not log.gone or (log.out, log.err) != before else min(pause * 1.5, 10)
         except UnreachableError as error:
-            on_word(f"{error.message}; trying again")
+            on_word(f"{error.message}; retrying")
             pause = 0.5 if (log.out, log.err) != before else min(pause * 2, 15)
         lines = None if log.begun else lines
-        if not ended:
+        if not finished:
             time.sleep(pause)
 
 
@@ -92,7 +95,7 @@ def _to(sink: Sink) -> LogSink:
     return lambda _log, which, part: sink(which, part)
 
 
-def _over(store: Store, run: Run) -> bool:
+def _has_finished(store: Store, run: Run) -> bool:
     refreshed = refresh_contexts(store, [run.context])
     entry = store.get(run.id)
     return not refreshed.failed and (entry is None or entry.status.final)

@@ -1,4 +1,4 @@
-"""What many runs of a context write: one connection for all of them, and one look at the site now and then."""
+"""Logs of many runs of a context: one connection for all, and one status query from time to time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from yurt.errors import UnreachableError, YurtError
-from yurt.lifecycle.files.logs import from_here
+from yurt.lifecycle.files.logs import copy_saved
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
 from yurt.model.files import LogPosition, Stream
@@ -18,31 +18,32 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 RUNNING = 20
-"""Runs that are followed at a time; those that have ended meanwhile are shown and done with."""
+"""Running runs that are followed at a time. Finished ones are shown once, beside these."""
 
 AT_ONCE = 500
-"""Runs that one stretch reads."""
+"""Runs that one request reads."""
 
 SOON, LATER = 5, 15
-"""Seconds after which one looks who else has begun: where there is room to follow more, and where not."""
+"""Seconds between checks for newly started runs: if more can be followed, and if not."""
 
-LongSink = Callable[[str, Stream, bytes], None]
-"""Told of a run, a stream, and what was written to it."""
+RunSink = Callable[[str, Stream, bytes], None]
+"""Receives a run id, a stream, and the bytes written to it."""
 
 
 def copy_many(
     store: Store,
     entries: Sequence[Entry],
-    sink: LongSink,
+    sink: RunSink,
     *,
     lines: int | None = None,
     on_end: Callable[[str], None] = lambda _run: None,
 ) -> list[str]:
-    """What runs have written so far, one after the other; of those that are out of reach, what is kept here.
+    """Pass what runs have written so far to `sink`, one run after the other.
 
-    Returns what to say of that. UnreachableError: of some nothing is kept.
+    For runs that cannot be read, the logs saved on this machine are used. Return warnings about that.
+    UnreachableError if nothing is saved of some of them.
     """
-    said: list[str] = []
+    warnings: list[str] = []
     by_context: dict[str, list[LogPosition]] = {}
     for entry in entries:
         by_context.setdefault(entry.run.context, []).append(LogPosition(entry.run.id, entry.run.folder, over=True))
@@ -53,31 +54,32 @@ def copy_many(
         except YurtError as error:
             failure = error
         left = [each for each in readings if each.gone or not each.done]
-        why = f"their folders on {name} are gone" if failure is None else failure.message
-        lost = [each.run for each in left if not _kept(store, each, sink, lines)]
+        why = f"the run folders on {name} are gone" if failure is None else failure.message
+        lost = [each.run for each in left if not _copy_saved(store, each, sink, lines)]
         for each in left:
             on_end(each.run)
         if lost and failure is not None:
             raise failure
         if left:
-            from_home = f"of {len(left) - len(lost)} runs this is what is kept here"
-            said.append(f"{why}; {from_home}" + (f", of {len(lost)} nothing is" if lost else ""))
-    return said
+            saved = f"showing the local copy for {len(left) - len(lost)} of {len(left)} runs"
+            warnings.append(f"{why}; {saved}")
+    return warnings
 
 
 def follow_many(
     store: Store,
     context: str,
     names: Sequence[str],
-    sink: LongSink,
+    sink: RunSink,
     *,
     lines: int | None = None,
     on_end: Callable[[str], None] = lambda _run: None,
-    on_word: Callable[[str], None] = lambda _words: None,
+    on_word: Callable[[str], None] = lambda _message: None,
 ) -> None:
-    """What runs, tasks and sweeps of a context write, as it comes, until all have ended. A cut link is mended.
+    """Pass what runs, tasks and sweeps of a context write to `sink` until all have finished.
 
-    `lines`: of those that have begun before, only so many of the last.
+    A lost connection is opened again. `lines` limits what is shown of runs that have already started to their last
+    lines.
     """
     files = connect.named_backend(context).files
     readings: dict[str, LogPosition] = {}
@@ -89,11 +91,11 @@ def follow_many(
             if context in refreshed.failed:
                 raise refreshed.failed[context]
             entries = store.several(names)
-            batch, more = _next(list(_begun(store, entries, finished)), readings)
+            batch, more = _next(list(_started(store, entries, finished)), readings)
             if not batch and all(entry.status.final for entry in entries):
                 return
             if more:
-                on_word(f"{RUNNING} that run are shown at a time; {more} more wait for their turn")
+                on_word(f"following at most {RUNNING} running tasks at a time; {more} more running")
             if batch:
                 room = len(batch) < RUNNING and not all(entry.status.final for entry in entries)
                 _tail(files, batch, sink, lines=tail, seconds=SOON if room else LATER, on_end=on_end)
@@ -101,8 +103,8 @@ def follow_many(
             for each in batch:
                 if each.gone and each.over:
                     each.done = True
-                    if _kept(store, each, sink, lines):
-                        on_word(f"the folder of {each.run} on {context} is gone; this is what is kept here")
+                    if _copy_saved(store, each, sink, lines):
+                        on_word(f"the run folder of {each.run} on {context} is gone; showing the local copy")
                 if each.done:
                     finished.add(each.run)
                     on_end(each.run)
@@ -110,13 +112,13 @@ def follow_many(
                 time.sleep(pause)
                 pause = min(pause * 1.3, LATER)
         except UnreachableError as error:
-            on_word(f"{error.message}; trying again")
+            on_word(f"{error.message}; retrying")
             time.sleep(pause)
             pause = min(pause * 2, LATER)
 
 
-def _begun(store: Store, entries: Sequence[Entry], finished: set[str]) -> Iterator[Entry]:
-    """Those that have begun and are not done with; of a sweep, its tasks."""
+def _started(store: Store, entries: Sequence[Entry], finished: set[str]) -> Iterator[Entry]:
+    """Yield the entries that have started and are not in `finished`; for a sweep, its tasks."""
     for entry in entries:
         if entry.run.tasks:
             known = store.tasks(entry.run.id)
@@ -126,11 +128,11 @@ def _begun(store: Store, entries: Sequence[Entry], finished: set[str]) -> Iterat
             yield entry
 
 
-def _next(begun: Sequence[Entry], readings: dict[str, LogPosition]) -> tuple[list[LogPosition], int]:
-    """Whom to read now: those that have ended, and as many that run as one can follow. And how many more run."""
-    ended = [entry for entry in begun if entry.status.final]
-    running = [entry for entry in begun if not entry.status.final]
-    running.sort(key=lambda entry: entry.run.id not in readings)  # whoever is followed already goes on
+def _next(started: Sequence[Entry], readings: dict[str, LogPosition]) -> tuple[list[LogPosition], int]:
+    """Return the logs to read now (finished runs, and up to RUNNING running ones) and how many more are running."""
+    ended = [entry for entry in started if entry.status.final]
+    running = [entry for entry in started if not entry.status.final]
+    running.sort(key=lambda entry: entry.run.id not in readings)  # runs that are already followed stay
     now = [*ended[: AT_ONCE - RUNNING], *running[:RUNNING]]
     for entry in now:
         reading = readings.setdefault(entry.run.id, LogPosition(entry.run.id, entry.run.folder))
@@ -138,24 +140,24 @@ def _next(begun: Sequence[Entry], readings: dict[str, LogPosition]) -> tuple[lis
     return [readings[entry.run.id] for entry in now], max(0, len(running) - RUNNING)
 
 
-def _kept(store: Store, reading: LogPosition, sink: LongSink, lines: int | None) -> bool:
-    """Hand out what is kept here of a run's logs, unless some of them came from its site; False if there is nothing."""
+def _copy_saved(store: Store, reading: LogPosition, sink: RunSink, lines: int | None) -> bool:
+    """Pass the locally saved logs of a run to `sink`, unless some bytes came from its site. False if none are saved."""
     entry = store.get(reading.run)
     if reading.begun or entry is None:
         return False
-    return bool(from_here(store, entry.run, lambda which, part: sink(reading.run, which, part), lines))
+    return bool(copy_saved(store, entry.run, lambda which, part: sink(reading.run, which, part), lines))
 
 
 def _tail(
     files: Files,
     readings: Sequence[LogPosition],
-    sink: LongSink,
+    sink: RunSink,
     *,
     lines: int | None,
     seconds: int = 0,
     on_end: Callable[[str], None],
 ) -> None:
-    """Read on in the logs of runs; for so many seconds, or only what is there."""
+    """Continue to read the logs of runs, for `seconds`, or only what exists now."""
     files.tail(
         readings,
         lambda log, which, part: sink(log.run, which, part),

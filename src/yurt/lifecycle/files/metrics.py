@@ -1,4 +1,4 @@
-"""What a run logged with yurt.log, as far as this machine has it."""
+"""Metrics that a run logged with yurt.log, as far as this machine has them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 ALL = 'cd "$1" || exit 44; cat @METRICS@ 2> /dev/null || :'
 
 TAIL = 1 << 18
-"""Bytes at the end of the file in which the last value of every metric is looked for."""
+"""Bytes at the end of the file that are searched for the last value of each metric."""
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """The last value a run logged under a name."""
+    """Last value that a run logged under a name."""
 
     name: str
     value: Any
@@ -30,7 +30,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def last(store: Store, entry: Entry) -> list[Metric]:
-    """The last value of each metric; empty if nothing was logged, or it is only on the site."""
+    """Return the last value of each metric; empty if nothing was logged, or it is only on the site."""
     kept = store.kept(entry.run.id) if entry.status.final else None
     if kept is not None:
         return of(kept.metrics)
@@ -46,7 +46,7 @@ def last(store: Store, entry: Entry) -> list[Metric]:
 
 
 def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
-    """All rows a run logged until now: as they are kept here, else from its site. UnreachableError."""
+    """Return all rows a run has logged, from the local copy or else from its site. UnreachableError."""
     kept = store.kept(entry.run.id) if entry.status.final else None
     text = kept.metrics if kept is not None else b""
     if kept is None or len(text) < kept.metrics_size:
@@ -59,14 +59,14 @@ def every(store: Store, entry: Entry, files: Files) -> list[dict[str, Any]]:
 
 
 def of(text: bytes) -> list[Metric]:
-    """The last value of each name, in the order in which names first came. What is no whole line says nothing."""
+    """Return the last value of each name, in order of first appearance. Incomplete lines are skipped."""
     found: dict[str, Metric] = {}
     for line in text.split(b"\n"):
         try:
             row = msgspec.json.decode(line, type=dict[str, Any])
         except msgspec.MsgspecError:
             continue
-        if "rank" in row:  # of a task that is not the first: its numbers are beside, not instead of, the first's
+        if "rank" in row:  # from another rank than the first: must not replace the values of the first
             continue
         for name, value in row.items():
             if name not in ("time", "step"):

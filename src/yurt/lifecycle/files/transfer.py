@@ -1,4 +1,4 @@
-"""What runs of one site wrote, on its way here: of one run, or of many in one go."""
+"""Downloads the results of runs from one site: of one run, or of many in one transfer."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ RESULTS = "results"
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """What came home of a run, and how."""
+    """What was fetched of a run, and how."""
 
     id: str
     context: str
     target: str
-    """The folder here; empty if the run has written nothing."""
+    """Folder on this machine; empty if the run has written nothing."""
     files: int = 0
-    """How many files were sent; those that were here already are not."""
+    """Number of files transferred; files that were already up to date do not count."""
     size: int = 0
-    """Their bytes."""
+    """Size of these files in bytes."""
     way: str = ""
-    """rsync, or tar where one side has no rsync; empty if nothing had to come."""
+    """rsync, or tar if one side has no rsync; empty if nothing was transferred."""
     whole: bool = False
-    """Whether all results of a run that has ended are here now."""
+    """Whether all results of a finished run are now on this machine."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What of runs is to come, and where to."""
+    """What to fetch of runs, and the folder to put it in."""
 
     only: Sequence[str] = ()
     everything: bool = False
     folder: Path | None = None
     several: bool = False
-    """Whether the folder gets one of its own for each run."""
+    """Whether each run gets its own subfolder of `folder`."""
     names: Mapping[str, str] = {}
-    """What that is called, if not as the run."""
+    """Names of these subfolders by run id; the default is the run id."""
 
     def target(self, run: Run) -> Path:
         if self.folder is None:
-            # Apart: a result may have the name of one of the run's own files.
+            # A folder of its own: a result may have the same name as one of the run's own files.
             return Path(RESULTS) / (f"{run.id}.all" if self.everything else run.id)
         return self.folder / self.names.get(run.id, run.id) if self.several else self.folder
 
@@ -63,59 +63,59 @@ Found = tuple[Entry, Contents]
 
 
 def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
-    """Runs that can come in one transfer: of one project, to one folder."""
+    """Group the runs that can be fetched in one transfer: same project, same target folder."""
     groups: dict[tuple[Path, str], list[Found]] = {}
-    for entry, there in found:
+    for entry, contents in found:
         groups.setdefault((wanted.target(entry.run).parent, layout.project_of(entry.run.folder)), []).append(
-            (entry, there)
+            (entry, contents)
         )
     return list(groups.values())
 
 
 class Transfer:
-    """The results of runs on their way."""
+    """One transfer of the results of several runs."""
 
     def __init__(self, store: Store, files: Files, group: Sequence[Found], wanted: Wanted) -> None:
         self._store, self._files, self._group, self._wanted = store, files, group, wanted
-        # A folder means what is in it.
+        # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
 
     def run(self, watch: Watch) -> tuple[list[Fetched], list[YurtError]]:
-        """Bring it all. Returns what came of each, and an error for those that have nothing of what was asked for."""
-        come = [each for each in self._group if each[1].outputs != NOTHING or self._wanted.everything]
-        brought = self._pull([entry.run for entry, _there in come], watch) if come else {}
+        """Fetch everything. Return what was fetched of each run, and an error for runs in which no file matches."""
+        nonempty = [each for each in self._group if each[1].outputs != NOTHING or self._wanted.everything]
+        brought = self._pull([entry.run for entry, _contents in nonempty], watch) if nonempty else {}
         done, lacking = [], []
-        for entry, there in self._group:
-            way, came = brought.get(entry.run.id, ("", None))
-            if self._only and (came is None or not came.matched):
+        for entry, contents in self._group:
+            way, result = brought.get(entry.run.id, ("", None))
+            if self._only and (result is None or not result.matched):
                 lacking.append(entry.run)
             else:
-                done.append(self._fetched(entry, there, way, came))
+                done.append(self._fetched(entry, contents, way, result))
         return done, [self._no_match(lacking)] if lacking else []
 
-    def _fetched(self, entry: Entry, there: Contents, way: str, came: Brought | None) -> Fetched:
+    def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
-        if came is None:
-            return Fetched(id=run.id, context=run.context, target="", whole=self._note(entry, there, None))
+        if result is None:
+            return Fetched(id=run.id, context=run.context, target="", whole=self._note(entry, contents, None))
         target = self._wanted.target(run)
         return Fetched(
             id=run.id,
             context=run.context,
             target=shown(str(target)),
-            files=came.files,
-            size=came.size,
+            files=result.files,
+            size=result.size,
             way=way,
-            whole=self._note(entry, there, target) if not self._only and not came.vanished else False,
+            whole=self._note(entry, contents, target) if not self._only and not result.vanished else False,
         )
 
     def _pull(self, runs: Sequence[Run], watch: Watch) -> dict[str, tuple[str, Brought]]:
-        """One into its folder, several into folders beside each other."""
+        """Pull one run into its folder, or several into sibling folders."""
         targets = {run.id: self._wanted.target(run) for run in runs}
         pulls = [Pull(run.folder, targets[run.id].name) for run in runs]
         several = len(runs) > 1
         label = f"{len(runs)} runs" if several else runs[0].id
         if several:
-            watch(Event(f"gathering what {len(runs)} runs wrote on {runs[0].context}"))
+            watch(Event(f"collecting the files of {len(runs)} runs on {runs[0].context}"))
         with self._made(list(targets.values()), self._wanted.folder is None):
             target = targets[runs[0].id].parent if several else targets[runs[0].id]
             way, brought = self._files.pull(
@@ -127,7 +127,7 @@ class Transfer:
 
     @contextlib.contextmanager
     def _made(self, targets: Sequence[Path], ignored: bool) -> Iterator[None]:
-        """The folders results go to; those that nothing came into are not left behind."""
+        """Create the target folders; afterwards remove those that stayed empty."""
         fresh = [each for each in (targets[0].parent,) if not each.exists()]
         made = [*(target for target in targets if _make(target, ignored=ignored)), *fresh]
         try:
@@ -138,9 +138,9 @@ class Transfer:
         if self._only:
             _remove_empty(made)
 
-    def _note(self, entry: Entry, there: Contents, target: Path | None) -> bool:
-        """Remember what came home; whether that is all there will ever be."""
-        if not (entry.status.final or there.ended) or UNMEASURED in (there.outputs, there.checkpoints):
+    def _note(self, entry: Entry, contents: Contents, target: Path | None) -> bool:
+        """Record what was fetched. Return whether these are the final results."""
+        if not (entry.status.final or contents.ended) or UNMEASURED in (contents.outputs, contents.checkpoints):
             return False
         if target is not None:
             self._store.note_fetched(
@@ -148,8 +148,8 @@ class Transfer:
                 Copy(
                     target=bytes(target.absolute()),
                     at=time.time(),
-                    outputs=there.outputs,
-                    checkpoints=there.checkpoints if self._wanted.everything else "",
+                    outputs=contents.outputs,
+                    checkpoints=contents.checkpoints if self._wanted.everything else "",
                 ),
             )
         return True
@@ -159,15 +159,15 @@ class Transfer:
         where = "run folder" if self._wanted.everything else layout.OUTPUTS
         of = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs ({runs[0].id} …)"
         return NotFoundError(
-            f"no file in the {where} of {of} is called {globs}",
+            f"no file in the {where} of {of} matches {globs}",
             code="not-found",
-            hint=f"all of them: yurt fetch {runs[0].id}",
+            hint=f"fetch all files with `yurt fetch {runs[0].id}`",
         )
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
     for folder in folders:
-        with contextlib.suppress(OSError):  # something has arrived
+        with contextlib.suppress(OSError):  # not empty
             folder.rmdir()
 
 
@@ -179,27 +179,27 @@ def _progress(watch: Watch, label: str) -> Progress:
 
 
 def shown(text: str) -> str:
-    """A path as text, whatever bytes it is made of."""
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
     return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def _make(target: Path, *, ignored: bool) -> bool:
-    """Make the folder results go to; False if it is there. `results` keeps itself out of git, and so out of code."""
+    """Create a target folder; False if it exists. `results` gets a .gitignore, which also keeps it out of snapshots."""
     try:
         if ignored:
-            home = target.parent
-            home.mkdir(exist_ok=True)
-            if not (home / ".gitignore").exists():
-                (home / ".gitignore").write_text("*\n")
+            parent = target.parent
+            parent.mkdir(exist_ok=True)
+            if not (parent / ".gitignore").exists():
+                (parent / ".gitignore").write_text("*\n")
         if target.is_dir():
             return False
         target.mkdir(parents=True)
     except (FileExistsError, NotADirectoryError):
-        raise UserError(f"{shown(str(target))} is no folder", code="usage", hint="--to DIR") from None
+        raise UserError(f"{shown(str(target))} is not a folder", code="usage", hint="use `--to DIR`") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise here_is_full(target, error.strerror or "") from None
         raise RefusedError(
-            f"{shown(str(target))} cannot be made: {error.strerror}", code="site-refused", hint="--to DIR"
+            f"cannot create {shown(str(target))}: {error.strerror}", code="site-refused", hint="use `--to DIR`"
         ) from None
     return True

@@ -1,1 +1,1 @@
-"""Plans and wishes on their way to their context."""
+"""The outbox: saved runs that are not yet submitted, and pending cancellations."""

@@ -1,4 +1,4 @@
-"""The calls of functions that a sweep makes, for another sweep."""
+"""Copies the function calls of one sweep to another sweep."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from yurt.store import calls as kept
 
 
 def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> None:
-    """Give the sweep `new` the calls of an old one, or those of some tasks. They are here, or on the site."""
+    """Save the calls of an old sweep, or of some of its tasks, for the sweep `new`. Fetch them if needed."""
     content = kept.of(store, old.id)
     if content is None:
         content = connect.named_backend(old.context).files.read(old.folder, layout.CALLS)
         if content is None:
             raise RefusedError(
-                f"the calls of {old.id} are neither on {old.context} any more nor here",
+                f"the calls of {old.id} are neither on {old.context} nor on this machine",
                 code="calls-missing",
-                hint="submit them anew",
+                hint="submit the calls again from your program",
             )
     if tasks is not None:
         content = calls.pack(calls.picked(calls.unpack(content), tasks))

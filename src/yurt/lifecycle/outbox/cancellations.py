@@ -1,4 +1,4 @@
-"""Tells a site that runs are to end. May be repeated; what the site answers is written down."""
+"""Cancels runs on their site and records the site's answer. Safe to repeat."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ if TYPE_CHECKING:
 
 
 def tell_cancel(store: Store, runs: Sequence[str], site: Runs) -> None:
-    """Have a site end runs, or keep them from ever starting; tasks of one sweep in one go.
+    """Cancel runs on their site, whether they have started or not. Tasks of one sweep take one request.
 
-    UnreachableError: it may or may not have heard of all. RefusedError: it did not do it.
+    UnreachableError: some of the requests may have reached the site. RefusedError: the site refused.
     """
     tasks: dict[str, list[int]] = {}
     for run in runs:
         if task := ids.split_task(run):
             tasks.setdefault(task[0], []).append(task[1])
         else:
-            _tell_run(store, run, site)
+            _cancel_run(store, run, site)
     for sweep, numbers in tasks.items():
-        _tell_tasks(store, sweep, numbers, site)
+        _cancel_tasks(store, sweep, numbers, site)
 
 
-def _tell_run(store: Store, run: str, site: Runs) -> None:
+def _cancel_run(store: Store, run: str, site: Runs) -> None:
     entry = store.get(run)
     if entry is None or entry.status.final:
         return
     winner = site.cancel(RunRef(run, entry.run.folder, entry.run.created))
     if entry.run.tasks:
-        sweep_told(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
+        note_sweep_cancelled(store, entry.run, set(numbering.numbers(winner.partition(" ")[2])))
     else:
-        store.change([run], lambda _run, status: _told(status, winner))
+        store.change([run], lambda _run, status: _after_cancel(status, winner))
 
 
-def _tell_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> None:
+def _cancel_tasks(store: Store, sweep: str, numbers: Sequence[int], site: Runs) -> None:
     whole, known = store.get(sweep), store.tasks(sweep)
     alive = [number for number in numbers if number not in known or not known[number].final]
     if whole is None or not alive:
         return
     ref = RunRef(sweep, whole.run.folder, whole.run.created, open=numbering.ranges(alive))
     winners = site.cancel_tasks(ref)
-    store.change_tasks(sweep, alive, lambda number, status: _told(status, winners.get(number, "")))
+    store.change_tasks(sweep, alive, lambda number, status: _after_cancel(status, winners.get(number, "")))
 
 
-def _told(status: Status, winner: str, now: float = 0) -> Status:
+def _after_cancel(status: Status, winner: str, now: float = 0) -> Status:
     if status.final:
         return status
     if winner == CANCELLED:
@@ -66,18 +66,20 @@ def _told(status: Status, winner: str, now: float = 0) -> Status:
             cancel_requested=False,
         )
     state = "unknown" if status.state in ("waiting", "submitting") else status.state
-    return msgspec.structs.replace(status, state=state, reason="cancelled; it is ending", cancel_requested=False)
+    return msgspec.structs.replace(
+        status, state=state, reason="cancelled; the job is terminating", cancel_requested=False
+    )
 
 
-def sweep_told(store: Store, sweep: Run, begun: set[int]) -> None:
-    """A site was told that a sweep is to end: what has not `begun` never will. Of the others, a look tells."""
+def note_sweep_cancelled(store: Store, sweep: Run, started: set[int]) -> None:
+    """Record that a site cancelled a sweep: tasks not in `started` never start. The next refresh updates the others."""
     now = time.time()
 
     def each(number: int, status: Status) -> Status:
-        return _told(status, "" if number in begun else CANCELLED, now)
+        return _after_cancel(status, "" if number in started else CANCELLED, now)
 
     def whole(status: Status) -> Status:
-        out = numbering.ranges({*numbering.numbers(status.submitted_tasks), *begun})
+        out = numbering.ranges({*numbering.numbers(status.submitted_tasks), *started})
         return msgspec.structs.replace(status, cancel_requested=False, reason="cancelled", submitted_tasks=out)
 
     store.change_tasks(sweep.id, range(sweep.tasks), each, whole)

@@ -1,4 +1,4 @@
-"""Hands a plan to its site, with the code if the site has not got it."""
+"""Submits a plan to its site, and uploads the code if the site does not have it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def place(
     tasks: str = "",
     calls: bytes = b"",
 ) -> Placed:
-    """Submit, with the code if the site has not got it: one trip if what it has was known, else two."""
+    """Submit a plan, and upload the code if the site does not have it.
+
+    It takes one round trip if the index knows which code the site has, else two.
+    """
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
     for _try in range(4):
         placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
@@ -38,12 +41,14 @@ def place(
         else:
             return placed
     raise UnreachableError(
-        f"{plan.run.context}: the code did not arrive", code="connection-lost", hint="repeat the command: it is safe to"
+        f"{plan.run.context}: the code was not uploaded",
+        code="connection-lost",
+        hint="run the command again; it is safe to retry",
     )
 
 
 def parcel(plan: Plan, known: Sequence[str]) -> CodeParcel:
-    """The code of a plan, for a context that knows these trees of the project."""
+    """Return the code of a plan, packed for a context that has these trees of the project."""
     from yurt import snapshot
     from yurt.snapshot import send
 

@@ -1,4 +1,4 @@
-"""Whether it is the turn of a run that follows others."""
+"""Decides whether a run that depends on others can be submitted."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from yurt.backends.kinds import kind_of
 from yurt.model.run import After, Plan, Run
 from yurt.store import Entry, Store
 
-NEVER_CAME = ("waiting", "submitting", "unknown")
-"""States of a run whose job is not surely known."""
+NO_JOB_YET = ("waiting", "submitting", "unknown")
+"""States in which a run may have no job in the queue."""
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What is to be done with it now."""
+    """What to do with the run now."""
 
     never: str = ""
-    """Why its turn never comes."""
+    """Why it can never be submitted."""
     later: str = ""
-    """What it still waits for here."""
+    """Why it cannot be submitted yet."""
     jobs: list[str] = []
-    """Jobs that its own scheduler is to let go first."""
+    """Jobs that must finish first in the same scheduler."""
 
 
 NOW = Turn()
 
 
 def turn(store: Store, run: Run) -> Turn:
-    """A run follows another when that has completed. Where both are in one queue, the queue sees to the order."""
+    """Return whether a run can be submitted. If its predecessor is in the same queue, the scheduler keeps the order."""
     if not run.after:
         return NOW
     jobs: list[str] = []
@@ -35,25 +35,25 @@ def turn(store: Store, run: Run) -> Turn:
     for after in run.after:
         entry = store.get(after.run)
         if entry is None:
-            later = later or f"run {after.run}, which it follows, is not known here"
+            later = later or f"its predecessor {after.run} is not in the index"
         elif entry.status.final:
             if entry.status.state != "completed" and not after.ended:
-                return Turn(never=f"run {after.run}, which it follows, did not complete ({entry.status.state})")
+                return Turn(never=f"its predecessor {after.run} did not complete ({entry.status.state})")
         elif _one_queue(run, entry):
             jobs += [entry.status.job] if kind_of(run.context_type).scheduler else []
         else:
-            later = later or f"it follows run {after.run}, which has not ended"
+            later = later or f"its predecessor {after.run} has not finished"
     return Turn(later=later) if later else Turn(jobs=jobs)
 
 
 def _one_queue(run: Run, before: Entry) -> bool:
-    """Whether one scheduler, or this machine, has both, and the other is one job to its end."""
-    same = before.run.context == run.context and not before.run.tasks  # a sweep ends when its last task has
-    return same and bool(before.status.job) and before.status.state not in NEVER_CAME and not before.run.restart_policy
+    """Return whether one scheduler, or this machine, has both runs, and the predecessor is a single job."""
+    same = before.run.context == run.context and not before.run.tasks  # a sweep has several jobs
+    return same and bool(before.status.job) and before.status.state not in NO_JOB_YET and not before.run.restart_policy
 
 
 def behind(plan: Plan, jobs: list[str]) -> Plan:
-    """A plan whose job is let go after others have ended; job.sh sees for itself how they ended."""
+    """Return the plan with a dependency on other jobs. job.sh itself checks whether they completed."""
     if not jobs:
         return plan
     own = plan.native_options.get("dependency")
@@ -62,7 +62,7 @@ def behind(plan: Plan, jobs: list[str]) -> Plan:
 
 
 def following(entries: list[Entry], context: str, *, ended: bool) -> list[After]:
-    """What a new run on a context is to know of the runs it follows."""
+    """Return the dependencies of a new run on `context`."""
     return [
         After(
             run=entry.run.id,

@@ -1,4 +1,4 @@
-"""Keeps a plan and submits it, or leaves it in the outbox if the context is out of reach."""
+"""Saves a plan and submits it, or leaves it in the outbox if the context is unreachable."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store
 
-BY_HAND = "goes out with the next yurt command"
+BY_NEXT_COMMAND = "will be submitted by the next yurt command"
 
 
 def enqueue(
-    store: Store, context: Context, planned: Planned, *, later: str = BY_HAND, watch: Watch = unwatched
+    store: Store, context: Context, planned: Planned, *, later: str = BY_NEXT_COMMAND, watch: Watch = unwatched
 ) -> tuple[Entry, list[str]]:
-    """Keep a plan and submit it, after all that waited before it. Returns the run, and what to warn of.
+    """Save a plan and submit it, after the runs that are already in the outbox. Return the run, and warnings.
 
-    Once this has begun the run is not lost: what cannot go out now goes out later. RefusedError: the
-    site will not have it, and nothing is kept of it. `later` says how what has to wait goes out.
+    Once the plan is saved the run is not lost: if it cannot be submitted now, it is submitted later. RefusedError: the
+    site refused the run, and nothing of it is kept. `later` completes the warning "run X is saved and ...".
     """
     plan = planned.plan
     if never := turn(store, plan.run).never:
-        raise RefusedError(never, code="impossible", hint="yurt retry RUN, or --after-any RUN")
+        raise RefusedError(never, code="impossible", hint="retry it with `yurt retry RUN`, or use `--after-any RUN`")
     backend = connect.backend(context)
     queue_prefetch.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
@@ -38,9 +38,10 @@ def enqueue(
     assert entry is not None
     warnings = [*planned.warnings]
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
-        warnings.append(f"{follows}; run {plan.run.id} waits, and {later} after that")
+        warnings.append(f"{follows}; run {plan.run.id} is saved and {later} after that")
     elif entry.status.state == "waiting":
-        why = moved.stopped.message if moved.stopped is not None else "other runs are before it"
-        when = "when there is room" if isinstance(moved.stopped, RefusedError) else "once that can be reached"
-        warnings.append(f"{why}; run {plan.run.id} waits, and {later} {when}")
+        why = moved.stopped.message if moved.stopped is not None else "earlier runs are not submitted yet"
+        full = moved.stopped is not None and moved.stopped.code == "submit-limit"
+        when = " after a running job finishes" if full else ""
+        warnings.append(f"{why}; run {plan.run.id} is saved and {later}{when}")
     return entry, warnings

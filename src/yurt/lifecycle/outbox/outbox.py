@@ -1,6 +1,6 @@
-"""Sends what waits for a context: cancellations, then runs, as far as the context allows.
+"""Submits the outbox of a context: first cancellations, then runs, as far as the site accepts them.
 
-Order in one queue of a context is the order of asking. What fails for want of the site stays where it is.
+Runs of one queue are submitted in the order of their creation. If the site is unreachable, they stay in the outbox.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import dependencies
 from yurt.lifecycle.outbox.cancellations import tell_cancel
-from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_out, submit
+from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_submitted, submit
 from yurt.model import ids
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, RunRef, State, Status
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 def send_waiting(
     store: Store, context: str, backend: Backend, watch: Watch = unwatched, *, fresh: str = ""
 ) -> Advanced:
-    """Tell a site which runs are cancelled, then submit all that wait for it, in order, as far as there is room.
+    """Cancel runs on a site, then submit the runs in its outbox, in order, up to the site's submit limits.
 
-    The index says already of the run `fresh` that it may have gone out.
+    The index already records the run `fresh` as being submitted.
     """
     if not store.outbox(context) and not store.cancels(context):
         return Advanced()
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
     full: dict[tuple[str | None, ...], YurtError] = {}
-    with _alone(context), _untried(store, fresh, refused):
+    with _locked(context), _reset_untried(store, fresh, refused):
         try:
-            for runs in _together(store.cancels(context)):
-                with suppress(RefusedError):  # it is told again the next time, and holds up nobody
+            for runs in _by_sweep(store.cancels(context)):
+                with suppress(RefusedError):  # repeated the next time; must not block other runs
                     tell_cancel(store, runs, backend.runs)
             for run in store.outbox(context):
                 plan = store.plan(run)
@@ -53,50 +53,50 @@ def send_waiting(
                     continue
                 try:
                     values = _secrets(plan)
-                except UserError as error:  # others need not wait for it
-                    _without_secret(store, run, error.message, fresh=run == fresh)
+                except UserError as error:  # must not block other runs
+                    _note_missing_secret(store, run, error.message, fresh=run == fresh)
                     continue
                 watch(Event(f"submitting {run} to {context}"))
                 try:
                     submit(store, plan, backend.runs, values, noted=run == fresh)
                     submitted.append(run)
                 except RefusedError as error:
-                    no_room, no_way = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
-                    if no_room:
+                    at_limit, offline = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
+                    if at_limit:
                         full[_queue(plan)] = error
-                    if not _kept(store, run, error.message, waits=no_room or no_way):
+                    if not _keep_pending(store, run, error.message, waits=at_limit or offline):
                         refused[run] = error
                         facts.forget(context)
                         backend.runs.discard(RunRef(run, plan.run.folder, plan.run.created))
                         _set(store, run, state="failed", reason=error.message, ended=time.time())
-                    if no_way:
+                    if offline:
                         return Advanced(submitted, refused, error)
         except UnreachableError as error:
             return Advanced(submitted, refused, error)
     return Advanced(submitted, refused, next(iter(full.values()), None))
 
 
-def _kept(store: Store, run: str, why: str, *, waits: bool) -> bool:
-    """Whether something is left to do for a run that was refused; then its status says why it has to wait."""
-    if partly_out(store, run):  # what has gone out of a sweep goes on; the rest waits
+def _keep_pending(store: Store, run: str, why: str, *, waits: bool) -> bool:
+    """Keep a refused run pending, with the reason in its status, unless it can be given up; False if so."""
+    if partly_submitted(store, run):  # submitted tasks go on; the rest stays pending
         store.change_tasks(run, whole=partial(_because, why))
     elif waits:
-        _stays(store, run, why)
-    elif _tried_before(store, run):  # and may have gone out then: only a look can tell
-        _stays(store, run, why, "unknown")
+        _set_waiting(store, run, why)
+    elif _tried_before(store, run):  # it may have been submitted then: only a refresh can tell
+        _set_waiting(store, run, why, "unknown")
     else:
         return False
     return True
 
 
 def _queue(plan: Plan) -> tuple[str | None, ...]:
-    """What a site's limits on how many jobs one may submit go by: where one is reached, others may have room."""
-    asked = plan.run.resources
-    return asked.account, asked.partition, asked.qos
+    """Return what a site's submit limits depend on: if one queue is full, others may not be."""
+    resources = plan.run.resources
+    return resources.account, resources.partition, resources.qos
 
 
-def _together(runs: Sequence[str]) -> list[list[str]]:
-    """Runs each alone, tasks of one sweep together."""
+def _by_sweep(runs: Sequence[str]) -> list[list[str]]:
+    """Group tasks by sweep; each run is a group of its own."""
     found: dict[str, list[str]] = {}
     for run in runs:
         found.setdefault(run.partition(".")[0] + ("." if "." in run else ""), []).append(run)
@@ -104,8 +104,8 @@ def _together(runs: Sequence[str]) -> list[list[str]]:
 
 
 def _in_turn(store: Store, plan: Plan) -> Plan | None:
-    """The plan of a run that may go out now; None if it has to wait for others, or never will."""
-    if partly_out(store, plan.run.id):  # its turn has come
+    """Return the plan of a run that can be submitted now; None if it waits for its predecessors, or is cancelled."""
+    if partly_submitted(store, plan.run.id):  # its predecessors have finished
         return plan
     found = dependencies.turn(store, plan.run)
     if found.never:
@@ -117,8 +117,8 @@ def _in_turn(store: Store, plan: Plan) -> Plan | None:
     return None
 
 
-def _stays(store: Store, run: str, why: str, state: State = "waiting") -> None:
-    """It is kept though it was refused. A sweep waits, and that was no try of it: what it tried before counts."""
+def _set_waiting(store: Store, run: str, why: str, state: State = "waiting") -> None:
+    """Keep a refused run in the outbox. For a sweep, the refused attempt does not count."""
     if not ids.is_sweep(run):
         _set(store, run, state=state, reason=why)
         return
@@ -141,7 +141,7 @@ def _tried_before(store: Store, run: str) -> bool:
 
 
 def _set(store: Store, run: str, **fields: Any) -> None:
-    """Change fields of a status, unless the run has ended meanwhile."""
+    """Change fields of a status, unless the run has finished in the meantime."""
 
     def changed(status: Status) -> Status:
         return status if status.final else msgspec.structs.replace(status, **fields)
@@ -153,8 +153,8 @@ def _set(store: Store, run: str, **fields: Any) -> None:
 
 
 @contextmanager
-def _untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> Iterator[None]:
-    """A run of which the index said ahead that it may have gone out, and that was not reached, just waits."""
+def _reset_untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> Iterator[None]:
+    """Reset the run `fresh` to waiting if it was recorded as being submitted, but no attempt was made."""
     yield
     entry = store.get(fresh) if fresh and fresh not in refused else None
     if entry is not None and entry.status.state == "submitting" and entry.status.attempts == 1:
@@ -162,8 +162,8 @@ def _untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> Iterato
 
 
 @contextmanager
-def _alone(context: str) -> Iterator[None]:
-    """One yurt at a time submits to a context: not for safety, which the gate gives, but for order."""
+def _locked(context: str) -> Iterator[None]:
+    """Let one process at a time submit to a context. This keeps the order; the gate already prevents double starts."""
     folder = paths.data_home() / "outbox"
     paths.make_private(folder)
     descriptor = os.open(folder / f"{context}.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -175,7 +175,7 @@ def _alone(context: str) -> Iterator[None]:
 
 
 def _secrets(plan: Plan) -> dict[str, bytes]:
-    """The values of a run's secrets, as they are now: none was kept. UserError where one is not to be found."""
+    """Read the current values of a run's secrets; yurt stores none. UserError if one is not found."""
     if not plan.run.secrets:
         return {}
     from yurt.config import secrets
@@ -183,12 +183,12 @@ def _secrets(plan: Plan) -> dict[str, bytes]:
     return secrets.values_of(plan.run.secrets)
 
 
-def _without_secret(store: Store, run: str, why: str, *, fresh: bool) -> None:
-    """Waits for a yurt that knows the secret; one that may have gone out before is first looked for at its site."""
+def _note_missing_secret(store: Store, run: str, why: str, *, fresh: bool) -> None:
+    """Keep a run pending until its secret is available. A refresh first checks whether it was submitted before."""
     if ids.is_sweep(run):
         if fresh:
-            _stays(store, run, why)
-        elif partly_out(store, run):
+            _set_waiting(store, run, why)
+        elif partly_submitted(store, run):
             store.change_tasks(run, whole=partial(_because, why))
         else:
             _set(store, run, state="waiting", reason=why)
@@ -197,8 +197,8 @@ def _without_secret(store: Store, run: str, why: str, *, fresh: bool) -> None:
     def how(_run: str, status: Status) -> Status:
         if status.final:
             return status
-        looked_for = status.state == "waiting" and (status.attempts == 0 or status.seen_at is not None)
-        if fresh or looked_for:
+        checked = status.state == "waiting" and (status.attempts == 0 or status.seen_at is not None)
+        if fresh or checked:
             return msgspec.structs.replace(
                 status, state="waiting", reason=why, attempts=0 if fresh else status.attempts
             )

@@ -1,4 +1,4 @@
-"""Submits one run, or those tasks of a sweep that wait. The index says so before anything goes out."""
+"""Submits one run, or the pending tasks of a sweep. The index records the attempt before anything is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from yurt.backends.answers import Placed
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.outbox.cancellations import sweep_told
+from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
 from yurt.lifecycle.outbox.deliver import place
 from yurt.model import sent
 from yurt.model import tasks as numbering
@@ -35,29 +35,29 @@ NO_CONNECTION = (
     "ssh-refused",
     "ssh-timeout",
 )
-"""Errors after which it is certain that nothing went out."""
+"""Errors after which it is certain that nothing was submitted."""
 
 
 def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
-    """Submit one run. Whatever happens, the index says that it may have gone out before anything goes out."""
+    """Submit one run. The index records that it may be submitted before anything is sent."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if plan.run.tasks:
         _submit_tasks(store, plan, runs, values, noted=noted)
         return
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
-        return  # cancelled meanwhile
+        return  # cancelled in the meantime
     entry = store.get(run)
     start = entry.status.start if entry is not None else 1
     if entry is not None and (start > 1 or entry.status.retries):
-        plan = _elsewhere(store, plan)
+        plan = _avoid_bad_nodes(store, plan)
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
     try:
-        known_there, hope = [known] if known else [], known in ("", plan.run.code.tree)
-        placed = place(plan, runs, nonce, known_there, hope=hope, start=start, shares=_shares(values))
+        trees, hope = [known] if known else [], known in ("", plan.run.code.tree)
+        placed = place(plan, runs, nonce, trees, hope=hope, start=start, shares=_shares(values))
     except UnreachableError as error:
-        never, said = error.code in NO_CONNECTION, error.message
-        store.change([run], lambda _run, status: _not_out(status, said, never=never))
+        never, why = error.code in NO_CONNECTION, error.message
+        store.change([run], lambda _run, status: _not_submitted(status, why, never=never))
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
@@ -65,30 +65,32 @@ def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *,
 
 
 def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
-    """Submit the tasks of a sweep that wait, in as few arrays as the site allows; what finds no room goes out later."""
+    """Submit the pending tasks of a sweep in as few arrays as possible. Tasks above a submit limit stay pending."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     largest = _largest_array(context)
     if not _note_try(store, run, noted=noted):
-        return  # cancelled meanwhile
-    if store.tasks_in(run, ("waiting",)):  # some were out before, and failed
-        plan = _elsewhere(store, plan)
+        return  # cancelled in the meantime
+    if store.tasks_in(run, ("waiting",)):  # tasks that are submitted again after a failure
+        plan = _avoid_bad_nodes(store, plan)
     groups = numbering.groups(store.pending_tasks(run), largest, plan.parallel)
     if not groups:
-        return  # what there was is to be cancelled
+        return  # all pending tasks are cancelled
     tree = store.code_at(context, project)
-    there, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
+    trees, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
     try:
-        placed = place(plan, runs, nonce, there, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
+        placed = place(plan, runs, nonce, trees, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
     except UnreachableError as error:
-        never, said = error.code in NO_CONNECTION, error.message
-        store.change_tasks(run, whole=lambda status: _not_out(status, said, never=never and not status.submitted_tasks))
+        never, why = error.code in NO_CONNECTION, error.message
+        store.change_tasks(
+            run, whole=lambda status: _not_submitted(status, why, never=never and not status.submitted_tasks)
+        )
         raise
     if plan.run.code.tree and plan.run.code.tree != tree:
         store.note_code(context, project, plan.run.code.tree)
     if placed.winner == CANCELLED:
         entry = store.get(run)
-        sweep_told(
+        note_sweep_cancelled(
             store, plan.run, set(numbering.numbers(entry.status.submitted_tasks)) if entry is not None else set()
         )
         return
@@ -101,26 +103,26 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
     def each(_number: int, status: Status) -> Status:
         if status.state != "waiting":
             return status
-        return msgspec.structs.replace(status, state="requeued", reason="it was submitted just now")
+        return msgspec.structs.replace(status, state="requeued", reason="just submitted")
 
     again = set(store.tasks_in(run, ("waiting",)))
     store.change_tasks(run, [number for number in out if number in again], each, whole)
 
 
 def _calls(store: Store, plan: Plan) -> bytes:
-    """The calls of functions that a sweep makes; none if its site has them."""
-    if not plan.calls or partly_out(store, plan.run.id):
+    """Return the function calls of a sweep; empty if its site has them."""
+    if not plan.calls or partly_submitted(store, plan.run.id):
         return b""
     from yurt.store import calls
 
     found = calls.of(store, plan.run.id)
     if found is None:
-        raise RefusedError(f"the calls of {plan.run.id} are not on this machine any more", code="calls-missing")
+        raise RefusedError(f"the calls of {plan.run.id} are no longer on this machine", code="calls-missing")
     return found
 
 
 def _largest_array(context: str) -> int:
-    """How many tasks one array may have."""
+    """Return the largest number of tasks in one job array."""
     from yurt.sites.facts import facts_if_probed
 
     found = facts_if_probed(contexts.named(context))
@@ -128,7 +130,7 @@ def _largest_array(context: str) -> int:
 
 
 def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
-    """Write down that tasks of a sweep may go out now; False if it is to end, or has."""
+    """Record an attempt to submit tasks of a sweep; False if it is cancelled or finished."""
     goes = False
 
     def whole(status: Status) -> Status:
@@ -140,15 +142,15 @@ def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
     return goes
 
 
-def _elsewhere(store: Store, plan: Plan) -> Plan:
-    """For another start: without the nodes that failed."""
+def _avoid_bad_nodes(store: Store, plan: Plan) -> Plan:
+    """Return the plan for another start, with the nodes that failed excluded."""
     context = contexts.named(plan.run.context)
     resources, _nodes = bad_nodes.avoiding(store, context.name, plan.run.resources, facts.load(context))
     return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, resources=resources))
 
 
 def _shares(values: Mapping[str, bytes]) -> Shares | None:
-    """Shares for one nonce: those of two submissions do not fit together, and need not."""
+    """Split secrets into shares for one nonce. Shares of different submissions do not fit together."""
     if not values:
         return None
     from yurt.model import secrets
@@ -156,10 +158,10 @@ def _shares(values: Mapping[str, bytes]) -> Shares | None:
     return secrets.shares(values, os.urandom)
 
 
-def _not_out(status: Status, why: str, *, never: bool) -> Status:
+def _not_submitted(status: Status, why: str, *, never: bool) -> Status:
     if status.final:
         return status
-    # One that may have gone out stays so; how often a site was not reached says nothing of how often it forgot.
+    # A run that may have been submitted keeps one attempt. An unreachable site must not count as a lost job.
     attempts = max(status.attempts - 1, 0 if never else 1)
     return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts)
 
@@ -180,14 +182,14 @@ def _placed(status: Status, placed: Placed) -> Status:
     return msgspec.structs.replace(
         status,
         state="queued" if status.start == 1 else "requeued",
-        reason="it was submitted just now",
+        reason="just submitted",
         job=placed.job,
-        submitted=time.time(),  # of the last time: a crash may lose that one
+        submitted=time.time(),  # of the last attempt, which a crash of the site may lose
         confirmed=False,
         missing_since=None,
     )
 
 
-def partly_out(store: Store, run: str) -> bool:
+def partly_submitted(store: Store, run: str) -> bool:
     entry = store.get(run)
     return entry is not None and bool(entry.status.submitted_tasks)

@@ -1,1 +1,1 @@
-"""From what a user asks for to a plan."""
+"""Turns a user's request into a plan."""

@@ -1,4 +1,4 @@
-"""The words and variables a run gets, checked against what Linux lets through."""
+"""Arguments and environment variables of a run, checked against the limits of Linux."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from yurt.sites.folders import expand
 
 
 class Given(msgspec.Struct, frozen=True):
-    """The words of a run's command, and its parameters."""
+    """The argument vector of a run, and its parameters."""
 
     words: list[str]
     extra: list[str]
-    """Those of the words that parameters add to what the user typed."""
+    """The part of `words` that parameters add to what the user typed."""
     values: dict[str, Any]
-    """Parameters as they were given."""
+    """Parameters as the user gave them."""
     typed: dict[str, Any]
-    """The same as the numbers and lists that texts stand for."""
+    """The same parameters, with texts parsed as numbers and lists."""
 
 
 def given(argv: Sequence[str], request: Request) -> Given:
-    """Put parameters into a command: where it names them in braces, else as arguments behind it."""
+    """Insert parameters into a command: in place of {name}, else as arguments at its end."""
     typed_words = [*argv, *request.arguments]
     slots = params.slots(typed_words)
     check_slots(slots, request.sets)
@@ -45,11 +45,11 @@ def given(argv: Sequence[str], request: Request) -> Given:
 
 
 def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
-    """The variables of a run that its context and its parameters give it."""
+    """Return the environment variables that a run gets from its context and its parameters."""
     try:
         own = params.variables(values)
     except ValueError as error:
-        raise UserError(str(error), code="usage", hint="rename one of them") from None
+        raise UserError(str(error), code="usage", hint="rename one of the parameters") from None
     scratch = ""
     if context.scratch_dir:
         below = context.scratch_dir if context.scratch_dir[0] in "/~$" else f"$SCRATCH/{context.scratch_dir}"
@@ -58,21 +58,21 @@ def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) 
         own = {"YURT_SCRATCH": scratch, **own}
     for name in context.variables:
         if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
-            why = "belongs to the shell" if name in script.SHELLS_OWN else "is no name for a variable"
-            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="for example --var SEED=1")
+            why = "is reserved by the shell" if name in script.SHELLS_OWN else "is not a valid variable name"
+            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="use for example `--var SEED=1`")
     return {name: os.fsencode(value) for name, value in {**own, **context.variables}.items()}
 
 
 def check_slots(named: Collection[str], sets: Sequence[Mapping[str, Any]]) -> None:
-    """UserError where a command names in braces what only some tasks of a sweep have."""
+    """Raise UserError if a command names in braces a parameter that only some tasks of a sweep have."""
     for name in named:
         have = sum(name in each for each in sets)
         if 0 < have < len(sets) and name != "task":
             at = next(number for number, each in enumerate(sets) if name not in each)
             raise UserError(
-                f"the command names {{{name}}}, and set {at + 1} of {len(sets)} has no such parameter",
+                f"the command uses {{{name}}}, but parameter set {at + 1} of {len(sets)} has no '{name}'",
                 code="usage",
-                hint=f"give it to all, or leave {{{name}}} out: it is an argument then where there is one",
+                hint=f"give every set a value of '{name}', or remove `{{{name}}}` from the command",
             )
 
 
@@ -80,39 +80,43 @@ def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
     for word in words:
         if len(os.fsencode(word)) > params.ARGUMENT_LIMIT:
             raise UserError(
-                f"one argument has {len(os.fsencode(word))} bytes, and Linux passes at most {params.ARGUMENT_LIMIT}",
+                f"one argument is {len(os.fsencode(word))} bytes long; the limit of Linux is {params.ARGUMENT_LIMIT}",
                 code="usage",
-                hint="put it into a file of the project and pass the file's name",
+                hint="write the value to a file in the project and pass the file name",
             )
         if "\0" in word:
-            raise UserError("an argument holds a NUL byte, which no program can be given", code="usage")
+            message = "an argument contains a NUL byte, which Linux does not allow"
+            raise UserError(message, code="usage", hint="remove the NUL byte")
     for name, value in variables.items():
-        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT or b"\0" in value:
+        if b"\0" in value:
+            message = f"variable {name} contains a NUL byte, which Linux does not allow"
+            raise UserError(message, code="usage", hint="remove the NUL byte")
+        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT:
             raise UserError(
-                f"the variable {name} has {len(value)} bytes or a NUL among them; Linux passes at most "
-                f"{params.ARGUMENT_LIMIT} bytes and no NUL",
+                f"variable {name} is {len(value)} bytes long; the limit of Linux, with the name, is "
+                f"{params.ARGUMENT_LIMIT}",
                 code="usage",
-                hint="put it into a file of the project",
+                hint="write the value to a file in the project",
             )
     total = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in variables.values())
     if total > params.TOTAL_LIMIT:
         raise UserError(
-            f"arguments and variables have {total} bytes together, and Linux passes about {params.TOTAL_LIMIT}",
+            f"arguments and variables together are {total} bytes; the limit of Linux is about {params.TOTAL_LIMIT}",
             code="usage",
-            hint="put them into a file of the project",
+            hint="write them to a file in the project",
         )
 
 
 def check_sets(
     sets: Sequence[Mapping[str, Any]], words: Sequence[str], own: Mapping[str, bytes], *, passed: bool
 ) -> None:
-    """UserError where a task of a sweep would get more than Linux lets through, or all of them are too much."""
+    """Raise UserError if the parameters of a task exceed the limits of Linux, or all together that of a sweep."""
     usual = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in own.values())
     total = 0
     for number, each in enumerate(sets):
         text = msgspec.json.encode(each)
         total += len(text)
-        # What is small cannot be too large in any part; only the others are looked at one by one.
+        # A small set cannot exceed any limit; only large ones are checked in detail.
         if len(text) > 30_000 or usual + 3 * len(text) > params.TOTAL_LIMIT or b"\\u0000" in text:
             variables = {name: os.fsencode(value) for name, value in params.variables(each).items()}
             try:
@@ -121,10 +125,10 @@ def check_sets(
                 raise UserError(f"task {number}: {error.message}", code=error.code, hint=error.hint) from None
     if total > params.SETS_LIMIT:
         raise UserError(
-            f"the parameters of these {len(sets)} tasks have {total >> 20} MB together, and a sweep carries at most "
+            f"the parameters of these {len(sets)} tasks are {total >> 20} MB; the limit of a sweep is "
             f"{params.SETS_LIMIT >> 20} MB",
             code="usage",
-            hint="put what is large into files of the project, and give their names",
+            hint="write large values to files in the project, and pass the file names",
         )
 
 
@@ -141,5 +145,5 @@ def named(values: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             params.check_key(key)
         except ValueError as error:
-            raise UserError(str(error), code="usage", hint="for example --param lr=0.1") from None
+            raise UserError(str(error), code="usage", hint="use for example `--param lr=0.1`") from None
     return values

@@ -1,4 +1,4 @@
-"""What a run asks for, as numbers, and whether its context can give it by all that is known."""
+"""The resources of a run as numbers, and checks against the facts of its context."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from yurt.sites.facts import ask
 from yurt.sites.folders import project_folder
 
 FRESH = 600.0
-"""Facts older than this are asked for again before anything is refused because of them."""
+"""Facts older than this many seconds are refreshed before a run is refused because of them."""
 
 
 PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
-"""How a value of such a form becomes a number."""
+"""Parsers by the form of a setting."""
 
 
 def resources_of(context: Context) -> Resources:
-    """The resources a context asks for."""
+    """Return the resources that a context requests."""
     found: dict[str, Any] = {}
     for row in TABLE:
         value = attrgetter(row.key)(context) if row.resource else None
@@ -41,7 +41,7 @@ def resources_of(context: Context) -> Resources:
 
 
 def check(context: Context, resources: Resources, facts: Facts | None, *, label: str, watch: Watch) -> Facts | None:
-    """Facts under which the run can work. What they forbid is asked of the site once more before it is said."""
+    """Return facts that allow the run. RefusedError if they do not; facts that are not fresh are probed again first."""
     runs, folder = connect.backend(context).runs, project_folder(context, facts, label)
     faults = runs.check(resources, facts, folder)
     if faults and facts is not None and time.time() - facts.probed_at > FRESH:
@@ -56,11 +56,11 @@ def check_options(more: Mapping[str, str | None]) -> None:
 
     wrong = options.faults(more)
     if wrong:
-        raise UserError("; ".join(wrong), code="usage", hint="yurt run --help")
+        raise UserError("; ".join(wrong), code="usage", hint="run `yurt run --help` to see all options")
 
 
 def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
-    """UserError where the secrets of a run cannot be handed over, by what is known of them and of its options."""
+    """Raise UserError if the secrets of a run cannot be passed to it."""
     from yurt.backends.slurm.options import long_name
     from yurt.config import secrets
 
@@ -68,14 +68,14 @@ def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: M
         secrets.check_name(name)
         if name in variables:
             raise UserError(
-                f"{name} is both a secret and a variable of this run", code="usage", hint=f"leave out variables.{name}"
+                f"{name} is both a secret and a variable of this run", code="usage", hint=f"remove `variables.{name}`"
             )
     for option, value in options.items():
         if long_name(option) == "export" and "ALL" not in (value or "").split(","):
             raise UserError(
-                f"--export={value or ''} keeps the secrets of the run from it: half of each comes with the environment",
+                f"--export={value or ''} cannot be combined with secrets, which are partly passed in the environment",
                 code="usage",
-                hint="--sbatch-option export=ALL",
+                hint="use `--sbatch-option export=ALL`",
             )
     secrets.values_of(names)
 
@@ -83,5 +83,7 @@ def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: M
 def _refuse(context: Context, faults: Sequence[str]) -> None:
     if faults:
         raise RefusedError(
-            f"{context.name}: {'; '.join(faults)}", code="impossible", hint=f"yurt context probe {context.name}"
+            f"{context.name}: {'; '.join(faults)}",
+            code="impossible",
+            hint=f"see what the site offers with `yurt cluster {context.name}`",
         )

@@ -1,4 +1,4 @@
-"""The code of a run: a snapshot of the project as it is now, and where in git it stands."""
+"""The code of a run: a snapshot of the project as it is now, with its git commit."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def snapshot_of(
     largest_file: int | None,
     watch: Watch,
 ) -> Code:
-    """Take a snapshot into the project's store on this machine."""
+    """Take a snapshot and store it in the project's snapshot store on this machine."""
     from yurt import snapshot
 
     watch(Event("taking a snapshot of the code"))
     paths.make_private(project.code.parent)
-    asked = provenance.Commit(project.folder)
+    head = provenance.Commit(project.folder)
     limits = {} if largest_file is None else {"largest_file": largest_file}
-    inside, outside = _further(context.paths_to_copy, project)
+    inside, outside = _extra_paths(context.paths_to_copy, project)
     taken = snapshot.take(
         project.folder,
         project.code,
@@ -40,7 +40,7 @@ def snapshot_of(
         also=outside,
         **limits,
     )
-    commit, tree, branch = asked.answer()
+    commit, tree, branch = head.answer()
     return Code(
         tree=taken.tree,
         files=taken.files,
@@ -51,8 +51,8 @@ def snapshot_of(
     )
 
 
-def _further(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
-    """paths_to_copy as globs below the project, and as paths outside of it. They are from the project's folder on."""
+def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
+    """Split paths_to_copy, relative to the project folder, into globs inside the project and paths outside."""
     inside: list[str] = []
     outside: list[Path] = []
     folder = os.path.realpath(project.folder)

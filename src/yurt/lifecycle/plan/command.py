@@ -1,4 +1,4 @@
-"""What a user means to run: a Python file, a script with #SBATCH lines, any command."""
+"""The command of a run: a Python file, a script with #SBATCH lines, or any command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from yurt.sites.project import Project
 HEAD = 1 << 16
 
 RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus", "gpus-per-node", "gpus-per-task")}
-"""Options that say the same in other words."""
+"""sbatch options that set the same resource."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -29,9 +29,9 @@ class Command(msgspec.Struct, frozen=True):
 
 
 def read(words: Sequence[str], project: Project) -> Command:
-    """What to execute for the words a user typed. UserError for a script that is not there."""
+    """Return what to execute for the words a user typed. UserError if the script is not found."""
     if not words or not words[0]:
-        raise UserError("there is nothing to run", code="usage", hint="yurt run train.py -- --lr 0.1")
+        raise UserError("no command given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`")
     first, rest = _below(words[0], project), list(words[1:])
     path = Path(first)
     if not path.is_file():
@@ -40,7 +40,9 @@ def read(words: Sequence[str], project: Project) -> Command:
 
             near = get_close_matches(first, os.listdir("."), n=1)
             raise UserError(
-                f"there is no file '{first}' here" + (f"; did you mean '{near[0]}'?" if near else ""), code="usage"
+                f"file '{first}' not found" + (f"; did you mean '{near[0]}'?" if near else ""),
+                code="usage",
+                hint="give a path relative to the working directory",
             )
         return Command([first, *rest])
     with path.open("rb") as file:
@@ -50,7 +52,7 @@ def read(words: Sequence[str], project: Project) -> Command:
 
 
 def _starter(first: str, script: Script) -> list[str]:
-    """The file, and before it what starts it."""
+    """Return the file, preceded by its interpreter if it needs one."""
     if first.endswith(".py"):
         return ["python", first]
     if script.lines:
@@ -61,19 +63,19 @@ def _starter(first: str, script: Script) -> list[str]:
 
 
 def _own_lines(first: str, script: Script) -> Script | None:
-    """The script's #SBATCH lines, if it has any. UserError for those that make something else of it than a run."""
+    """Return the script's #SBATCH lines, or None if it has none. UserError for options that yurt does not support."""
     for name in script.options:
         if name in options.FOREIGN:
             raise UserError(
-                f"'{first}' has #SBATCH --{name}, which would make something else of it than one run",
+                f"'{first}' contains `#SBATCH --{name}`, which is not supported",
                 code="usage",
-                hint="take that line out",
+                hint=f"remove the line `#SBATCH --{name}`",
             )
     return script if script.lines else None
 
 
 def _below(word: str, project: Project) -> str:
-    """An absolute path of a file in the project, from where the user stands: the project itself travels."""
+    """Make the absolute path of a file in the project relative to the working directory: the job runs in a copy."""
     if not os.path.isabs(word) or not os.path.isfile(word):
         return word
     folder = os.path.realpath(project.folder)
@@ -84,7 +86,7 @@ def _below(word: str, project: Project) -> str:
 def yield_to_script(
     resources: Resources, more: Mapping[str, str | None], script: Script, given: Callable[[str], bool]
 ) -> tuple[Resources, dict[str, str | None]]:
-    """Leave out what the script's own lines say, unless `given` tells that a setting was a flag or a variable."""
+    """Drop settings that the script's #SBATCH lines set, unless `given` says they came from a flag or a variable."""
     changes: dict[str, None] = {}
     for row in TABLE:
         rivals = RIVALS.get(row.sbatch, (row.sbatch,))
@@ -100,10 +102,10 @@ def yield_to_script(
     return msgspec.structs.replace(resources, **changes), kept
 
 
-def left_aside(script: Script) -> list[str]:
-    """What of a script's own lines yurt overrides, a sentence each."""
+def ignored_lines(script: Script) -> list[str]:
+    """Return a warning for each #SBATCH line of a script that yurt overrides."""
     return [
-        f"#SBATCH --{name} of the script is left aside: yurt sets it, to find the run again"
+        f"`#SBATCH --{name}` in the script is ignored: yurt sets this option itself to identify the job"
         for name in script.options
         if name in options.OWN
     ]

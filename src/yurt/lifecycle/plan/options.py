@@ -1,4 +1,4 @@
-"""The options of a run as a user gives them, on a command line or to a function, by the keys of a context."""
+"""The options of a run, from the command line or the Python API, by the keys of a context."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from yurt.model.settings_row import Row
 
 
 def flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run that are keys of a context, by these keys. Those that are not given are None or empty.
+    """Return the options of a run that are keys of a context, by key. Options that are not given are None or empty.
 
-    An option of the form mapping must be a mapping already. UserError where a part of `resources` has a wrong value.
+    An option of the form mapping must already be a mapping. UserError if a part of `resources` has an invalid value.
     """
     found: dict[str, Any] = {"resources": {}, "sbatch_options": {}}
     for row in TABLE:
@@ -33,20 +33,21 @@ def flags(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
-    """When a run may be started again. UserError: an option says something of another one that is not given."""
+    """Return when a run is restarted. UserError if an option needs another one that is not given."""
     from yurt.model.resources import parse_seconds
 
     for option in ("max_requeues", "signal_before"):
         if given.get(option) and not given.get("requeue"):
             name = option.replace("_", "-")
-            raise UserError(f"--{name} says something of --requeue; give both", code="usage")
+            raise UserError(f"--{name} needs --requeue", code="usage", hint="add `--requeue`")
     if given.get("retry_errors") and not given.get("retries"):
-        raise UserError("--retry-errors says something of --retries; give both", code="usage", hint="--retries 2")
+        raise UserError("--retry-errors needs --retries", code="usage", hint="add `--retries 2`")
     signal_before = given.get("signal_before")
     try:
         before = parse_seconds(signal_before) if signal_before else 0
     except ValueError as error:
-        raise UserError(f"--signal-before {error}, not '{signal_before}'", code="usage") from None
+        hint = "use a value such as `--signal-before 2m`"
+        raise UserError(f"--signal-before {error}, not '{signal_before}'", code="usage", hint=hint) from None
     return RestartPolicy(
         max_requeues=(given.get("max_requeues") or 10) if given.get("requeue") else 0,
         signal_before=before,
@@ -56,11 +57,11 @@ def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
 
 
 def _check(row: Row, value: str) -> None:
-    """UserError, in the words of the option, where a setting cannot have that value."""
+    """Raise UserError with the name of the option if the value is invalid."""
     from yurt.model.context_keys import tidy
 
     try:
         tidy(row.key, value)
     except ValueError as error:
-        text = f"{row.flag} {error}, not '{value}'. For example: {row.flag} {row.example}"
-        raise UserError(text, code="usage") from None
+        hint = f"use a value such as `{row.flag} {row.example}`"
+        raise UserError(f"{row.flag} {error}, not '{value}'", code="usage", hint=hint) from None

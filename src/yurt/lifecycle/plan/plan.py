@@ -1,6 +1,6 @@
-"""From what a user asks for to a plan: a value that can be printed, kept, and submitted any number of times.
+"""Turns a request into a plan: a value that can be printed, stored, and submitted any number of times.
 
-Nothing is sent here, and of this machine only the store of snapshots is written.
+Nothing is submitted here, and only the snapshot store on this machine is written.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def plan(
     index: Store | None = None,
     watch: Watch = unwatched,
 ) -> Planned:
-    """Plan a run. UserError and RefusedError say what cannot work, with the nearest that can.
+    """Plan a run. UserError and RefusedError say what is impossible, and suggest the closest alternative.
 
-    Without a `project` it is the one around the working folder. With an `index`, what happened to earlier runs counts.
+    `project` defaults to the one around the working directory. With an `index`, nodes on which earlier runs failed are
+    avoided.
     """
     project = project or Project()
     settings = precedence.resolve(context, request.flags)
@@ -87,7 +88,7 @@ def plan(
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    return Planned(made, [*needs.warnings, *_meaningless(wanted, request, kind)])
+    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind)])
 
 
 def _run(
@@ -132,7 +133,7 @@ def _run(
 
 
 def _secrets(wanted: Context, request: Request, needs: Needs, kind: Kind) -> list[str]:
-    """Names of secrets, each once. UserError where one cannot be handed over."""
+    """Return the names of the secrets, each once. UserError if one cannot be passed to the run."""
     names = list(dict.fromkeys(request.secrets))
     if names:
         checks.check_secrets(names, wanted.variables, needs.all_options if kind.scheduler else {})
@@ -153,40 +154,40 @@ def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> 
 
 
 def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
-    """The command as people see it."""
+    """Return the command as users see it."""
     return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 
 def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
-    """With the time it has for saving, which is told before the limit."""
+    """Fill in when the run is signalled before its time limit."""
     if not wanted.max_requeues or minutes is None:
         return wanted
     if wanted.signal_before >= minutes * 60:
         raise UserError(
-            f"--signal-before is {wanted.signal_before} s, and the time limit {minutes * 60} s",
+            f"--signal-before is {wanted.signal_before} s, but the time limit is {minutes * 60} s",
             code="usage",
-            hint=f"--signal-before {min(120, minutes * 15)}s",
+            hint=f"use `--signal-before {min(120, minutes * 15)}s`",
         )
     return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
 
 
-def _meaningless(wanted: Context, request: Request, kind: Kind) -> list[str]:
-    """What the user asked for that says nothing there."""
-    found = [] if kind.scheduler else _for_schedulers(request)
+def _ignored(wanted: Context, request: Request, kind: Kind) -> list[str]:
+    """Return warnings about settings that have no effect on this context."""
+    found = [] if kind.scheduler else _without_scheduler(request)
     if wanted.env or wanted.requirements_file:
-        found.append("yurt builds no environments yet: env and requirements_file are left aside; use venv or conda")
+        found.append("env and requirements_file are ignored: yurt does not build environments yet; use venv or conda")
     return found
 
 
-def _for_schedulers(request: Request) -> list[str]:
-    """Flags that say nothing on this machine, as one warning."""
+def _without_scheduler(request: Request) -> list[str]:
+    """Return one warning about options that need a scheduler."""
     given = [row.key for row in TABLE if row.scheduler and row.key and request.flags.get(row.key)]
     given += ["hold"] if request.hold else []
-    return [f"this machine has no scheduler: {', '.join(given)} mean nothing here"] if given else []
+    return [f"{', '.join(given)} ignored: this machine has no scheduler"] if given else []
 
 
 def person() -> str:
-    """Who calls yurt."""
+    """Return the name of the user who runs yurt."""
     import pwd
 
     try:
@@ -196,14 +197,14 @@ def person() -> str:
 
 
 def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: bool) -> None:
-    """UserError where something that stands in a script is no text; variables and arguments may be any bytes."""
+    """Raise UserError if a text for the job script is not UTF-8. Variables and arguments may be any bytes."""
     texts = {key: each.value for key, each in settings.items() if key != "variables"}
-    texts["the folder you are in"] = str(project.folder / project.subfolder) if in_place else project.subfolder
+    texts["the working directory"] = str(project.folder / project.subfolder) if in_place else project.subfolder
     for what, text in texts.items():
         try:
             msgspec.json.encode(text)
         except UnicodeEncodeError:
-            raise UserError(f"{what} is no UTF-8 text: {arguments.jsonable(text)}", code="usage") from None
+            raise UserError(f"{what} is not valid UTF-8: {arguments.jsonable(text)}", code="usage") from None
 
 
 def _setup(context: Context, facts: Facts | None) -> Setup:

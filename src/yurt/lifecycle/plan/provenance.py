@@ -1,4 +1,4 @@
-"""Where in git a project's folder stands."""
+"""The git commit of a project's folder."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 
 class Commit:
-    """The commit a folder is at: asked for at once, answered when it is wanted, other work meanwhile."""
+    """The commit of a folder. Git starts immediately and runs in the background until `answer` is called."""
 
     def __init__(self, folder: Path) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        words = ["git", "rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"]
+        command = ["git", "rev-parse", "HEAD", "HEAD:./", "--abbrev-ref", "HEAD"]
         try:
-            self._asked: subprocess.Popen[bytes] | None = subprocess.Popen(
-                words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+                command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         except OSError:
-            self._asked = None
+            self._process = None
 
     def answer(self) -> tuple[str, str, str]:
-        """(commit, tree of the folder in it, branch); empty where there is no commit."""
-        if self._asked is None:
+        """Return (commit, tree of the folder in it, branch); empty if there is no commit."""
+        if self._process is None:
             return "", "", ""
-        out, _err = self._asked.communicate()
-        words = out.decode(errors="replace").split()
-        if self._asked.returncode or len(words) != 3:
+        out, _err = self._process.communicate()
+        fields = out.decode(errors="replace").split()
+        if self._process.returncode or len(fields) != 3:
             return "", "", ""
-        return words[0], words[1], words[2]
+        return fields[0], fields[1], fields[2]

@@ -1,4 +1,4 @@
-"""A run as a user asks for it, and what became of that: a plan."""
+"""A user's request for a run, and the plan made from it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from yurt.model.run import After, Plan, RestartPolicy
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as a user asks for it."""
+    """A user's request for a run or a sweep."""
 
     words: Sequence[str]
     """The script or command."""
     arguments: Sequence[str] = ()
-    """What stands after `--`."""
+    """The arguments after `--`."""
     params: Mapping[str, Any] = {}
-    """Further parameters; a text reaches the script as it is, and is read as the number or list it stands for."""
+    """Further parameters. The script receives texts unchanged; yurt records them as numbers or lists if they are."""
     typed: bool = False
-    """Whether those have their types already, so that a text is a text."""
+    """Whether `params` already have their types, so that a text stays a text."""
     flags: Mapping[str, Any] = {}
-    """Settings given as options, by the keys of a context."""
+    """Settings given as options, by key of a context."""
     name: str = ""
     tags: Sequence[str] = ()
     note: str = ""
@@ -33,21 +33,21 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     restart_policy: RestartPolicy = RestartPolicy()
     after: Sequence[After] = ()
     sets: Sequence[Mapping[str, Any]] = ()
-    """Of a sweep: the parameters of each task, typed."""
+    """For a sweep: the typed parameters of each task."""
     pass_sets: bool = True
-    """Whether they are arguments of the command, too."""
+    """Whether `sets` are also passed as arguments of the command."""
     parallel: int | None = None
-    """How many of them may run at a time."""
+    """How many tasks may run at a time."""
     hold: bool = False
     largest_file: int | None = None
     secrets: Sequence[str] = ()
-    """Names of variables whose values are read from the environment or the keyring when the run is sent."""
+    """Names of variables whose values are read from the environment or the keyring on submission."""
     calls: str = ""
-    """The function whose calls its tasks are, as people are shown it."""
+    """Display name of the function that the tasks call."""
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A plan, and what the user should know of it."""
+    """A plan, and warnings about it."""
 
     plan: Plan
     warnings: list[str]

@@ -1,4 +1,4 @@
-"""What a run asks of a scheduler: its resources, and options and lines in the scheduler's own words."""
+"""What a run requests from a scheduler: resources, sbatch options and #SBATCH lines."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from yurt.store import Store
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run asks for."""
+    """What a run requests."""
 
     resources: Resources
     options: dict[str, str | None]
-    """In the scheduler's own words, from flags and the context."""
+    """sbatch options from flags and the context."""
     script: Script | None
-    """The lines that the user's script has for the scheduler."""
+    """The #SBATCH lines of the user's script."""
     minutes: int | None = None
-    """The time limit, wherever it is said; None if nobody says it."""
+    """The time limit from any source; None if there is none."""
     use_srun: bool = False
     avoided: list[str] = []
-    """Nodes that failed lately."""
+    """Nodes that failed recently."""
     warnings: list[str] = []
 
     @property
@@ -39,13 +39,13 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all_options(self) -> dict[str, str | None]:
-        """Those of the script, too."""
+        """The options, including those of the script."""
         own = self.script.options if self.script is not None else {}
         return {**own, **self.options}
 
 
 def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
-    """What flags, the context and the script's own lines ask for. UserError for an option that cannot be."""
+    """Combine flags, the context and the script's #SBATCH lines. UserError for an invalid option."""
     options = dict(wanted.sbatch_options)
     if request.hold:
         options["hold"] = None
@@ -53,13 +53,13 @@ def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting],
     warnings: list[str] = []
     if script is not None:
         resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, request))
-        warnings = command.left_aside(script)
+        warnings = command.ignored_lines(script)
     checks.check_options(options)
     return Needs(resources=resources, options=options, script=script, warnings=warnings)
 
 
 def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:
-    """With what is known of the site: without the nodes that failed lately, and with the time limit it would have."""
+    """Complete the needs from the site's facts: exclude nodes that failed recently, and add the default time limit."""
     resources, avoided = needs.resources, list[str]()
     if index is not None:
         resources, avoided = bad_nodes.avoiding(index, context, resources, facts)
@@ -73,7 +73,7 @@ def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None
 
 
 def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:
-    """Whether a setting, or a part of one such as resources.cpu, was given as a flag or a variable."""
+    """Return a function that tells whether a setting, such as resources.cpu, came from a flag or a variable."""
 
     def given(key: str) -> bool:
         name, _, part = key.partition(".")
@@ -86,7 +86,7 @@ def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callabl
 
 
 def _use_srun(needs: Needs, facts: Facts | None) -> bool:
-    """Whether srun starts the command. A script with #SBATCH lines starts its tasks itself."""
+    """Return whether srun starts the command. A script with #SBATCH lines starts its tasks itself."""
     from yurt.backends.slurm.options import several_tasks
 
     return facts is not None and needs.script is None and several_tasks(needs.resources, needs.options)
@@ -102,7 +102,7 @@ def _minutes(needs: Needs, facts: Facts | None) -> int | None:
 
 
 def _own_minutes(needs: Needs) -> int | None:
-    """The time limit among options of sbatch and #SBATCH lines; None if there is none yurt understands."""
+    """Return the time limit in sbatch options and #SBATCH lines; None if absent or not understood."""
     from yurt.backends.slurm import options
 
     own = dict(needs.script.options) if needs.script is not None else {}
@@ -114,7 +114,7 @@ def _own_minutes(needs: Needs) -> int | None:
 
 
 def without(options: Mapping[str, str | None], gone: Collection[str]) -> dict[str, str | None]:
-    """Options in the scheduler's own words, but for some, by their long names."""
+    """Return sbatch options without the given ones (long names)."""
     from yurt.backends.slurm.options import long_name
 
     return {name: value for name, value in options.items() if long_name(name) not in gone}

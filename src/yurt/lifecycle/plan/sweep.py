@@ -1,6 +1,6 @@
-"""From flags, a configuration file and a spec file to what is to be run: a name, tags, and the parameter sets.
+"""Combines flags, a configuration file and a spec file into a name, tags and the parameter sets of a sweep.
 
-Nothing is submitted here. A flag goes before the spec file, the spec file before the configuration; tags add up.
+Nothing is submitted here. Flags override the spec file, which overrides the configuration file; tags add up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Flags(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user typed about parameters, as it was typed."""
+    """Options about parameters, as the user typed them."""
 
     grid: Sequence[str] = ()
     zip: Sequence[str] = ()
@@ -34,7 +34,7 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     spec: Path | None = None
     shuffle: bool = False
     seed: int | None = None
-    """For the shuffling; drawn where it is not given."""
+    """Seed for --shuffle; random if not given."""
     limit: int | None = None
     name: str = ""
     tags: Sequence[str] = ()
@@ -42,28 +42,28 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameter sets, and all that is said of them together."""
+    """The parameter sets of a sweep, and the settings they share."""
 
     sets: Sets
     sweep: bool
-    """Whether a grid, zipped keys or a spec file was given, be it for a single set."""
+    """Whether a grid, zipped keys or a spec file was given, even for a single set."""
     name: str = ""
     project: str = ""
     tags: Sequence[str] = ()
     note: str = ""
     seed: int | None = None
-    """Of the shuffling, if there was one."""
+    """Seed of the shuffle, if there was one."""
     script: Sequence[str] = ()
-    """The words of the command, where the spec file has one."""
+    """The command of the spec file, if it has one."""
     variables: Mapping[str, str] = {}
     exclude: Sequence[str] = ()
     arguments: bool = True
-    """Whether scripts get parameters as arguments; those written for mrunner ask for them."""
+    """Whether parameters are passed as arguments; scripts written for mrunner load them themselves."""
     warnings: Sequence[str] = ()
 
 
 def read(flags: Flags) -> SweepPlan:
-    """What flags and the files they name ask for. UserError where it cannot be, in one sentence."""
+    """Read flags and the files they name. UserError if they are invalid."""
     config: Experiment | None = None
     spec: Spec | None = None
     if flags.config is not None:
@@ -80,7 +80,7 @@ def read(flags: Flags) -> SweepPlan:
 
 
 def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_file: Read) -> SweepPlan:
-    """The plan of what was read. UserError as for `read`. Pure, but for the files that flags name with an @."""
+    """Combine what was read into a plan. UserError as for `read`. Pure, except for `@file` values of flags."""
     try:
         together, columns, single = _typed(flags, read_file)
         over = [*axes(columns, together), *([fixed(single)] if single else [])]
@@ -95,23 +95,23 @@ def combined(flags: Flags, config: Experiment | None, spec: Spec | None, read_fi
             sets = limited(sets, flags.limit)
     except GridError as error:
         raise UserError(error.problem, code="usage", hint=error.hint) from None
-    said = _of_spec(str(flags.spec), spec.experiments) if spec is not None else {}
-    tags = [*(config.tags if config is not None else ()), *said.pop("tags", ()), *flags.tags]
+    shared = _of_spec(str(flags.spec), spec.experiments) if spec is not None else {}
+    tags = [*(config.tags if config is not None else ()), *shared.pop("tags", ()), *flags.tags]
     return SweepPlan(
         sets=sets,
         sweep=bool(together or columns or spec is not None or (config is not None and config.grids)),
-        name=flags.name or said.pop("name", "") or (config.name if config is not None else ""),
-        project=said.pop("project", "") or (config.project if config is not None else ""),
+        name=flags.name or shared.pop("name", "") or (config.name if config is not None else ""),
+        project=shared.pop("project", "") or (config.project if config is not None else ""),
         tags=list(dict.fromkeys(tags)),
         note=flags.note or (config.note if config is not None else ""),
         seed=seed,
         warnings=[*(config.warnings if config else ()), *(spec.warnings if spec else ()), *warnings],
-        **{key: value for key, value in said.items() if key not in ("name", "project")},
+        **{key: value for key, value in shared.items() if key not in ("name", "project")},
     )
 
 
 def _typed(flags: Flags, read_file: Read) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], dict[str, Any]]:
-    """The values of --zip, --grid and --param by key. GridError where a key is given twice, or no values."""
+    """Return the values of --zip, --grid and --param by key. GridError if a key is given twice, or has no values."""
     together: dict[str, Sequence[Any]] = {}
     columns: dict[str, Sequence[Any]] = {}
     single: dict[str, Any] = {}
@@ -124,32 +124,32 @@ def _typed(flags: Flags, read_file: Read) -> tuple[dict[str, Sequence[Any]], dic
             try:
                 found[key] = column(values, read_file)
             except GridError as error:
-                raise GridError(f"{flag} {key} {error.problem}", _typed_anew(flag, key, error.hint)) from None
+                raise GridError(f"{flag} {key} {error.problem}", _corrected(flag, key, error.hint)) from None
     for text in flags.param:
         key, value = pair(text, "--param", "0.1")
         _once(owners, key, "--param")
         try:
             single[key] = checked(params.typed(value))
         except ValueError as error:
-            raise GridError(f"--param {key} {error}", f"--param {key}=0.1") from None
+            raise GridError(f"--param {key} {error}", f"use `--param {key}=0.1`") from None
     return together, columns, single
 
 
-def _typed_anew(flag: str, key: str, values: str) -> str:
+def _corrected(flag: str, key: str, values: str) -> str:
     from shlex import quote
 
-    return f"{flag} {quote(f'{key}={values}')}" if values else "give fewer values, or make several sweeps"
+    return f"use `{flag} {quote(f'{key}={values}')}`" if values else "give fewer values, or submit several sweeps"
 
 
 def _once(owners: dict[str, str], key: str, flag: str) -> None:
     if key in owners:
         where = f"twice with {flag}" if owners[key] == flag else f"with {owners[key]} and with {flag}"
-        raise GridError(f"{key} is given {where}", "keep one of them; all values of a key stand in one flag")
+        raise GridError(f"{key} is given {where}", "give all values of a key in one option")
     owners[key] = flag
 
 
 def _grids(flags: Flags, config: Experiment | None, spec: Spec | None, over: Sequence[Axis]) -> list[Grid]:
-    """The axes of everything, the least important first; what a more important one decides is taken out."""
+    """Return the axes in order of increasing priority. Keys that a later axis sets are removed from earlier ones."""
     decided = {key for axis in over for key in axis.keys}
     rows: list[Axis] = []
     if spec is not None:
@@ -174,29 +174,29 @@ def _check_keys(file: Path | None, given: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _check_variables(grid: Grid) -> None:
-    """GridError where two parameters of one set would be one variable."""
+    """Raise GridError if two parameters of one set map to the same variable."""
     kinds = [{frozenset(row) for row in axis.rows} for axis in grid.axes]
     for keys in product(*kinds):
         try:
             params.variables(dict.fromkeys(sorted(frozenset().union(*keys))))
         except ValueError as error:
-            raise GridError(str(error), "rename one of them") from None
+            raise GridError(str(error), "rename one of the parameters") from None
 
 
 def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]:
-    """What a spec file says of all its experiments. UserError where they are not of one kind."""
+    """Return the settings that all experiments of a spec file share. UserError if they differ."""
     from yurt.config.spec import variables
 
     first = experiments[0]
     for what, of in (("name", lambda each: each.name), ("script", lambda each: each.script), ("env", variables)):
         other = next((each for each in experiments if of(each) != of(first)), None)
         if other is not None:
-            # Variables may be secrets: only what is for everybody's eyes is quoted.
-            told = "" if what == "env" else f" ({of(first)!r} and {of(other)!r})"
+            # Variables may contain secrets: their values are not quoted.
+            values = "" if what == "env" else f" ({of(first)!r} and {of(other)!r})"
             raise UserError(
-                f"the experiments of {file} differ in {what}{told}, and a sweep has one for all",
+                f"the experiments of {file} differ in {what}{values}; a sweep needs the same for all",
                 code="spec-failed",
-                hint="make a spec file of each kind",
+                hint=f"write one spec file for each {what}",
             )
     return {
         "name": first.name or "",
@@ -210,11 +210,11 @@ def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]
 
 
 SHELL = re.compile(r"[;&|<>()$`\n*?~#]|^\s*\w+=")
-"""What makes a line one for a shell."""
+"""Matches lines that need a shell."""
 
 
 def words(script: str | Sequence[str], file: str = "") -> list[str]:
-    """The words of a command; a line that only a shell understands is given to one, with room for arguments."""
+    """Split a command into words. A line that needs a shell is passed to `sh -c`, which also gets the arguments."""
     import shlex
 
     if not isinstance(script, str):
@@ -224,4 +224,4 @@ def words(script: str | Sequence[str], file: str = "") -> list[str]:
     try:
         return shlex.split(script)
     except ValueError as error:
-        raise UserError(f"the script of {file or 'an experiment'} cannot be: {error}", code="spec-failed") from None
+        raise UserError(f"invalid script in {file or 'an experiment'}: {error}", code="spec-failed") from None

@@ -1,1 +1,1 @@
-"""Brings the index up to date with what contexts say."""
+"""Updates the index from the contexts."""

@@ -1,6 +1,7 @@
-"""Brings home what ended runs left, and settles with all other yurts how they ended: one trip a context, softly.
+"""Saves logs and metrics of finished runs on this machine, and agrees with other machines on their final status.
 
-What does not come now comes at a later look. A trip is bounded in bytes and in time; the rest waits its turn.
+It takes one request per context, and failures are not raised: a later refresh tries again. A request is limited in
+bytes and in time; the remaining runs follow in later ones.
 """
 
 from __future__ import annotations
@@ -34,83 +35,85 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 LOG = 64 << 10
-"""Bytes kept of the end of each log."""
+"""Bytes saved of the end of each log."""
 
 METRICS, METRICS_HEAD = 1 << 20, 256 << 10
-"""metrics.jsonl is kept whole up to so many bytes; of a larger one, the head and, up to all these bytes, the end."""
+"""metrics.jsonl is saved completely up to METRICS bytes; of a larger one, METRICS_HEAD bytes and the end."""
 
 TRIP, SECONDS = 16 << 20, 5
-"""What one trip brings, and how long it may take on the site."""
+"""Limits of one request: bytes, and seconds on the site."""
 
 LONG = 120
-"""How long it may take where all of it has to come."""
+"""Seconds allowed if everything must be fetched."""
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """What a part of a run folder holds; None where it could not be counted in time."""
+    """Size of a part of a run folder; None if it could not be measured in time."""
 
     files: int | None
     bytes: int | None
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a run is still on its site."""
+    """What is still on the site of a run."""
 
     there: bool
-    """Whether its folder is."""
+    """Whether the run folder exists."""
     parts: dict[str, Amount] = {}
 
 
 def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> None:
-    """Bring home what is due of a context, as much as one trip carries. Whatever fails is tried later."""
+    """Save what is due of a context, up to the limits of one request. Failures are retried later."""
     now = time.time()
     due = store.to_mirror(context, now)
     entries = [entry for run in due if (entry := store.get(run)) is not None]
     if not entries:
         return
     watch(
-        Event(f"keeping what {len(entries)} ended runs left on {context}" if len(entries) > 1 else f"asking {context}")
+        Event(
+            f"saving logs of {len(entries)} finished runs on {context}" if len(entries) > 1 else f"querying {context}"
+        )
     )
     try:
-        came, asked = take(store, files, entries)
+        saved, asked = take(store, files, entries)
     except YurtError:
-        came, asked = set(), len(entries)
-    store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in came], now)
+        saved, asked = set(), len(entries)
+    store.mirror_later([entry.run.id for entry in entries[:asked] if entry.run.id not in saved], now)
 
 
 def bring_all(store: Store, files: Files, entries: Sequence[Entry]) -> None:
-    """Bring home what ended runs left and is not here, in as many trips as it takes. UnreachableError: not all came."""
+    """Save everything due of finished runs, in as many requests as needed. UnreachableError: not all was saved."""
     left = [entry for entry in entries if entry.status.final and not store.is_kept(entry.run.id)]
     while left:
-        _came, asked = take(store, files, left, seconds=LONG)
+        _saved, asked = take(store, files, left, seconds=LONG)
         left = left[asked:]
 
 
 def catch_up_elsewhere(store: Store, refreshed_at: Collection[str]) -> None:
-    """The same on contexts that no look went to."""
+    """Do the same for contexts that were not refreshed."""
     for name in store.contexts_to_mirror(time.time()):
         if name not in refreshed_at:
             try:
                 catch_up(store, name, connect.named_backend(name).files)
-            except YurtError:  # a context that is no more
+            except YurtError:  # the context no longer exists
                 store.mirror_later(store.to_mirror(name, time.time()), time.time())
 
 
 def take(store: Store, files: Files, entries: Sequence[Entry], *, seconds: int = SECONDS) -> tuple[set[str], int]:
-    """One trip. Returns the runs that came home, and how many of these, from the first, were asked about."""
+    """Make one request. Return the runs that were saved, and how many entries, from the first, the site processed."""
     found = _ask(store, files, entries, content=True, seconds=seconds)
     _adopt(store, entries, found)
     now = time.time()
     kept = {entries[at].run.id: _mirrored(pieces, now) for at, pieces in found.items() if "there" in pieces}
     store.keep(kept)
-    # If not even the first was understood it goes to the end of the line, that it may not hold up the others.
+    # If not even the first was processed, count it anyway: it is retried later and does not block the others.
     return set(kept), max(found, default=0) + 1
 
 
 def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
-    """Look at the folder of an ended run: what is still there. What is to be kept of it is, from now on.
+    """Measure the folder of a finished run, and save its logs and metrics if that is not done yet.
 
-    UnreachableError: could not look.
+    UnreachableError: the site could not be queried.
     """
     run = entry.run.id
     content = not store.is_kept(run)
@@ -127,7 +130,7 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
 
 
 def known_parts(store: Store, run: str) -> tuple[float | None, Parts | None]:
-    """What was last seen of a run's folder, and when."""
+    """Return when a run's folder was last measured, and the result."""
     row = store.parts(run)
     return (None, None) if row is None else (row[0], msgspec.json.decode(row[1], type=Parts))
 
@@ -142,14 +145,14 @@ def _ask(
     timeout: float = 0,
     seconds: int = SECONDS,
 ) -> dict[int, dict[str, Piece]]:
-    """What came of each run, by its place among them."""
+    """Return what the site sent for each run, by its position in `entries`."""
     ended = [Ended(entry.run.folder, _verdict(store, entry)) for entry in entries]
     limits = Limits(trip=TRIP, seconds=seconds, log=LOG, metrics=METRICS, metrics_head=METRICS_HEAD)
     return files.collect(ended, limits, content=content, measure=measure, timeout=timeout or 55 + seconds)
 
 
 def _verdict(store: Store, entry: Entry) -> str:
-    """How a run ended as far as is known here; empty if it has not."""
+    """Return the final status of a run according to the index; empty if it has not finished."""
     if not entry.status.final:
         return ""
     if entry.run.tasks:
@@ -160,9 +163,9 @@ def _verdict(store: Store, entry: Entry) -> str:
 
 
 def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Piece]]) -> None:
-    """Take over the endings that stand in the folders."""
+    """Adopt the final statuses recorded in the run folders."""
     now = time.time()
-    said: dict[str, dict[str, Piece]] = {}
+    runs: dict[str, dict[str, Piece]] = {}
     tasks: dict[str, dict[int, dict[str, Piece]]] = {}
     for at, pieces in found.items():
         run = entries[at].run
@@ -173,17 +176,17 @@ def _adopt(store: Store, entries: Sequence[Entry], found: dict[int, dict[str, Pi
         elif run.task is not None:
             tasks.setdefault(run.sweep, {})[run.task] = pieces
         else:
-            said[run.id] = pieces
+            runs[run.id] = pieces
 
-    def how(pieces: dict[str, Piece], status: Status) -> Status:
+    def adopted(pieces: dict[str, Piece], status: Status) -> Status:
         if not status.final:
             return status
         verdict = read_verdict(_content(pieces, layout.STATUS))
         return adopt(status, verdict, read_ending(_content(pieces, layout.EXIT)), now)
 
-    store.change(said, lambda run, status: how(said[run], status))
+    store.change(runs, lambda run, status: adopted(runs[run], status))
     for sweep, each in tasks.items():
-        store.change_tasks(sweep, each, lambda number, status, each=each: how(each[number], status))  # type: ignore[misc]
+        store.change_tasks(sweep, each, lambda number, status, each=each: adopted(each[number], status))  # type: ignore[misc]
 
 
 def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None:

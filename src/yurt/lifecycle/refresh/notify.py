@@ -1,4 +1,4 @@
-"""Tells the user that a run has ended: on the desktop or by a command, once, by whichever yurt sees it first."""
+"""Notifies the user that a run has finished: on the desktop or by a command, once, by the first yurt that sees it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ DESKTOP = "desktop"
 
 
 def fire(store: Store) -> None:
-    """Tell of every run that has ended and of which somebody wants to know. Nothing that goes wrong here is raised."""
+    """Send the notifications of all finished runs. Failures are not raised."""
     for run, how in store.take_notices():
         entry = store.get(run)
         if entry is not None:
-            _tell(entry, how)
+            _notify(entry, how)
 
 
-def _tell(entry: Entry, how: str) -> None:
+def _notify(entry: Entry, how: str) -> None:
     run, status = entry.run, entry.status
-    what = f"{run.name or run.id} on {run.context}: {status.state}"
+    message = f"{run.name or run.id} on {run.context}: {status.state}"
     variables = {
         "YURT_RUN_ID": run.id,
         "YURT_RUN_NAME": run.name,
@@ -29,9 +29,9 @@ def _tell(entry: Entry, how: str) -> None:
         "YURT_REASON": status.reason,
         "YURT_EXIT_CODE": "" if status.exit_code is None else str(status.exit_code),
     }
-    command = _on_the_desktop(what, status.reason) if how == DESKTOP else ["sh", "-c", how]
+    command = _desktop_command(message, status.reason) if how == DESKTOP else ["sh", "-c", how]
     if command is None:
-        sys.stderr.write(f"\ayurt: {what}\n")
+        sys.stderr.write(f"\ayurt: {message}\n")
         return
     import subprocess
 
@@ -45,16 +45,16 @@ def _tell(entry: Entry, how: str) -> None:
             start_new_session=True,
         )
     except OSError as error:
-        sys.stderr.write(f"yurt: {what}; it could not be told otherwise: {error.strerror}\n")
+        sys.stderr.write(f"yurt: {message}; the notification failed: {error.strerror}\n")
 
 
-def _on_the_desktop(title: str, text: str) -> list[str] | None:
-    """The program that shows a notice here; None if there is none."""
+def _desktop_command(title: str, text: str) -> list[str] | None:
+    """Return the command that shows a desktop notification; None if there is none."""
     import shutil
 
     if shutil.which("notify-send"):
         return ["notify-send", "--app-name=yurt", "--", title, text]
     if sys.platform == "darwin":
-        script = "on run words\ndisplay notification (item 2 of words) with title (item 1 of words)\nend run"
+        script = "on run args\ndisplay notification (item 2 of args) with title (item 1 of args)\nend run"
         return ["osascript", "-e", script, title, text]
     return None

@@ -1,4 +1,4 @@
-"""Sweeps that another machine sends, of which some tasks have yet to go out: what has gone out since."""
+"""Sweeps that another machine submits: updates which of their tasks it has submitted."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def unsent_cancelled(sets: int, whole: Status, rows: Mapping[int, Status], now: float) -> dict[int, Status]:
-    """Tasks of a cancelled sweep that will never go out."""
+    """Return the tasks of a cancelled sweep that will never be submitted."""
     out = {*rows, *tasks.numbers(whole.submitted_tasks)}
     never = Status(state="cancelled", reason="cancelled before it started", ended=now)
     return {number: never for number in range(sets) if number not in out}
 
 
 def refresh(store: Store, context: str, files: Files) -> None:
-    """Of sweeps that another machine sends, and has not sent all of: what has gone out since. Softly, in one trip."""
+    """Record which further tasks another machine submitted, in one request. Failures are not raised."""
     entries = {entry.run.folder: entry for entry in store.sent_elsewhere(context)}
     if not entries:
         return
     try:
         submitted = files.submitted_groups(list(entries))
-    except YurtError:  # the look that follows says so
+    except YurtError:  # the status query that follows reports it
         return
     for folder, text in submitted.items():
         run = entries[folder].run

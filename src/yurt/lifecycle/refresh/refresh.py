@@ -1,4 +1,4 @@
-"""Looks at sites and brings the index up to date: one query a context, contexts side by side."""
+"""Queries sites and updates the index: one query per context, contexts in parallel."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 
 class Refreshed(msgspec.Struct, frozen=True):
-    """What came of looking at some contexts: which could not be looked at, and why; what went out meanwhile."""
+    """Result of a refresh: contexts that could not be queried, with the error, and runs submitted on the way."""
 
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
     seen: dict[str, Observation] = {}
-    """What there was to see, of runs of which something may be new."""
+    """Observations of runs whose status may have changed."""
 
     @property
     def warnings(self) -> list[str]:
-        could_not = [
-            f"could not look at {context}: {error.message.removeprefix(f'{context}: ')}"
+        warnings = [
+            f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}"
             for context, error in self.failed.items()
         ]
         for context, each in self.advanced.items():
             if each.stopped is not None and context not in self.failed:
-                could_not.append(f"runs for {context} still wait: {each.stopped.message}")
-            could_not += [f"run {run} was refused: {error.message}" for run, error in each.refused.items()]
-        return could_not
+                warnings.append(f"runs for {context} are still pending: {each.stopped.message}")
+            warnings += [f"run {run} was refused: {error.message}" for run, error in each.refused.items()]
+        return warnings
 
 
 def refresh_contexts(
@@ -55,11 +55,11 @@ def refresh_contexts(
     steps: Sequence[Step] = (send_waiting,),
     watch: Watch = unwatched,
 ) -> Refreshed:
-    """Advance by `steps`, and look at contexts (all with unfinished runs). `also` are runs looked at though they ended.
+    """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
-    Contexts of runs that waiting ones follow are looked at too.
+    Contexts of the predecessors of pending runs are refreshed too.
 
-    Without `keep`, what ended runs left is brought home by a later look.
+    Without `keep`, logs and metrics of finished runs are saved by a later refresh.
     """
     names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
@@ -87,9 +87,9 @@ def refresh_contexts(
 
 
 def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
-    """Contexts, and those of the unfinished runs that runs waiting for them follow: only a look there lets these go."""
+    """Add the contexts of unfinished predecessors of pending runs: these are only submitted after a refresh there."""
     names = list(contexts)
-    for name in names:  # grows while it is read: a predecessor may follow another one
+    for name in names:  # grows during the loop: a predecessor may have its own predecessors
         for waiting in store.several(store.outbox(name)):
             followed = store.several([after.run for after in waiting.run.after])
             names += {each.run.context for each in followed if not each.status.final} - set(names)
@@ -128,14 +128,14 @@ def _refresh(
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
     bad_nodes.note(store, context, seen, changed | tasks)
     changed |= sweeps
-    bad_nodes.let_go(store, backend.runs, seen)
+    bad_nodes.release_held(store, backend.runs, seen)
     store.note_refresh(context, now, answer.answer)
     _drop_shares(store, backend, changed)
     if keep:
         archive.catch_up(store, context, backend.files, watch=watch)
     if any(status.final or status.state == "waiting" for status in changed.values()):
         queue_prefetch.forget()
-    # Those the site forgot go out once more, and those that followed one which has ended.
+    # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
         again = advance(store, context, backend, steps, watch=watch)
         return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
@@ -145,7 +145,7 @@ def _refresh(
 def _next_task_statuses(
     store: Store, seen: dict[str, Observation], now: float
 ) -> tuple[dict[str, Status], dict[str, Status]]:
-    """How tasks of sweeps stand after a look; returns the sweeps that changed, and the tasks."""
+    """Update the statuses of tasks after a query. Return the sweeps and the tasks that changed."""
     found: dict[str, dict[int, Observation]] = {}
     for run, observation in seen.items():
         if task := ids.split_task(run):
@@ -170,9 +170,9 @@ def _next_task_statuses(
 
 
 def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> None:
-    """What is left of the secrets of runs that came to an end not their own: nothing starts any more.
+    """Remove the remaining secret shares of runs that finished without removing them: they do not start again.
 
-    But one that is lost may go on where nobody sees it; if it may be started again it sends its own next start.
+    Lost runs with a restart policy are skipped: they may still be running, and start themselves again.
     """
     entries = [store.get(run) for run, status in changed.items() if status.final]
     ended = [entry for entry in entries if entry is not None and entry.run.secrets]
