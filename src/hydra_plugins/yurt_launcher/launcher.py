@@ -32,7 +32,7 @@ class YurtLauncher(Launcher):
         self._hydra_context, self._task_function, self._config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run the jobs and return when all have finished. The return value of a failed job is its error, as in Hydra."""
+        """Run the jobs and return when all have finished. The value of a failed job is its error, as in Hydra."""
         import cloudpickle
 
         import hydra_plugins.yurt_launcher as package

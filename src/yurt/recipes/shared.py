@@ -1,4 +1,4 @@
-"""Splits work items that refer to the same arrays: the arrays are pickled once, and the rest of each item separately."""
+"""Splits work items that refer to the same arrays: pickles the arrays once, and the rest of each item separately."""
 
 from __future__ import annotations
 
