@@ -103,7 +103,7 @@ def _check_copies(store: Store, name: str, runs: list[Held]) -> None:
         raise RefusedError(
             f"{name} has the only copy of the results of {_named(alone)}; nothing was removed",
             code="only-copy",
-            hint=f"download them with `yurt fetch --all {' '.join(sorted(alone)[:4])}`, or remove them with `--unfetched`",
+            hint="download them with `yurt fetch --all RUN...`, or add `--unfetched` to remove them anyway",
         )
 
 
