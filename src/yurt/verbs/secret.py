@@ -41,7 +41,7 @@ def keep(name: str, value: bytes) -> Result[Secret]:
 
 NO_KEYRING = (
     "this machine has no keyring; install gnome-keyring or kwalletmanager and log in to the desktop,"
-    " or set environment variables instead"
+    " or export the variables in your shell"
 )
 
 
