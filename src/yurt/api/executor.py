@@ -168,7 +168,7 @@ def executor(context: str | None = None, *, python: str = "", **options: Unpack[
 
     - `context`: where the calls run; the current context if None.
     - `python`: the Python interpreter on the site. By default it is that of the option `venv` or `conda`, or else the
-      version of the calling program; on a local context it is the calling program's own interpreter.
+      same version as the calling program, if the site has it; on a local context, the calling program's interpreter.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
       `tags=["first"]`.
 

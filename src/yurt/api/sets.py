@@ -11,7 +11,7 @@ from yurt.model.grid import Axis, Grid, GridError, Sets, axis, checked, fixed, u
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON types; numpy scalars and the like become numbers. UserError: a value is no JSON value."""
+    """Return values as JSON types; numpy scalars and the like become numbers. UserError: a value is not a JSON type."""
     found = {}
     for key, value in values.items():
         try:
