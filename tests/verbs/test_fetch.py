@@ -314,7 +314,7 @@ def test_an_unreachable_site_and_a_run_that_was_never_submitted(
     try:
         saved = laptop.run("alpha", "true")["run"]["id"]
         unsent = laptop.quick("fetch", saved)
-        assert (unsent.code, "it is not submitted to alpha yet" in unsent.err) == (3, True)
+        assert (unsent.code, "it is not yet submitted to alpha" in unsent.err) == (3, True)
         away = laptop.quick("fetch", runs["alpha"], runs["beta"], "--to", str(tmp_path / "there"), "--json")
         assert away.code == 4
         assert [each["id"] for each in away.json["data"]] == [runs["beta"]], (

@@ -104,9 +104,7 @@ def _gone(store: Store, entry: Entry) -> YurtError:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
         why = f"`yurt prune` removed its folder from {run.context} on {when}"
     elif status.submitted is None and status.started is None:
-        why = (
-            f"it was never submitted to {run.context}" if status.final else f"it is not submitted to {run.context} yet"
-        )
+        why = f"it {'was never submitted' if status.final else 'is not yet submitted'} to {run.context}"
     else:
         why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
     return NotFoundError(

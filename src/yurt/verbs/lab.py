@@ -68,7 +68,7 @@ def up(
     started = Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
     warnings: list[str] = []
     if started.limits == "v2":
-        warnings.append("memory limits use cgroup v2, which is not tested")
+        warnings.append("memory limits use cgroup v2, which the lab has not been tested with")
     if started.limits == "none" and "alpha" in started.seconds:
         warnings.append(
             "no usable control groups: Slurm kills jobs on alpha that exceed their memory limit only after a delay"
@@ -117,16 +117,8 @@ def _shell_command(target: str, name: str, user: str, command: Sequence[str]) ->
     if host.role == "login" and user != "root":
         remote = [shlex.join(command)] if command else []
         tty = [] if command else ["-t"]
-        return [
-            "ssh",
-            "-F",
-            str(lab.instance.client / "ssh_config"),
-            *tty,
-            "-l",
-            user,
-            alias(cluster.spec, host),
-            *remote,
-        ]
+        config = str(lab.instance.client / "ssh_config")
+        return ["ssh", "-F", config, *tty, "-l", user, alias(cluster.spec, host), *remote]
     inside = ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "TERM=xterm-256color", "LANG=C.UTF-8"]
     if command:
         return [*inside, "runuser", "-u", user, "--", *command]
