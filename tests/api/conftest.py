@@ -1,4 +1,4 @@
-"""A user's Python on a laptop of its own, from which this machine and both clusters can be used."""
+"""A user's Python process that can use this machine and both clusters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.laptop import Laptop
 from yurt.sites import folders
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
-"""For tests that hold on every kind of context."""
+"""For tests that pass on every kind of context."""
 
 
 class Here:
-    """The folders of a user whose Python this process is."""
+    """The folders of the user; this process is the user's Python."""
 
     def __init__(self, home: Path, environment: dict[str, str]) -> None:
         self.home, self.project, self.environment = home, home / "proj", environment
@@ -24,14 +24,14 @@ class Here:
         return call(*arguments)
 
     def sweeps(self) -> list[str]:
-        """All sweeps there are, the newest first."""
+        """All sweeps in the index, newest first."""
         with folders.store() as index:
             return [entry.run.id for entry in index.newest() if entry.run.tasks]
 
 
 @pytest.fixture
 def at_home(tmp_path: Path) -> Here:
-    """This machine alone."""
+    """A user with this machine only."""
     home = tmp_path / "home"
     (home / "proj").mkdir(parents=True)
     return Here(home, {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")})
@@ -39,13 +39,13 @@ def at_home(tmp_path: Path) -> Here:
 
 @pytest.fixture
 def with_clusters(laptop: Laptop) -> Here:
-    """With the lab's clusters."""
+    """A user with the lab's clusters."""
     return Here(laptop.home, laptop.environment)
 
 
 @pytest.fixture
 def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Here:
-    """Whichever of them a test's `context` needs; this process stands in its project."""
+    """The user that a test's `context` needs; the working directory is the user's project."""
     context = request.node.callspec.params.get("context", "local") if hasattr(request.node, "callspec") else "local"
     found: Here = request.getfixturevalue("at_home" if context == "local" else "with_clusters")
     for name, value in found.environment.items():

@@ -1,4 +1,4 @@
-"""Calls whose site, whose machine or whose function does what nobody hopes for: an answer comes in any case."""
+"""Calls whose site, machine or function fails: every future gets a result or an error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def the_environment_is_gone() -> str:
 
 
 @pytest.mark.parametrize("context", HERE_AND_ALPHA)
-def test_functions_that_do_as_they_please(here: Here, context: str) -> None:
+def test_functions_that_clear_the_environment_exit_or_fork(here: Here, context: str) -> None:
     with yurt.executor(context, snapshot=False) as executor:
         cleared, left = executor.submit(the_environment_is_gone), executor.submit(os._exit, 0)
         if context == "local":
@@ -79,9 +79,9 @@ def test_functions_that_do_as_they_please(here: Here, context: str) -> None:
     assert isinstance(error, yurt.CallError) and "without a result (completed)" in error.message
 
 
-@pytest.mark.parametrize("broken", ["sends", "brings"])
-def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls get its error, the other thread ends too, and so does the program."""
+@pytest.mark.parametrize("broken", ["sender", "receiver"])
+def test_a_thread_of_the_executor_that_fails(here: Here, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls get its error, the other thread stops too, and shutdown returns."""
     store = folders.store
 
     def fails() -> Any:
@@ -93,7 +93,7 @@ def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypat
     executor = yurt.executor("local", snapshot=False)
     with pytest.raises(RefusedError, match="cannot be used"):
         executor.submit(doubled, 1).result(SECONDS)
-    with pytest.raises(yurt.CallError, match="the executor broke: the index"):
+    with pytest.raises(yurt.CallError, match="the executor failed: the index"):
         executor.submit(doubled, 1)
     ending = threading.Thread(target=executor.shutdown)
     ending.start()
@@ -102,7 +102,7 @@ def test_a_thread_of_the_executor_that_breaks(here: Here, broken: str, monkeypat
 
 
 @pytest.mark.parametrize("context", HERE_AND_SLOWLY_ALPHA)
-def test_a_call_that_is_started_again_goes_on(here: Here, context: str) -> None:
+def test_a_requeued_call_continues(here: Here, context: str) -> None:
     with yurt.executor(context, requeue=True) as executor:
         assert executor.submit(in_three_starts).result(SECONDS) == (3, 2)
 
@@ -123,7 +123,7 @@ def test_secrets_reach_functions_and_no_file(here: Here, context: str, monkeypat
     assert not any(b"sesame-4711" in each.read_bytes() for each in here_kept.iterdir())
 
 
-def test_somebody_else_ends_or_removes_them(here: Here) -> None:
+def test_calls_cancelled_or_removed_by_others(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor:
         ended = executor.submit(after, 100, 1)
         eventually(ended.running)
@@ -134,7 +134,7 @@ def test_somebody_else_ends_or_removes_them(here: Here) -> None:
         assert removed.result(SECONDS) == 1
         (task,) = yurt.runs(sweep=removed.run.partition(".")[0])
         shutil.rmtree(task.folder)
-        with pytest.raises(yurt.CallError, match="its folder is not on local any more"):
+        with pytest.raises(yurt.CallError, match="the run folder no longer exists on local"):
             task.result()
         damaged = executor.submit(_damage)
         error = damaged.exception(SECONDS)
@@ -148,15 +148,17 @@ def _damage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "words"), [(20_000, "File too large"), (0, "the disk or your quota may be full")], ids=["words", "none"]
+    ("room", "message"),
+    [(20_000, "File too large"), (0, "the disk or your quota may be full")],
+    ids=["message fits", "nothing fits"],
 )
-def test_a_result_without_room(here: Here, room: int, words: str) -> None:
-    """There may be none for what is said of it either."""
+def test_a_result_that_does_not_fit_on_the_disk(here: Here, room: int, message: str) -> None:
+    """There may be no space for the error message either."""
     with yurt.executor("local", snapshot=False) as executor:
         error = executor.submit(_without_room, room).exception(SECONDS)
         taken_back = executor.submit(after, 0, 1)
         assert taken_back.result(SECONDS) == 1
-    assert isinstance(error, yurt.CallError) and words in error.message
+    assert isinstance(error, yurt.CallError) and message in error.message
     folder = yurt.runs(sweep=error.task.partition(".")[0])[0].folder
     assert not list(Path(folder).glob("result*"))
 
@@ -169,7 +171,7 @@ def _without_room(room: int) -> bytes:
     return os.urandom(50_000)
 
 
-def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_local_disk_leaves_no_partial_files(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -180,7 +182,7 @@ def test_no_room_at_home_leaves_nothing_behind(here: Here, monkeypatch: pytest.M
         assert not list((Path(store.file).parent / "calls").glob("*s1aaaaaa*"))
 
 
-def test_two_that_tidy_at_once(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_that_remove_old_calls_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     listdir = os.listdir
     with folders.store() as store:
         kept.keep(store, "s1aaaaaa-ccccc", b"calls")
@@ -189,7 +191,9 @@ def test_two_that_tidy_at_once(here: Here, monkeypatch: pytest.MonkeyPatch) -> N
         assert kept.of(store, "s1aaaaaa-eeeee") == b"calls"
 
 
-def test_a_module_outside_the_project_is_named(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hint_names_a_module_outside_the_project(
+    here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "far_away_module.py").write_text("def f():\n    return 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     import far_away_module  # type: ignore[import-not-found]
@@ -197,7 +201,7 @@ def test_a_module_outside_the_project_is_named(here: Here, tmp_path: Path, monke
     with yurt.executor("local") as executor:
         error = executor.submit(far_away_module.f).exception(SECONDS)
     assert isinstance(error, yurt.CallError) and error.code == "call-not-loaded"
-    assert error.hint == f"it is in {tmp_path}: start Python in the folder of that project"
+    assert error.hint == f"the module is in {tmp_path}; start Python in the folder of that project"
 
 
 PROGRAM = """\
@@ -216,10 +220,10 @@ time.sleep(100)
 
 
 @pytest.mark.parametrize("context", HERE_AND_SLOWLY_ALPHA)
-def test_killed_at_any_moment_of_sending(here: Here, context: str, tmp_path: Path) -> None:
-    """No call is lost once its sweep is known, none is made twice."""
+def test_the_program_killed_at_any_moment_of_submitting(here: Here, context: str, tmp_path: Path) -> None:
+    """No call is lost once its sweep is saved, and none runs twice."""
     (here.project / "sends.py").write_text(PROGRAM)
-    drawn = random.Random(7)
+    delays = random.Random(7)
     before = set(here.sweeps())
     ledgers = []
     for number in range(20 if os.environ.get("SLOW_TESTS") else 3):
@@ -228,7 +232,7 @@ def test_killed_at_any_moment_of_sending(here: Here, context: str, tmp_path: Pat
         command = [sys.executable, "sends.py", context, ledgers[-1]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
             assert sender.stdout is not None and sender.stdout.readline() == "up\n"
-            time.sleep(drawn.uniform(0.3, 1.5))
+            time.sleep(delays.uniform(0.3, 1.5))
             sender.kill()
     made = [run for run in yurt.runs() if run.id not in before and run.tasks]
     for run in made:
@@ -245,8 +249,8 @@ def _lines(file: str) -> list[str]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_a_link_that_comes_back_before_they_are_out(here: Here, context: str, lab: Lab) -> None:
-    """Nobody types anything, and the values come."""
+def test_calls_made_while_the_site_is_unreachable(here: Here, context: str, lab: Lab) -> None:
+    """The executor submits them itself when the link is back."""
     lab.faults.cut(context)
     with yurt.executor(context, snapshot=False) as executor:
         try:
@@ -268,8 +272,8 @@ def until(file: str) -> int:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_a_link_that_dies_while_they_run(here: Here, context: str, lab: Lab) -> None:
-    """They end meanwhile; the values come when the link is back."""
+def test_a_link_that_is_down_while_calls_finish(here: Here, context: str, lab: Lab) -> None:
+    """Their results are fetched when the link is back."""
     go = f"/lustre/scratch/alice/go-{time.time()}"
 
     def on_site(*command: str) -> int:
@@ -291,6 +295,6 @@ def test_a_link_that_dies_while_they_run(here: Here, context: str, lab: Lab) -> 
     on_site("rm", go)
 
 
-def test_the_file_of_calls_is_small_where_a_function_is_shared() -> None:
+def test_the_call_file_contains_a_shared_function_once() -> None:
     content = calls.pack(calls.Calls(about={}, functions=[b"f" * 5000], calls=[(0, b"1")] * 100, program=b""))
     assert len(content) < 5000 + 100 * (calls.ROW.size + 1) + 500

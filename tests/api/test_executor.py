@@ -1,4 +1,4 @@
-"""Functions on this machine and on both clusters, by the interface of concurrent.futures."""
+"""yurt.executor on this machine and on both clusters, through the interface of concurrent.futures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECONDS = 120.0
 
 
 class Point:
-    """A class of the user's own."""
+    """A class defined by the user."""
 
     def __init__(self, x: float, y: float) -> None:
         self.x, self.y = x, y
@@ -45,7 +45,7 @@ def scaled(point: Point, by: float = 2) -> Point:
 
 
 class OddError(Exception):
-    """Cannot be made again from what a pickle has of it."""
+    """An exception that cannot be unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
@@ -78,7 +78,7 @@ def until(file: str) -> str:
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_functions_run_there_and_their_values_come_home(here: Here, context: str) -> None:
+def test_functions_run_on_the_context_and_return_their_values(here: Here, context: str) -> None:
     (here.project / "own_module.py").write_text("def tripled(x):\n    return 3 * x\n")
     before = here.sweeps()
     with pytest.MonkeyPatch.context() as patch:
@@ -106,7 +106,7 @@ def test_functions_run_there_and_their_values_come_home(here: Here, context: str
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_what_goes_wrong_is_said(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_calls(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pickles, "LARGEST", 1 << 20)
     with yurt.executor(context) as executor:
         kinds = ("raises", "odd", "exits", "dies", "large", "unpicklable")
@@ -116,8 +116,8 @@ def test_what_goes_wrong_is_said(here: Here, context: str, monkeypatch: pytest.M
     raised = errors["raises"]
     assert isinstance(raised, KeyError) and raised.args == ("nothing there",)
     assert isinstance(raised.__cause__, RemoteTraceback)
-    told = "".join(traceback.format_exception(raised))
-    assert 'raise KeyError("nothing there")' in told and "in fails" in told and "returns.py" not in told
+    text = "".join(traceback.format_exception(raised))
+    assert 'raise KeyError("nothing there")' in text and "in fails" in text and "returns.py" not in text
     assert isinstance(errors["odd"], RemoteError) and "OddError: 1 and 2" in str(errors["odd"])
     assert isinstance(errors["exits"], SystemExit) and errors["exits"].code == 3
     assert isinstance(errors["absent"], ModuleNotFoundError)
@@ -127,20 +127,20 @@ def test_what_goes_wrong_is_said(here: Here, context: str, monkeypatch: pytest.M
     assert (
         dies.code == "call-without-result" and "killed by signal 9" in dies.message and dies.task == calls["dies"].run
     )
-    assert dies.hint == f"yurt logs {dies.task}"
-    assert large.code == "result-not-sent" and "takes 3 MB, and at most 1 MB" in large.message
+    assert dies.hint == f"see its output with `yurt logs {dies.task}`"
+    assert large.code == "result-not-sent" and "the result is 3 MB; the limit is 1 MB" in large.message
     assert unpicklable.code == "result-not-sent" and "lock" in unpicklable.message
     sweep = calls["dies"].run.partition(".")[0]
     assert {task.state for task in yurt.runs(sweep=sweep)} == {"failed"}
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_another_python_there(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_python_on_the_site(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pickles, "HERE", "3.10")
     with yurt.executor(context, python="python3") as executor:
         wrong, by_name = executor.submit(lambda: 1), executor.submit(max, 3, 4)
         error = wrong.exception(SECONDS)
-        assert by_name.result(SECONDS) == 4, "what has no code of its own in it runs with any Python"
+        assert by_name.result(SECONDS) == 4, "a call pickled by name runs with any Python"
     assert isinstance(error, yurt.CallError) and error.code == "call-python"
     assert "submitted by Python 3.10 and runs on Python 3." in error.message and "python='python3.10'" in error.hint
     with yurt.executor(context, python="no-such-python") as executor:
@@ -159,7 +159,11 @@ def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, contex
             futures.extend((number, executor.submit(pow, number, 2)) for number in numbers)
 
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("ALONE", "QUIET", "LONGEST"):  # a machine may be so busy that there are gaps in a burst
+            for name in (
+                "SINGLE_DELAY",
+                "BURST_DELAY",
+                "MAX_DELAY",
+            ):  # a busy machine may pause in the middle of a burst
                 patch.setattr(batch, name, SECONDS)
             threads = [threading.Thread(target=submit, args=(range(first, count - 1, 4),)) for first in range(4)]
             for each in threads:
@@ -208,26 +212,26 @@ def test_the_rest_of_the_interface(here: Here) -> None:
             list(executor.map(slowly, [5], timeout=0.01))
         assert list(executor.map(pow, [], [])) == []
         not_sent = executor.submit(slowly, threading.Lock()).exception(0)
-        assert isinstance(not_sent, yurt.CallError) and "the arguments of slowly() cannot travel" in not_sent.message
+        assert isinstance(not_sent, yurt.CallError) and "cannot pickle the arguments of slowly()" in not_sent.message
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(slowly, 1)
     executor.shutdown()
 
 
-def test_wrong_wishes_are_refused_at_once(here: Here) -> None:
+def test_invalid_options_raise_immediately(here: Here) -> None:
     with pytest.raises(TypeError, match=r"no option 'cpu'; did you mean 'cpus'\?"):
         yurt.executor("local", cpu=2)  # type: ignore[call-arg]
     with pytest.raises(UserError, match="--cpus"):
         yurt.executor("local", cpus="many")
     with pytest.raises(NotFoundError, match="no-such-context"):
         yurt.executor("no-such-context")
-    with pytest.raises(UserError, match="tags is a list"):
+    with pytest.raises(UserError, match="option tags must be a list, not a string"):
         yurt.executor("local", tags="one")
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_what_the_site_will_not_have_is_raised(here: Here, context: str) -> None:
+def test_a_request_that_the_site_rejects_is_raised(here: Here, context: str) -> None:
     with yurt.executor(context, mem="900G") as executor:
         error = executor.submit(slowly, 1).exception(SECONDS)
     assert error is not None and "900G" in str(error)
@@ -263,7 +267,7 @@ Program = Callable[[str], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def program(here: Here) -> Iterator[Program]:
-    """Starts a program that ends in some way while its calls, which are out, wait for a file `go`."""
+    """Starts a program that stops in some way while its submitted calls wait for a file `go`."""
     started: list[subprocess.Popen[str]] = []
 
     def start(how: str) -> subprocess.Popen[str]:
@@ -280,7 +284,7 @@ def program(here: Here) -> Iterator[Program]:
         each.communicate()
 
 
-def test_a_program_that_just_ends_waits_for_its_calls(here: Here, program: Program) -> None:
+def test_a_program_without_shutdown_waits_for_its_calls(here: Here, program: Program) -> None:
     done = program("ends")
     (here.project / "go").touch()
     out, err = done.communicate(timeout=SECONDS)
@@ -288,7 +292,7 @@ def test_a_program_that_just_ends_waits_for_its_calls(here: Here, program: Progr
 
 
 @pytest.mark.parametrize("how", ["killed", "interrupted"])
-def test_a_program_that_is_gone_leaves_its_calls_to_the_next(here: Here, program: Program, how: str) -> None:
+def test_calls_of_a_killed_program_can_be_read_by_the_next(here: Here, program: Program, how: str) -> None:
     done = program(how)
     (sweep,) = here.sweeps()
     done.send_signal(signal.SIGKILL if how == "killed" else signal.SIGINT)
@@ -313,7 +317,7 @@ def test_retried_calls_are_the_same_calls(here: Here) -> None:
     assert run.wait(SECONDS) == "completed" and [task.result() for task in run.tasks] == [15]
 
 
-def test_dropped_it_closes(here: Here) -> None:
+def test_an_executor_closes_when_it_is_garbage_collected(here: Here) -> None:
     executor: YurtExecutor | None = yurt.executor("local")
     assert executor is not None
     future = executor.submit(max, 1, 2)

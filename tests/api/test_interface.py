@@ -1,4 +1,4 @@
-"""The executor beside the standard library's own: what people do with one of those, they may do with this one."""
+"""yurt.executor behaves like the executors of the standard library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
-from yurt.api import batch as boxes
+from yurt.api import batch as batching
 from yurt.api.batch import Batch, Posted
 from yurt.api.future import Call
 from yurt.errors import UserError
@@ -27,7 +27,7 @@ from yurt.lifecycle.plan import plan as planning
 SECONDS = 120.0
 
 
-def told(work: Callable[[], Any]) -> Any:
+def outcome(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:
@@ -39,11 +39,11 @@ def counted() -> Iterator[int]:
 
 
 def unequal(executor: Executor) -> Any:
-    return list(executor.map(pow, counted(), [2, 2])), told(lambda: executor.map(pow, cast(Any, 5)))
+    return list(executor.map(pow, counted(), [2, 2])), outcome(lambda: executor.map(pow, cast(Any, 5)))
 
 
 def values_of_others(executor: Executor) -> Any:
-    """The arguments of a map wait for calls that were submitted just before it."""
+    """The arguments of a map wait for the results of calls submitted just before it."""
     before = [executor.submit(pow, each, 2) for each in (1, 2)]
     return list(executor.map(abs, (each.result(SECONDS) for each in before)))
 
@@ -63,7 +63,7 @@ def first_error(executor: Executor) -> Any:
 
 def in_order(executor: Executor) -> Any:
     found = executor.map(divmod, [1, 1, 1], [1, 0, 1])
-    return next(found), told(lambda: next(found)), list(found)
+    return next(found), outcome(lambda: next(found)), list(found)
 
 
 def shut(executor: Executor) -> Any:
@@ -71,14 +71,14 @@ def shut(executor: Executor) -> Any:
     last.add_done_callback(lambda _call: executor.shutdown(wait=False))
     value = last.result(SECONDS)
     executor.shutdown()
-    return value, told(lambda: executor.submit(abs, 1)), told(lambda: executor.map(abs, [1]))
+    return value, outcome(lambda: executor.submit(abs, 1)), outcome(lambda: executor.map(abs, [1]))
 
 
 TABLE = [unequal, values_of_others, closed_early, first_error, in_order, shut]
 
 
 @pytest.mark.parametrize("operation", TABLE, ids=lambda each: each.__name__)
-def test_the_same_as_a_pool_of_processes(here: Here, operation: Callable[[Executor], Any]) -> None:
+def test_the_same_results_as_a_process_pool(here: Here, operation: Callable[[Executor], Any]) -> None:
     with yurt.executor("local", snapshot=False) as mine, ProcessPoolExecutor(1) as pool:
         assert operation(mine) == operation(pool)
 
@@ -112,15 +112,15 @@ print(executor.submit(abs, -3).result(60), flush=True)
 """
 
 
-def test_a_fork_is_told_that_the_executor_is_not_its_own(here: Here) -> None:
+def test_an_executor_cannot_be_used_after_a_fork(here: Here) -> None:
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=SECONDS, check=True)
     assert done.stdout.splitlines() == [
-        "the executor belongs to the process that made it, and this is a fork of that",
+        "the executor belongs to the parent process and cannot be used after a fork",
         "3",
     ]
 
 
-def test_calls_that_are_about_to_go_out_are_cancelled_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_are_being_submitted_are_cancelled_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     there, go = threading.Event(), threading.Event()
     plan = planning.plan
 
@@ -141,7 +141,7 @@ def test_calls_that_are_about_to_go_out_are_cancelled_too(here: Here, monkeypatc
 
 
 def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is taken comes to a value, also if the executor is closed before its threads have begun."""
+    """Every accepted call gets a result, even if the executor is closed before its threads start."""
     executor = yurt.executor("local", snapshot=False)
     post, closing = executor._sender.batch.post, []
 
@@ -155,8 +155,8 @@ def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytes
     assert executor.submit(abs, -4).result(SECONDS) == 4
 
 
-def test_a_function_that_many_calls_share_is_carried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boxes, "BATCH", 1000)
+def test_a_function_shared_by_many_calls_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MAX_BYTES", 1000)
     box = Batch()
     for each in range(50):
         box.post(Posted(Call(lambda _call: None), "f", bytes(bytearray(600)), b"%d" % each, {}))
@@ -169,7 +169,7 @@ def test_a_function_that_many_calls_share_is_carried_once(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("kind", [yurt.CallError, UserError])
-def test_errors_go_from_process_to_process(kind: Any) -> None:
+def test_errors_can_be_pickled(kind: Any) -> None:
     import pickle
 
     error = kind("words", code="usage", hint="do this")
@@ -217,7 +217,7 @@ def test_eight_threads_at_once_in_a_fresh_process(here: Here, tmp_path: Path) ->
         assert done.returncode == 0, done
 
 
-def test_no_module_takes_the_place_of_a_name() -> None:
-    """Importing `yurt.x` anywhere sets `yurt.x`: a room of that name would hide what users import."""
-    rooms = {each.name for each in pkgutil.iter_modules(yurt.__path__)}
-    assert not rooms & set(yurt.__all__)
+def test_no_submodule_has_the_name_of_a_public_function() -> None:
+    """Importing a submodule `yurt.x` sets `yurt.x`, so a submodule of that name would hide the public name."""
+    modules = {each.name for each in pkgutil.iter_modules(yurt.__path__)}
+    assert not modules & set(yurt.__all__)

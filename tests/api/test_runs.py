@@ -58,22 +58,22 @@ def test_from_the_command_line_and_back(here: Here) -> None:
     assert here.yurt("run", "--wait", "--grid", "x=1,2", "sh", "-c", "echo $YURT_PARAM_X").code == 0
     tasks = yurt.runs(sweep="@last-sweep")
     assert [task.logs("out") for task in tasks] == ["1\n", "2\n"]
-    with pytest.raises(UserError, match="is no call of a function"):
+    with pytest.raises(UserError, match="is not a function call"):
         tasks[0].result()
 
 
-def test_cancel_and_a_time_that_passes(here: Here) -> None:
+def test_wait_times_out_and_cancel(here: Here) -> None:
     run = yurt.run(["sleep", "100"], context="local")
     with pytest.raises(TimeoutError, match=run.id):
         run.wait(0.3)
     assert run.cancel() in ("cancelled", "running", "queued") and run.wait(60) == "cancelled"
 
 
-def test_wrong_wishes(here: Here) -> None:
+def test_invalid_arguments(here: Here) -> None:
     before = len(yurt.runs(refresh=False))
-    with pytest.raises(UserError, match="a list of words"):
+    with pytest.raises(UserError, match="the command must be a list"):
         yurt.run("python train.py", context="local")
-    with pytest.raises(UserError, match="the parameter 'f' is of the type function"):
+    with pytest.raises(UserError, match="parameter 'f' is of the type function"):
         yurt.run(["true"], context="local", params={"f": lambda: 1})
     with pytest.raises(UserError, match="the grid is empty"):
         yurt.run(["true"], context="local", grid={"lr": []})

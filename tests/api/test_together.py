@@ -1,4 +1,4 @@
-"""What goes out together, and what is shown of it."""
+"""Which calls become one sweep, and which of their arguments are shown."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from yurt.store import calls as kept_calls
 
 
 class Leaves:
-    """As a module does that ends the program when it cannot be imported."""
+    """Exits when unpickled, like a module that exits when it cannot be imported."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return sys.exit, (3,)
 
 
-def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Here) -> None:
+def test_calls_submitted_together_are_one_sweep_however_long_it_takes(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor:
         with executor.together():
             first = executor.submit(len, "one")
-            time.sleep(3 * batch.ALONE)
+            time.sleep(3 * batch.SINGLE_DELAY)
             second = executor.submit(len, "three")
             assert not first.run
         leaves = executor.submit(len, Leaves())
@@ -39,7 +39,7 @@ def test_what_is_submitted_together_is_one_sweep_however_long_it_takes(here: Her
     assert len(kept.functions) == 1
 
 
-def test_what_is_waited_for_inside_goes_out(here: Here) -> None:
+def test_waiting_for_a_call_inside_the_block_submits_it(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor, executor.together():
         assert executor.submit(len, "one").result(60) == 3
         assert executor.submit(len, 4).exception(60) is not None
@@ -47,10 +47,10 @@ def test_what_is_waited_for_inside_goes_out(here: Here) -> None:
         assert {each.result() for each in as_completed(late, 60)} == {4, 5}
 
 
-def test_a_function_of_many_calls_counts_once() -> None:
+def test_a_function_shared_by_many_calls_counts_once() -> None:
     found = batch.Batch()
     for _each in range(3):
-        large = bytes(batch.BATCH // 2)
+        large = bytes(batch.MAX_BYTES // 2)
         found.post(batch.Posted(Call(lambda _call: None), "f", large, b"1", {}))
     found.close()
     taken = found.take()
@@ -58,7 +58,7 @@ def test_a_function_of_many_calls_counts_once() -> None:
     assert found.take() == []
 
 
-def test_names_that_begin_with_a_line_are_not_shown() -> None:
+def test_parameters_that_start_with_an_underscore_are_not_shown() -> None:
     def call(_config: str, lr: float) -> None: ...
 
     assert pickles.shown(call, ("much", 0.1), {}) == {"lr": 0.1}

@@ -44,7 +44,10 @@ def test_what_is_right() -> None:
         (case(ONE, Status(state="unknown")), "stranded"),
         (case("start r 0 n1 1.0\n"), "did not come to its end"),
         (case(ONE, Status(state="lost")), "it ended as lost"),
-        (case(ONE, Status(state="cancelled", reason="cancelled before it went out"), cancelled=True), "was started"),
+        (
+            case(ONE, Status(state="cancelled", reason="cancelled before it was submitted"), cancelled=True),
+            "was started",
+        ),
         (case(ONE, Status(state="cancelled")), "it ended as cancelled"),
         (case(ONE, Status(state="failed"), label="crash-1"), "it ended as failed"),
     ],

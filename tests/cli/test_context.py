@@ -137,10 +137,10 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
             ["remove", "small", "local"],
             2,
             "context-built-in",
-            "the context 'local' is part of yurt and cannot be removed",
+            "context 'local' is built in and cannot be removed",
         ),
         (["remove"], 2, "usage", "missing argument 'NAME...'"),
-        (["import", "/no/such/file"], 3, "not-found", "there is no file /no/such/file"),
+        (["import", "/no/such/file"], 3, "not-found", "file /no/such/file not found"),
     ],
 )
 def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, name: str, said: str) -> None:
@@ -159,7 +159,9 @@ def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
     assert yurt("context", "use", "big2").out == "big2 is the current context\n"
     assert "current_context: big2  # for now\n" in file.read_text()
     shadowed = yurt("context", "use", "big2", environment={"YURT_CONTEXT": "small"})
-    assert shadowed.err == "yurt: warning: $YURT_CONTEXT is set to 'small' and goes before it\n"
+    assert (
+        shadowed.err == "yurt: warning: the environment variable YURT_CONTEXT is set to 'small' and takes precedence\n"
+    )
     assert yurt("context", "remove", "small").out == "small removed\n"
     assert yurt("context", "remove", "big2", "big").out == "big2, big removed\nlocal is the current context now\n"
     assert file.read_text() == "# my clusters\ncontexts:\n\n  # to try things\n"

@@ -191,7 +191,7 @@ def test_code_that_is_gone_is_said(user: User, runs: tuple[str, str]) -> None:
     shutil.rmtree(user.home / "data" / "code")
     done = user.quick("diff", *runs)
     assert (done.code, done.err) == (0, "")
-    assert f"  the code of run {runs[0]} is not on this machine any more\n" in done.out
+    assert f"  the code of run {runs[0]} is no longer on this machine\n" in done.out
     assert "lr" in done.out and "diff --git" not in done.out
     code = user.quick("diff", *runs, "--json").json["data"]["code"]
     assert (code["same"], code["changes"]) == (False, []) and runs[0] in code["unknown"]
@@ -216,7 +216,7 @@ def test_without_a_snapshot(user: User) -> None:
     first = make(user, "train.py")
     second = make(user, "--no-snapshot", "train.py")
     done = user.quick("diff", first, second)
-    assert done.code == 0 and f"run {second} has no snapshot of its code" in done.out
+    assert done.code == 0 and f"run {second} has no code snapshot" in done.out
 
 
 def test_what_is_wrong(user: User, runs: tuple[str, str]) -> None:

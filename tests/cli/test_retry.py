@@ -100,15 +100,15 @@ def test_what_is_refused_sends_nothing(user: User) -> None:
         return [*known, *sorted(str(each) for each in user.home.glob("data/projects/*/runs/*"))]
 
     before = runs()
-    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
+    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not finished: it is running"
     assert said(user.quick("retry", "zzzzz"), 3) == "run 'zzzzz' not found"
     assert said(user.quick("retry"), 2) == "name the runs, or give --failed"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
-    assert "stays on its context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
+    assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
     with Store(str(user.home / "data" / "yurt.db")) as index:
         index._db.execute("DELETE FROM plans")
-    assert "is not known on this machine" in said(user.quick("retry", old["id"]), 3)
+    assert "is not on this machine" in said(user.quick("retry", old["id"]), 3)
     assert runs() == before
 
 

@@ -645,4 +645,4 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     done = standing("wait", "-", "--json", "--timeout", "240")
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")
-    assert again.code == 0 and "it had ended already (cancelled)" in again.out
+    assert again.code == 0 and "it had already finished (cancelled)" in again.out

@@ -225,7 +225,7 @@ def test_a_run_whose_share_is_lost_starts_nothing(home: Path, monkeypatch: pytes
 
 def test_without_a_keyring_it_is_said_once(home: Path) -> None:
     listed = call("secret", "list", "--json")
-    assert (listed.code, listed.json["data"]) == (0, []) and "there is no keyring" in listed.json["warnings"][0]
+    assert (listed.code, listed.json["data"]) == (0, []) and "this machine has no keyring" in listed.json["warnings"][0]
     people = call("secret", "list")
     assert (people.code, people.out) == (0, "") and "gnome-keyring" in people.err and "export" in people.err
     for words in (["set", "TOKEN"], ["remove", "TOKEN"]):
@@ -268,9 +268,9 @@ def test_a_keyrings_life(ring: Ring, home: Path) -> None:
 def test_what_a_keyring_does_not_take(ring: Ring) -> None:
     assert ring("secret", "set", "TOKEN", value=b"kept").code == 0
     done = ring("secret", "remove", "BYTES")
-    assert done.code == 3 and "the keyring has no secret BYTES" in done.err
+    assert done.code == 3 and "secret BYTES not found in the keyring" in done.err
     done = ring("secret", "set", "TOKEN", value=b"\n")
-    assert done.code == 2 and "no value for TOKEN" in done.err
+    assert done.code == 2 and "the value of TOKEN is empty" in done.err
     done = ring("secret", "set", "TOKEN", value=b"a\0b")
     assert done.code == 2 and "NUL" in done.err
     assert ring("secret", "list").out == "TOKEN\n"

@@ -43,7 +43,7 @@ def test_only_selected_tasks_are_cancelled(laptop: Laptop, lab: Lab, context: st
     assert ended(laptop, sweep) == {"completed": 3, "cancelled": 3}
     assert states(laptop, sweep) == ["completed"] * 3 + ["cancelled"] * 3
     again = laptop("cancel", sweep, "--filter", "lr=0.01", "--json").json["data"]
-    assert {each["note"] for each in again} == {"it had ended already (cancelled)"}
+    assert {each["note"] for each in again} == {"it had already finished (cancelled)"}
 
 
 def test_a_cancelled_task_is_never_submitted(laptop: Laptop, lab: Lab) -> None:
@@ -88,7 +88,7 @@ def test_waiting_for_some_tasks(laptop: Laptop, tmp_path: Path) -> None:
     some = laptop("wait", sweep, "--filter", "n=1", "--timeout", "240", "--json")
     assert (some.code, [each["run"]["id"] for each in some.json["data"]]) == (0, [f"{sweep}.0"])
     going = laptop("retry", sweep, "--filter", "n=2")
-    assert (going.code, f"{sweep}.1 has not ended" in going.err) == (5, True)
+    assert (going.code, f"{sweep}.1 has not finished" in going.err) == (5, True)
     stop.touch()
     assert laptop("wait", sweep).code == 0
     row = laptop.row(sweep)

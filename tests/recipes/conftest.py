@@ -1,4 +1,4 @@
-"""A user's Python, as the tests of the API have it."""
+"""The fixtures of the API tests."""
 
 from tests.api.conftest import at_home, here, with_clusters
 

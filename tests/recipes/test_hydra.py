@@ -1,4 +1,4 @@
-"""Multiruns of Hydra applications, on this machine and on a cluster where neither yurt nor the application is."""
+"""Hydra multiruns, on this machine and on a cluster without yurt and without the application."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ NEEDED = ("hydra", "omegaconf", "antlr4", "packaging", "yaml")
 
 @pytest.fixture
 def app(here: Here) -> Path:
-    """An application in the project, with Hydra beside it: a cluster's Python has none."""
+    """An application in the project, with a copy of Hydra, which the cluster's Python does not have."""
     for name in NEEDED:
         source = Path(str(import_module(name).__file__)).parent
         if not (here.project / "vendor" / name).exists():
@@ -91,7 +91,7 @@ def multirun(app: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("context", ["local", pytest.param("alpha", marks=pytest.mark.lab)])
-def test_a_multirun_is_a_sweep_and_its_files_come_home(here: Here, app: Path, context: str) -> None:
+def test_a_multirun_is_a_sweep_and_its_files_are_downloaded(here: Here, app: Path, context: str) -> None:
     before = here.sweeps()
     done = multirun(app, f"hydra.launcher.context={context}", "model.lr=0.5,0.25", "+model.depth=3")
     assert done.returncode == 0, done.stderr
@@ -110,7 +110,7 @@ def test_a_multirun_is_a_sweep_and_its_files_come_home(here: Here, app: Path, co
     assert (second / ".hydra" / "overrides.yaml").read_text() == "- model.lr=0.25\n- +model.depth=3\n"
 
 
-def test_jobs_that_fail_are_told_as_hydra_does(here: Here, app: Path) -> None:
+def test_failed_jobs_are_reported_as_hydra_does(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "fails=odd,'',dies")
     assert done.returncode == 1 and "Error executing job with overrides: ['fails=odd']" in done.stderr
     assert "OddError: 1 and 2" in done.stderr and "raise OddError(1, 2)" in done.stderr
@@ -118,7 +118,7 @@ def test_jobs_that_fail_are_told_as_hydra_does(here: Here, app: Path) -> None:
     assert len(list((app / "multirun").glob("*/*/*/model.txt"))) == 3
 
 
-def test_one_that_is_killed_and_whose_files_stay_there(here: Here, app: Path) -> None:
+def test_a_killed_job_without_fetch(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.fetch=false", "fails=dies")
     assert done.returncode == 1 and "killed by signal 9" in done.stderr and "yurt.api.errors.CallError" in done.stderr
     (task,) = yurt.runs(sweep="@last-sweep")
@@ -132,6 +132,6 @@ def test_the_launcher_has_the_options_of_the_executor() -> None:
     assert set(YurtLauncherConf.__annotations__) == set(Options.__annotations__) | own
 
 
-def test_an_option_there_is_not(here: Here, app: Path) -> None:
+def test_an_unknown_option(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.cpu=1")
     assert done.returncode == 1 and "Key 'cpu' not in 'YurtLauncherConf'" in done.stderr

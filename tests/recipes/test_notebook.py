@@ -1,4 +1,4 @@
-"""A notebook, cell by cell in a kernel of its own: functions and classes of its cells travel."""
+"""A notebook in a kernel of its own: functions and classes defined in its cells run on a context."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN = {4: "[True, [2, 4]]", 5: "[4, 'scaling\\n', 2]", 7: "[10, 12]", 8: "'now
 
 
 class Kernels(KernelSpecManager):
-    """One kernel: the Python of these tests. Nothing of it is installed anywhere."""
+    """Provides one kernel, the Python of these tests, without installing it."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]

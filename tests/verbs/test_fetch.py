@@ -1,4 +1,4 @@
-"""Results come home whole, from quiet and noisy sites, with rsync and without, also after a cut."""
+"""Results are downloaded completely, from quiet and noisy sites, with and without rsync, and after lost connections."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TOOLS = "sh ssh tar git head tail cat id uname setsid cut wc find awk kill ls mk
 
 
 def tree(folder: Path) -> dict[bytes, str]:
-    """What is in a folder: a checksum of each file, where each link leads."""
+    """The contents of a folder: the checksum of each file and the target of each link."""
     found = {}
     for path in folder.rglob("*"):
         if path.is_symlink():
@@ -67,7 +67,7 @@ def expected() -> dict[bytes, str]:
 
 
 def without_rsync(folder: Path) -> str:
-    """A PATH without rsync, as on a machine that has none."""
+    """A PATH without rsync."""
     folder.mkdir()
     for name in TOOLS.split():
         found = shutil.which(name)
@@ -77,7 +77,7 @@ def without_rsync(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("glob", "path", "means"),
+    ("glob", "path", "matches"),
     [
         ("*.json", "a/b/c.json", True),
         ("*.json", "c.jsonl", False),
@@ -93,18 +93,18 @@ def without_rsync(folder: Path) -> str:
         ("x", "ax", False),
     ],
 )
-def test_patterns_mean_the_same_with_tar_as_with_rsync(glob: str, path: str, means: bool, tmp_path: Path) -> None:
+def test_patterns_match_the_same_files_with_tar_and_rsync(glob: str, path: str, matches: bool, tmp_path: Path) -> None:
     file = tmp_path / "from" / path
     file.parent.mkdir(parents=True)
     file.touch()
     words = ["rsync", "-r", "-m", "--include=*/", f"--include={glob}", "--exclude=*"]
     subprocess.run([*words, f"{tmp_path}/from/", f"{tmp_path}/to/"], check=True)
-    assert (tmp_path / "to" / path).exists() == means
-    assert chosen(path, Pick([glob])) == means
+    assert (tmp_path / "to" / path).exists() == matches
+    assert chosen(path, Pick([glob])) == matches
 
 
 class Here(User):
-    """Somebody whose runs are local."""
+    """A user with local runs."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
@@ -112,14 +112,14 @@ class Here(User):
         self.data = home / "data"
 
     def run(self, *words: str) -> str:
-        """The id of a run that has completed."""
+        """Run a command and return the id of the completed run."""
         done = self.quick("run", "--wait", "--json", *words)
         assert done.code == 0, done
         run: str = done.json["data"]["run"]["id"]
         return run
 
     def patient(self) -> str:
-        """The id of a run that has begun, and ends when there is a file `go` in its folder."""
+        """Start a run that finishes when its folder contains a file `go`, and return its id."""
         run: dict[str, str] = self.quick("run", "--json", "sh", "-c", PATIENT).json["data"]["run"]
         eventually((Path(run["folder"]) / "gen.1").exists)
         return run["id"]
@@ -132,7 +132,7 @@ def here(tmp_path: Path) -> Iterator[Here]:
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar"])
-def test_every_file_and_nothing_twice(here: Here, tmp_path: Path, way: str) -> None:
+def test_every_file_is_fetched_once(here: Here, tmp_path: Path, way: str) -> None:
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     first = here("fetch", run, "--json", **path).json["data"][0]
@@ -157,7 +157,7 @@ def test_all_is_the_run_folder_without_links_into_the_code(here: Here, tmp_path:
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar"])
-def test_only_some(here: Here, tmp_path: Path, way: str) -> None:
+def test_only_matching_files(here: Here, tmp_path: Path, way: str) -> None:
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     words = ["fetch", run, "--only", "*.json", "--only", "a b/", "--to", "some", "--json"]
@@ -170,17 +170,17 @@ def test_only_some(here: Here, tmp_path: Path, way: str) -> None:
     assert not (here.project / "other").exists()
 
 
-def test_results_do_not_travel_back_as_code(here: Here) -> None:
+def test_results_are_not_part_of_the_snapshot(here: Here) -> None:
     run = here.run("write.py")
     assert here.quick("fetch", run).code == 0
     planned = here.quick("run", "--dry-run", "--json", "true").json["data"]["run"]["code"]["files"]
     assert planned == 2, "train.py and write.py"
     (here.project / "results" / ".gitignore").write_text("mine\n")
     assert here.quick("fetch", run).code == 0
-    assert (here.project / "results" / ".gitignore").read_text() == "mine\n", "the user's own is left alone"
+    assert (here.project / "results" / ".gitignore").read_text() == "mine\n", "yurt does not change the user's file"
 
 
-def test_what_cannot_be_fetched_is_said_in_one_sentence(here: Here) -> None:
+def test_errors_of_fetch(here: Here) -> None:
     run = here.run("write.py")
     (here.project / "file").touch()
     for target in ("file", "file/below"):
@@ -193,11 +193,11 @@ def test_what_cannot_be_fetched_is_said_in_one_sentence(here: Here) -> None:
     assert here.quick("fetch", empty, "--only", "*").code == 3
     shutil.rmtree(next(here.data.glob(f"projects/*/runs/{run}")))
     purged = here.quick("fetch", run)
-    assert (purged.code, "is gone from local" in purged.err) == (3, True)
+    assert (purged.code, "its folder on local was deleted" in purged.err) == (3, True)
     several = here.quick("fetch", run, empty, "--json")
     assert several.code == 3
     assert [each["id"] for each in several.json["data"]] == [empty]
-    assert "is gone from local" in several.json["warnings"][0]
+    assert "its folder on local was deleted" in several.json["warnings"][0]
     assert not (here.project / "results").exists()
 
 
@@ -207,7 +207,7 @@ def test_several_runs_into_one_folder_each(here: Here) -> None:
     assert [(here.project / "all" / run / "number").read_text() for run in runs] == ["0\n", "1\n", "2\n"]
 
 
-def test_while_it_runs_it_does_not_count_as_whole(here: Here) -> None:
+def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     script = f"echo 1 > $YURT_OUTPUTS/a; {PATIENT}; echo 2 > $YURT_OUTPUTS/b"
     run = here.quick("run", "--json", "sh", "-c", script).json["data"]["run"]["id"]
     (folder,) = here.data.glob(f"projects/*/runs/{run}")
@@ -224,13 +224,13 @@ def test_while_it_runs_it_does_not_count_as_whole(here: Here) -> None:
     with Store(str(here.data / "yurt.db")) as store:
         (copy,) = store.copies(run)
     assert copy.target == bytes(here.project / "results" / run)
-    assert copy.outputs.startswith("2:4:"), "less of it afterwards takes nothing back"
+    assert copy.outputs.startswith("2:4:"), "a later partial fetch does not change the record"
     assert copy.checkpoints == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
 @pytest.mark.parametrize("way", ["rsync", "tar"])
-def test_a_full_disk_here(here: Here, tmp_path: Path, way: str) -> None:
+def test_a_full_local_disk(here: Here, tmp_path: Path, way: str) -> None:
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     disk = tmp_path / "disk"
@@ -262,7 +262,7 @@ def runs(laptop: Laptop) -> dict[str, str]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("way", ["rsync", "tar"])
-def test_from_both_sites_in_one_go(laptop: Laptop, runs: dict[str, str], way: str, tmp_path: Path) -> None:
+def test_both_sites_in_one_command(laptop: Laptop, runs: dict[str, str], way: str, tmp_path: Path) -> None:
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     words = ["fetch", *runs.values(), "--to", str(tmp_path / "there"), "--json"]
     for files in (12, 0):
@@ -274,7 +274,9 @@ def test_from_both_sites_in_one_go(laptop: Laptop, runs: dict[str, str], way: st
 
 @pytest.mark.lab
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, cluster: str, tmp_path: Path) -> None:
+def test_an_interrupted_transfer_continues(
+    laptop: Laptop, runs: dict[str, str], lab: Lab, cluster: str, tmp_path: Path
+) -> None:
     host = {"alpha": "alpha", "beta": "beta:login1"}[cluster]
     other = ["beta:login2"] if cluster == "beta" else []
     laptop.quick("login", "--close", cluster)
@@ -285,7 +287,7 @@ def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, 
         cut = laptop.quick("fetch", runs[cluster], "--to", str(target))
         assert cut.code == 4
         assert cut.err.splitlines()[0].endswith("the connection was lost; what has arrived is kept")
-        assert b"a b/c/it's big" not in tree(target), "nothing half-done stands under its name"
+        assert b"a b/c/it's big" not in tree(target), "a partial file does not have the final name"
         kept = [each for each in target.rglob("*big*") if each.parent.name == ".yurt-partial"]
         assert kept and kept[0].stat().st_size > 2_000_000
     finally:
@@ -294,9 +296,9 @@ def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, 
     laptop.quick("login", "--close", cluster)
     for each in (host, *other):
         lab.faults.delay(each, Rules(cut_at=7_000_000, direction="down"))
-    try:  # the rest is less than the whole: it would be cut again if it began anew
-        whole = laptop.quick("fetch", runs[cluster], "--to", str(target))
-        assert whole.code == 0, whole
+    try:  # a transfer from scratch would be interrupted again; the rest of the file fits
+        complete = laptop.quick("fetch", runs[cluster], "--to", str(target))
+        assert complete.code == 0, complete
     finally:
         for each in (host, *other):
             lab.faults.heal(each)
@@ -304,22 +306,26 @@ def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, 
 
 
 @pytest.mark.lab
-def test_out_of_reach_and_never_gone_out(laptop: Laptop, lab: Lab, runs: dict[str, str], tmp_path: Path) -> None:
+def test_an_unreachable_site_and_a_run_that_was_never_submitted(
+    laptop: Laptop, lab: Lab, runs: dict[str, str], tmp_path: Path
+) -> None:
     laptop.quick("login", "--close", "alpha")
     lab.faults.cut("alpha")
     try:
-        waits = laptop.run("alpha", "true")["run"]["id"]
-        inside = laptop.quick("fetch", waits)
-        assert (inside.code, "has not gone out to alpha" in inside.err) == (3, True)
+        saved = laptop.run("alpha", "true")["run"]["id"]
+        unsent = laptop.quick("fetch", saved)
+        assert (unsent.code, "it is not yet submitted to alpha" in unsent.err) == (3, True)
         away = laptop.quick("fetch", runs["alpha"], runs["beta"], "--to", str(tmp_path / "there"), "--json")
         assert away.code == 4
-        assert [each["id"] for each in away.json["data"]] == [runs["beta"]], "one site away holds up no other"
+        assert [each["id"] for each in away.json["data"]] == [runs["beta"]], (
+            "an unreachable site does not block the others"
+        )
         assert "alpha" in away.json["warnings"][0]
-        laptop.quick("cancel", waits)
+        laptop.quick("cancel", saved)
     finally:
         lab.faults.heal("alpha")
-    never = laptop.quick("fetch", waits)
-    assert (never.code, "never went out to alpha" in never.err) == (3, True)
+    never = laptop.quick("fetch", saved)
+    assert (never.code, "it was never submitted to alpha" in never.err) == (3, True)
 
 
 BRING = """\
@@ -336,16 +342,18 @@ try:
 except UnreachableError as error:
     print(error, [file for file in Path(masters).iterdir() if file.is_socket()] != [])
 """
-"""Says why it was given up, and whether ssh still believes in its connection."""
+"""Prints why the transfer failed, and whether the ssh connection still exists."""
 
 
 @pytest.mark.lab
-def test_a_link_that_hangs_is_given_up(laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path) -> None:
-    """Before ssh notices, which takes it twenty seconds. Nothing of the transfer stays behind."""
+def test_a_transfer_over_a_hanging_link_times_out(
+    laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path
+) -> None:
+    """It times out before ssh notices, which takes twenty seconds, and leaves no process behind."""
     folder = laptop.quick("show", runs["alpha"], "--json").json["data"]["run"]["folder"] + "/outputs"
     target = tmp_path / "there"
     target.mkdir()
-    for each in ("alpha", "beta"):  # the one connection that there is then is the one that hangs
+    for each in ("alpha", "beta"):  # then the hanging connection is the only one
         laptop.quick("login", "--close", each)
     lab.faults.delay("alpha", Rules(cut_at=1_500_000, direction="down", ending="stall"))
     try:
@@ -362,11 +370,11 @@ def test_a_link_that_hangs_is_given_up(laptop: Laptop, runs: dict[str, str], lab
         laptop.quick("login", "--close", "alpha")
     assert done.stdout == "alpha: the connection was lost; what has arrived is kept True\n", done
     left = subprocess.run(["pgrep", "-f", str(target)], capture_output=True, check=False)
-    assert left.stdout == b"", "a transfer stayed behind"
+    assert left.stdout == b"", "a process of the transfer is left"
 
 
 @pytest.mark.lab
-def test_killed_at_any_moment_it_goes_on(laptop: Laptop, runs: dict[str, str], tmp_path: Path) -> None:
+def test_a_transfer_killed_at_any_moment_continues(laptop: Laptop, runs: dict[str, str], tmp_path: Path) -> None:
     target = tmp_path / "there"
     environment = {**os.environ, **laptop.environment}
     for number in range(6):
@@ -381,7 +389,7 @@ def test_killed_at_any_moment_it_goes_on(laptop: Laptop, runs: dict[str, str], t
 
 @pytest.mark.lab
 def test_a_site_without_rsync(laptop: Laptop, runs: dict[str, str], lab: Lab, tmp_path: Path) -> None:
-    """One whose rsync does not work is the same: the other way is taken."""
+    """A site whose rsync does not work counts as one without: tar is used."""
     ssh = Ssh(lab)
     ssh("alpha", "mkdir -p ~/broken && printf '#!/bin/sh\\nexit 127\\n' > ~/broken/rsync && chmod +x ~/broken/rsync")
     ssh("alpha", "cp ~/.bashrc ~/.bashrc.kept; sed -i '1i PATH=$HOME/broken:$PATH' ~/.bashrc")

@@ -1,4 +1,4 @@
-"""import: a second machine, or one that lost its index, sees the same runs, to the byte."""
+"""import: a second machine, or one that lost its index, shows exactly the same runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def state(user: User, run: str) -> str:
 
 
 def some_runs(user: User) -> dict[str, str]:
-    """One of each kind, as far as this machine has them; three cores, of which the one that waits wants all."""
+    """Local runs in each state. The machine has three cores, and the queued run needs all of them."""
     user.environment["YURT_LOCAL_CPUS"] = "3"
     metrics = '{"step":1,"loss":0.5}'
     written = f'echo x; echo \'{metrics}\' > "$YURT_RUN_DIR/metrics.jsonl"; echo 1 > "$YURT_OUTPUTS/a"'
@@ -60,7 +60,7 @@ def some_runs(user: User) -> dict[str, str]:
 
 
 def shows(user: User, runs: dict[str, str], **environment: str) -> dict[str, str]:
-    """What is said of runs, to the byte."""
+    """The exact output of `show --json` for each run."""
     return {name: user.quick("show", run, "--json", **environment).out for name, run in runs.items()}
 
 
@@ -93,7 +93,7 @@ def test_an_index_that_was_lost(user: User) -> None:
 
 
 def test_another_data_folder_on_this_machine(user: User) -> None:
-    """What has ended is imported; what a yurt with another data folder looks after is left alone, and lives on."""
+    """Finished runs are imported. Unfinished runs of a yurt with another data folder are skipped and keep running."""
     (user.home / "config").mkdir()
     (user.home / "config" / "contexts.yaml").write_text(
         f"contexts:\n  local: {{type: local, storage_dir: {user.home}/storage}}\n"
@@ -104,12 +104,12 @@ def test_another_data_folder_on_this_machine(user: User) -> None:
     other = {"YURT_DATA_HOME": str(user.home / "data2")}
     done = user.quick("import", "local", "--json", **other)
     assert sorted(done.json["data"]["new"]) == sorted(over.values())
-    assert len(done.json["warnings"]) == 2 and "looks after it" in done.json["warnings"][0]
+    assert len(done.json["warnings"]) == 2 and "belongs to a yurt with another data folder" in done.json["warnings"][0]
     assert shows(user, over, **other) == before
     assert state(user, runs["running"]) == "running" and state(user, runs["queued"]) == "queued"
 
 
-def test_what_cannot_be_understood_is_named(user: User) -> None:
+def test_folders_that_cannot_be_read_are_named(user: User) -> None:
     run = user.quick("--json", "run", "--wait", "true").json["data"]["run"]
     folder = Path(run["folder"])
     record = json.loads((folder / "run.json").read_bytes())
@@ -138,15 +138,15 @@ def test_what_cannot_be_understood_is_named(user: User) -> None:
     done = user.quick("import", "local", "--json")
     assert done.code == 0
     assert done.json["data"]["new"] == [newer.name] and done.json["data"]["known"] == 1
-    left_out = done.json["data"]["unreadable"]
-    assert sorted(Path(each).name for each in left_out) == [f"1nfj000-0000{number}" for number in range(5)]
-    assert left_out[str(made["1nfj000-00000"])] == "it has no run.json"
-    assert "did a newer one make it?" in left_out[str(made["1nfj000-00002"])]
+    skipped = done.json["data"]["unreadable"]
+    assert sorted(Path(each).name for each in skipped) == [f"1nfj000-0000{number}" for number in range(5)]
+    assert skipped[str(made["1nfj000-00000"])] == "it has no run.json"
+    assert "it may be from a newer version" in skipped[str(made["1nfj000-00002"])]
     assert len(done.json["warnings"]) == 5
     assert state(user, newer.name) == "completed"
-    assert "is not known on this machine" in said(user.quick("retry", newer.name), 3), "it has no plan"
+    assert f"the plan of run {newer.name} is not on this machine" in said(user.quick("retry", newer.name), 3)
     people = user.quick("import", "local")
-    assert people.out == "local: 0 new, 2 known, 5 left out\n" and people.err.count("yurt: warning: left out") == 5
+    assert people.out == "local: 0 new, 2 known, 5 left out\n" and people.err.count("yurt: warning: skipped") == 5
 
 
 def test_one_project_of_several(user: User) -> None:
@@ -158,17 +158,17 @@ def test_one_project_of_several(user: User) -> None:
     for file in (user.home / "data").glob("yurt.db*"):
         file.unlink()
     assert user.quick("import", "local", "--project", "other", "--json").json["data"]["new"] == [second["id"]]
-    assert "no runs of a project 'third'" in said(user.quick("import", "local", "--project", "third"), 3)
+    assert "no runs of project 'third' found on local" in said(user.quick("import", "local", "--project", "third"), 3)
     assert user.quick("import", "local", "--project", first["project"], "--json").json["data"]["new"] == [first["id"]]
 
 
-def test_nothing_there(user: User) -> None:
-    assert "there are no runs on local" in said(user.quick("import", "local"), 3)
+def test_no_runs_and_no_context(user: User) -> None:
+    assert "no runs found on local" in said(user.quick("import", "local"), 3)
     assert "there is no context 'nowhere'" in said(user.quick("import", "nowhere"), 3)
 
 
 def many(user: User, count: int) -> Path:
-    """Folders of so many ended runs; returns the one they are in."""
+    """Create the folders of `count` finished runs; return their parent folder."""
     run = user.quick("--json", "run", "--wait", "true").json["data"]["run"]
     folder = Path(run["folder"])
     plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
@@ -183,14 +183,14 @@ def many(user: User, count: int) -> Path:
     return folder.parent
 
 
-def test_thousands_at_once(user: User) -> None:
+def test_thousands_of_runs(user: User) -> None:
     many(user, 2500)
     done = user.quick("import", "local", "--json")
     assert done.code == 0 and len(done.json["data"]["new"]) == 2500 and done.json["data"]["known"] == 1
 
 
-def test_in_several_trips(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit into a trip comes with the next; what fits into none is named."""
+def test_several_requests(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that do not fit into one request are read by the next; a folder too large for any is named."""
     folder = many(user, 30)
     large = folder / ids.make(1_000_000_010, 10)
     with (large / "plan.json").open("ab") as file:
@@ -199,11 +199,11 @@ def test_in_several_trips(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     done = user.quick("import", "local", "--json")
     assert done.code == 0
     assert len(done.json["data"]["new"]) == 29
-    assert done.json["data"]["unreadable"] == {str(large): "it is too large to be read"}
+    assert done.json["data"]["unreadable"] == {str(large): "its files are too large"}
 
 
 def one_of_each(laptop: Laptop, site: str, ssh: Ssh) -> dict[str, str]:
-    """Runs on a cluster, by how they stand."""
+    """Runs on a cluster in each state, by a name for it."""
     waiting = ("sh", "-c", PATIENT)
     made = {
         name: laptop.run(site, *words)["run"]
@@ -232,7 +232,7 @@ def one_of_each(laptop: Laptop, site: str, ssh: Ssh) -> dict[str, str]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("site", ["alpha", "beta"])
-def test_a_second_laptop_sees_the_same_to_the_byte(laptop: Laptop, second_laptop: Laptop, lab: Lab, site: str) -> None:
+def test_a_second_laptop_shows_exactly_the_same(laptop: Laptop, second_laptop: Laptop, lab: Lab, site: str) -> None:
     first, second, ssh = laptop, second_laptop, Ssh(lab)
     runs = one_of_each(first, site, ssh)
     try:
@@ -245,7 +245,7 @@ def test_a_second_laptop_sees_the_same_to_the_byte(laptop: Laptop, second_laptop
         assert done.code == 0 and done.json["warnings"] == []
         assert set(runs.values()) <= set(done.json["data"]["new"])
         assert shows(second, runs) == before
-        # From here on they are the second one's as well.
+        # From here on the second laptop can change them too.
         assert second.quick("cancel", runs["running"], runs["queued"]).code == 0
         assert second.ended(runs["running"])["state"] == first.ended(runs["running"])["state"]
         assert second.row(runs["queued"])["state"] == "cancelled"
@@ -255,7 +255,7 @@ def test_a_second_laptop_sees_the_same_to_the_byte(laptop: Laptop, second_laptop
         assert shows(second, others) == shows(first, others)
         project = found["completed"]["run"]["folder"].rpartition("/runs/")[0]
         ssh(site, f"chmod -R u+w {project}; rm -rf {project}")
-        for each in (first, second):  # both had brought it home
+        for each in (first, second):  # both have a copy of its logs
             gone = each.quick("show", runs["completed"], "--json").json["data"]
             assert gone["on_site"] == {"there": False, "parts": {}} and gone["status"]["state"] == "completed"
             assert each.quick("logs", runs["completed"]).out == "x\n"
@@ -264,7 +264,7 @@ def test_a_second_laptop_sees_the_same_to_the_byte(laptop: Laptop, second_laptop
 
 
 @pytest.mark.lab
-def test_show_of_what_ended_where_the_site_is_out_of_reach(laptop: Laptop, lab: Lab) -> None:
+def test_show_of_a_finished_run_on_an_unreachable_site(laptop: Laptop, lab: Lab) -> None:
     run = laptop.run("alpha", "sh", "-c", "echo x; exit 3")["run"]["id"]
     laptop.ended(run)
     before = laptop.quick("show", run, "--json").json
@@ -275,7 +275,7 @@ def test_show_of_what_ended_where_the_site_is_out_of_reach(laptop: Laptop, lab: 
         after = laptop.quick("show", run, "--json")
         assert time.monotonic() - began < 60, "without a limit of its own ssh tries for two minutes"
         assert after.code == 0 and after.json["data"] == before["data"]
-        assert after.json["warnings"][0].startswith("could not look at alpha: ")
+        assert after.json["warnings"][0].startswith("cannot query alpha: ")
         assert laptop.quick("show", run, "--cached", "--json").json["warnings"] == []
         logs = laptop.quick("logs", run)
         assert (logs.code, logs.out) == (0, "x\n") and "showing the local copy" in logs.err

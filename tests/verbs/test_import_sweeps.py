@@ -1,4 +1,4 @@
-"""Sweeps come over whole: a second laptop says the same of a sweep and of each of its tasks, and sends none of them."""
+"""Import of sweeps: a second laptop shows the same sweep and tasks as the first, and submits none of them."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_an_index_that_was_lost(user: User) -> None:
     assert shown(user, running["id"])["task_states"] == {"completed": 2, "cancelled": 2}
 
 
-def test_what_never_started_is_said_by_all_alike(user: User) -> None:
-    """Tasks that were cancelled before they began have no folder: their sweep's says when, and why."""
+def test_tasks_that_never_started_look_the_same_after_an_import(user: User) -> None:
+    """Tasks cancelled before they started have no folder: the sweep's folder records when and why."""
     made = sweep(user, "n=4,40,5..8")
     eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
     assert user.quick("cancel", made["id"]).code == 0
@@ -99,13 +99,13 @@ def test_what_never_started_is_said_by_all_alike(user: User) -> None:
     user.quick("ps")
     lose_index(user)
     cancelled = time.time()
-    eventually(lambda: int(time.time()) > cancelled)  # what says `now` says another second
+    eventually(lambda: int(time.time()) > cancelled)  # so that a status with the current time differs
     assert user.quick("import", "local").code == 0
     assert user.quick("show", made["id"], "--json").out == before
 
 
-def test_one_that_was_cancelled_elsewhere(user: User) -> None:
-    """The second machine cancels: the first has it from the site, and starts nothing."""
+def test_a_sweep_cancelled_on_another_machine(user: User) -> None:
+    """The second machine cancels; the first learns it from the site and starts nothing."""
     made = sweep(user, "n=4,40,5..8")
     eventually((Path(made["folder"]) / "tasks" / "1" / "gen.1").exists)
     user.quick("ps")
@@ -125,7 +125,7 @@ def test_one_that_was_cancelled_elsewhere(user: User) -> None:
     assert first["task_states"] == second["task_states"] == {"cancelled": 6} and first["rows"] == second["rows"]
 
 
-def test_what_is_not_whole_is_named(user: User) -> None:
+def test_an_incomplete_plan_is_named(user: User) -> None:
     made = sweep(user, "n=1,2", "true", "--wait")
     folder = Path(made["folder"])
     plan = msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
@@ -136,7 +136,7 @@ def test_what_is_not_whole_is_named(user: User) -> None:
     (folder.parent / "notes").mkdir()
     lose_index(user)
     found = user.quick("import", "local", "--json").json["data"]
-    assert found["new"] == [] and found["unreadable"] == {str(folder): "its plan.json is not whole"}
+    assert found["new"] == [] and found["unreadable"] == {str(folder): "its plan.json is incomplete"}
 
 
 def test_another_data_folder_on_this_machine(user: User) -> None:
@@ -149,12 +149,12 @@ def test_another_data_folder_on_this_machine(user: User) -> None:
     other = {"YURT_DATA_HOME": str(user.home / "data2")}
     done = user.quick("import", "local", "--json", **other)
     assert done.json["data"]["new"] == [over["id"]]
-    assert "looks after it" in done.json["data"]["unreadable"][running["folder"]]
+    assert "belongs to a yurt with another data folder" in done.json["data"]["unreadable"][running["folder"]]
     assert shown(user, over["id"], **other) == before
 
 
-def test_what_the_folders_of_tasks_say(tmp_path: Path) -> None:
-    """Also on a disk without hard links; names and texts of the user's are not mistaken for it."""
+def test_contents_of_task_folders(tmp_path: Path) -> None:
+    """Also on a file system without hard links; the user's files of the same names are ignored."""
     tasks = tmp_path / "s" / "tasks"
     for number in (0, 7, 1234):
         (tasks / str(number) / "outputs").mkdir(parents=True)
@@ -182,8 +182,8 @@ def test_what_the_folders_of_tasks_say(tmp_path: Path) -> None:
     }
 
 
-def test_a_second_machine_sends_only_later_starts(tmp_path: Path, user: User) -> None:
-    """What has not been out is the first machine's to send; a start that follows one is anybody's: the gate decides."""
+def test_a_second_machine_submits_only_later_starts(tmp_path: Path, user: User) -> None:
+    """Only the first machine submits first starts; any machine may submit a later start, since the gate decides."""
     made = sweep(user, "n=1..5", "true", "--wait")
     with Store(str(user.home / "data" / "yurt.db")) as first:
         entry, plan = first.get(made["id"]), first.plan(made["id"])
@@ -201,7 +201,7 @@ def test_a_second_machine_sends_only_later_starts(tmp_path: Path, user: User) ->
         assert second.sent_elsewhere("local") == []
 
 
-def test_nor_when_all_that_was_sent_has_ended(tmp_path: Path, user: User) -> None:
+def test_a_second_machine_submits_nothing_when_all_submitted_tasks_have_finished(tmp_path: Path, user: User) -> None:
     made = sweep(user, "n=1..5", "true", "--wait")
     with Store(str(user.home / "data" / "yurt.db")) as first:
         entry, plan = first.get(made["id"]), first.plan(made["id"])
@@ -214,12 +214,12 @@ def test_nor_when_all_that_was_sent_has_ended(tmp_path: Path, user: User) -> Non
         assert second.outbox("local") == []
 
 
-def test_many_trips_for_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_tasks_take_several_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_sweeps, "TASKS", 10)
     assert list(import_sweeps._batches({"a": 4, "b": 6, "c": 1, "d": 30, "e": 1})) == [["a", "b"], ["c"], ["d"], ["e"]]
 
 
-def test_what_ended_unseen_is_put_in_few_words() -> None:
+def test_the_record_of_unstarted_tasks_is_short() -> None:
     never = Status(state="cancelled", reason="x", ended=1.0)
     tasks = {**dict.fromkeys(range(500), never), 500: Status(state="completed", started=1.0, ended=2.0)}
     text = msgspec.json.encode(sweep_verdict(Status(state="failed", job="1,2"), tasks))
@@ -233,7 +233,7 @@ SMALL = ["--cpus", "1", "--mem", "50"]
 
 @pytest.mark.lab
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_a_second_laptop_sees_the_same(laptop: Laptop, second_laptop: Laptop, cluster: str) -> None:
+def test_a_second_laptop_shows_the_same_sweep(laptop: Laptop, second_laptop: Laptop, cluster: str) -> None:
     first, second = laptop, second_laptop
     over = first.run(cluster, *SMALL, "--param", "fixed=0.5", "--grid", "n=1..3", "sh", "-c", TASK, "sh")["run"]
     going = first.run(cluster, *SMALL, "--grid", "n=1,4", "sh", "-c", TASK, "sh")["run"]
@@ -253,13 +253,13 @@ def test_a_second_laptop_sees_the_same(laptop: Laptop, second_laptop: Laptop, cl
     assert again["tasks"] == 2 and ended(second, again["id"]) == {"failed": 2}
     assert second.quick("cancel", going["id"]).code == 0
     assert ended(second, going["id"]) == ended(first, going["id"]) == {"completed": 1, "cancelled": 1}
-    for run in before:  # the retry is known to the second alone
+    for run in before:  # only the second laptop has the retry in its index
         texts = [{**shown(each, run), "retried_as": []} for each in (second, first)]
         assert texts[0] == texts[1]
 
 
 @pytest.mark.lab
-def test_the_first_sends_the_rest_and_the_second_none_of_it(laptop: Laptop, second_laptop: Laptop, lab: Lab) -> None:
+def test_only_the_first_laptop_submits_the_rest(laptop: Laptop, second_laptop: Laptop, lab: Lab) -> None:
     first, second, ssh = laptop, second_laptop, Ssh(lab)
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
     command = f'echo "$YURT_RUN_ID" >> {ledger}; until [ -e {ledger}.go ]; do sleep 0.1; done'
@@ -277,7 +277,7 @@ def test_the_first_sends_the_rest_and_the_second_none_of_it(laptop: Laptop, seco
     finally:
         ssh("alpha", f"touch {ledger}.go")
     assert ended(first, run["id"]) == {"completed": 9}
-    assert ended(second, run["id"]) == {"completed": 9}, "it sees what the first has sent since"
+    assert ended(second, run["id"]) == {"completed": 9}, "it sees what the first has submitted since"
     lines = [line for line in ssh("alpha", f"cat {ledger}").split() if line.startswith(run["id"])]
     assert sorted(Counter(lines).values()) == [1] * 9
     assert shown(first, run["id"]) == shown(second, run["id"])

@@ -1,4 +1,4 @@
-"""Run folders go only when they have ended, never with the only copy of results, and whole, whatever is killed."""
+"""prune removes only finished runs, never the only copy of results, and removes them completely even if killed."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def folder(here: Here, run: str) -> Path:
 
 
 def split(done: Called) -> tuple[set[str], dict[str, str]]:
-    """Runs that go, and those that stay with the reason."""
+    """Return the runs that are removed, and those that are kept, with the reason."""
     data = done.json["data"]
     return {each["id"] for each in data["going"]}, {each["id"]: each["kept"] for each in data["staying"]}
 
 
-def test_shown_first_and_removed_only_when_told(here: Here) -> None:
+def test_removes_nothing_without_confirmation(here: Here) -> None:
     empty, result = here.run("true"), here.run("sh", "-c", RESULT)
     running = here.patient()
     try:
         shown = here.quick("prune", "--json")
         assert shown.code == 2
         assert "--yes" in shown.json["warnings"][0]
-        assert split(shown) == ({empty}, {result: f"the only copy of its outputs; yurt fetch {result}"})
+        assert split(shown) == ({empty}, {result: f"it has the only copy of its outputs; run `yurt fetch {result}`"})
         assert shown.json["data"]["done"] is False
         assert shown.json["data"]["going"][0]["size"] > 0
         assert folder(here, empty).is_dir()
@@ -65,7 +65,7 @@ def test_shown_first_and_removed_only_when_told(here: Here) -> None:
 
         done = here.quick("prune", empty, running, "--yes", "--json")
         assert done.code == 0
-        assert split(done) == ({empty}, {running: "it has not ended (running)"})
+        assert split(done) == ({empty}, {running: "it has not finished (running)"})
         assert not folder(here, empty).exists()
         assert folder(here, running).is_dir() and folder(here, result).is_dir()
     finally:
@@ -74,14 +74,14 @@ def test_shown_first_and_removed_only_when_told(here: Here) -> None:
     assert "removed 20" in here.quick("show", empty).out
     assert here.quick("show", empty, "--json").json["data"]["on_site"]["there"] is False
     again = here.quick("prune", empty, "--yes", "--json")
-    assert (again.code, split(again)) == (0, (set(), {empty: "its folder is gone already"}))
+    assert (again.code, split(again)) == (0, (set(), {empty: "its folder is already removed"}))
     gone = here.quick("fetch", empty)
-    assert (gone.code, "removed from local by yurt prune" in gone.err) == (3, True)
+    assert (gone.code, "`yurt prune` removed its folder from local" in gone.err) == (3, True)
     assert split(here.quick("prune", "--unfetched", "--yes", "--json"))[0] >= {result}
     assert not folder(here, result).exists()
 
 
-def test_a_copy_counts_as_long_as_it_is_here_and_the_same(here: Here) -> None:
+def test_a_copy_counts_while_it_exists_and_is_the_same(here: Here) -> None:
     def kept(run: str) -> str:
         going, staying = split(here.quick("prune", run, "--json"))
         assert going == (set() if staying else {run})
@@ -90,16 +90,16 @@ def test_a_copy_counts_as_long_as_it_is_here_and_the_same(here: Here) -> None:
     run = here.run("sh", "-c", f"{RESULT}; echo 2 > $YURT_OUTPUTS/b")
     assert "outputs" in kept(run)
     assert here.quick("fetch", run, "--only", "a").code == 0
-    assert "outputs" in kept(run), "some of it is not all of it"
+    assert "outputs" in kept(run), "a partial copy does not count"
     assert here.quick("fetch", run).code == 0
     assert kept(run) == ""
     (here.project / "results" / run / "b").rename(here.project / "b")
-    assert "outputs" in kept(run), "half of the copy was removed"
+    assert "outputs" in kept(run), "a part of the copy was deleted"
     (here.project / "b").rename(here.project / "results" / run / "b")
     assert kept(run) == ""
     (folder(here, run) / "outputs" / "b").write_text("3\n")
     os.utime(folder(here, run) / "outputs" / "b", (later := time.time() + 5, later))  # rsync counts whole seconds
-    assert "outputs" in kept(run), "it was changed there since"
+    assert "outputs" in kept(run), "it has changed on the site"
     assert here.quick("fetch", run).code == 0
     assert kept(run) == ""
     shutil.rmtree(here.project / "results")
@@ -111,7 +111,7 @@ def test_a_copy_counts_as_long_as_it_is_here_and_the_same(here: Here) -> None:
     assert kept(run) == ""
 
 
-def test_filters_and_wrong_words(here: Here) -> None:
+def test_filters_and_invalid_options(here: Here) -> None:
     good = here.run("true")
     failed = here.quick("run", "--wait", "--json", "false").json["data"]["run"]["id"]
     assert split(here.quick("prune", "--state", "failed", "--json"))[0] == {failed}
@@ -130,7 +130,7 @@ def test_filters_and_wrong_words(here: Here) -> None:
     assert folder(here, good).is_dir() and folder(here, failed).is_dir()
 
 
-def test_nothing_outside_of_the_folder_is_touched(here: Here, tmp_path: Path) -> None:
+def test_nothing_outside_the_run_folder_is_changed(here: Here, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "below").mkdir(parents=True)
     (outside / "below" / "dear").write_text("dear")
@@ -142,7 +142,7 @@ def test_nothing_outside_of_the_folder_is_touched(here: Here, tmp_path: Path) ->
     folder(here, swapped).symlink_to(outside)
     (folder(here, moved) / "run.json").write_text('{"id":"another"}')
     done = here.quick("prune", "--unfetched", "--yes", "--json")
-    reason = "its folder is not as yurt made it"
+    reason = "its folder was not created by yurt or has been replaced"
     assert split(done) == ({run}, {swapped: reason, moved: reason})
     assert not folder(here, run).exists()
     assert folder(here, moved).is_dir()
@@ -150,8 +150,8 @@ def test_nothing_outside_of_the_folder_is_touched(here: Here, tmp_path: Path) ->
     assert outside.stat().st_mode & 0o777 == 0o500
 
 
-def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> None:
-    """The first `rm` kills the shell that called it: what was renamed is there, half-done, and goes the next time."""
+def test_an_interrupted_removal_continues(here: Here, tmp_path: Path) -> None:
+    """The first `rm` kills the shell that called it: renamed folders are left, and the next prune removes them."""
     runs = [here.run("sh", "-c", "seq 200 | while read n; do echo > $YURT_OUTPUTS/$n; done") for _each in range(2)]
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -162,7 +162,7 @@ def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> 
     places = folder(here, runs[0]).parent
     assert sorted(each.name for each in places.iterdir()) == sorted(f".going.{run}" for run in runs)
     assert "removed" not in here.quick("show", runs[0]).out
-    # Though nobody fetched them: they are no runs any more.
+    # They are removed though their results were not fetched: they are not complete runs any more.
     done = here.quick("prune", "--yes", "--json")
     assert (done.code, split(done)[0]) == (0, set(runs))
     assert list(places.iterdir()) == []
@@ -170,10 +170,10 @@ def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> 
 
 
 def under_way(mark: str) -> list[str]:
-    """Processes that have a variable, given as NAME=value; children have what their parent had."""
+    """Processes with this variable, given as NAME=value, in their environment; children inherit it."""
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # the process has exited
             if mark.encode() in file.read_bytes().split(b"\0"):
                 found.append(file.parent.name)
     return found
@@ -190,16 +190,16 @@ def test_the_caller_killed_at_any_moment(here: Here) -> None:
         time.sleep(0.3 + 0.05 * number)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    # What is under way on the site goes on without its caller.
+    # The commands on the site continue without their caller.
     eventually(lambda: not under_way(f"KILLED={here.home}"))
     assert here.quick("prune", *runs, "--unfetched", "--yes").code == 0
     assert list(folder(here, runs[0]).parent.iterdir()) == []
     for run in runs:
         shown = here.quick("show", run, "--json").json["data"]
-        assert shown["on_site"]["there"] is False, "gone, and known to be"
+        assert shown["on_site"]["there"] is False, "removed, and recorded as removed"
 
 
-def test_the_question(here: Here) -> None:
+def test_the_confirmation_prompt(here: Here) -> None:
     run = here.run("true")
 
     def answer(word: str) -> Any:
@@ -216,7 +216,7 @@ def test_the_question(here: Here) -> None:
     assert not folder(here, run).exists()
 
 
-def test_code_nobody_uses_goes_too(here: Here) -> None:
+def test_unused_snapshots_are_removed_too(here: Here) -> None:
     runs = []
     for number in range(7):
         (here.project / "code.py").write_text(str(number))
@@ -249,20 +249,20 @@ def test_all_of_a_context(here: Here) -> None:
     done = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (done.code, done.json["data"]["left"]) == (0, [str(project / "runs")])
     assert [each.name for each in (project / "runs").iterdir()] == ["notes"]
-    assert (project / "snapshots").is_dir(), "as long as there may be a run"
+    assert (project / "snapshots").is_dir(), "kept while there may be a run"
     (project / "runs" / "notes").unlink()
     (project / "mine").write_text("mine")
     done = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (done.code, done.json["data"]["left"]) == (0, [str(project)])
     assert [each.name for each in project.iterdir()] == ["mine"]
-    assert (here.data / "node").is_dir(), "as long as there is a project"
+    assert (here.data / "node").is_dir(), "kept while there is a project"
     (project / "mine").unlink()
     assert here.quick("prune", "--all", "local", "--yes").code == 0
     assert not project.parent.exists() and not (here.data / "node").exists()
     assert (here.data / "yurt.db").exists()
     assert "(removed 20" in here.quick("show", result).out
     assert "nothing on local" in here.quick("prune", "--all", "local").out
-    assert here.run("true"), "and it is used again as if it were new"
+    assert here.run("true"), "the context can be used again"
 
 
 @pytest.mark.parametrize(
@@ -276,14 +276,14 @@ def test_all_of_a_context(here: Here) -> None:
         ("completed", "queued", "going", False),
     ],
 )
-def test_what_the_queue_says_counts(tmp_path: Path, state: Any, live: Any, what: str, stays: bool) -> None:
-    """A job may be there though the run has ended by all that is known: a duplicate, or one that was thought lost."""
+def test_a_run_with_a_job_in_the_queue_is_kept(tmp_path: Path, state: Any, live: Any, what: str, stays: bool) -> None:
+    """A finished run may still have a job: a duplicate, or one that was considered lost."""
     entry = Entry(run_number(1), Status(state=state))
     with Store(str(tmp_path / "yurt.db")) as store:
         found = judge(store, entry, Found(what), Observation(live=live), unfetched=True)
         assert bool(found.kept) == stays
         unseen = judge(store, entry, Found("there"), None, unfetched=True)
-        assert unseen.kept, "nothing is concluded from a look that did not show it"
+        assert unseen.kept, "a run that the query did not return is kept"
 
 
 @pytest.mark.lab
@@ -300,9 +300,9 @@ def test_on_both_sites(laptop: Laptop, lab: Lab) -> None:
     going, staying = split(done)
     assert going == set(fetched)
     assert {run: why.partition(";")[0] for run, why in staying.items()} == {
-        made["alpha"][1]["id"]: "the only copy of its outputs",
-        made["beta"][1]["id"]: "the only copy of its outputs",
-        held: "it has not ended (held)",
+        made["alpha"][1]["id"]: "it has the only copy of its outputs",
+        made["beta"][1]["id"]: "it has the only copy of its outputs",
+        held: "it has not finished (held)",
     }
     for name, runs in made.items():
         left = ssh(name, f"ls -A {runs[0]['folder'].rpartition('/')[0]}").split()
@@ -312,11 +312,11 @@ def test_on_both_sites(laptop: Laptop, lab: Lab) -> None:
 
 
 @pytest.mark.lab
-def test_nothing_goes_from_a_site_whose_slurm_is_silent(laptop: Laptop, lab: Lab) -> None:
+def test_nothing_is_removed_while_slurm_does_not_respond(laptop: Laptop, lab: Lab) -> None:
     ssh = Ssh(lab)
     run = laptop.run("alpha", "true")["run"]
     laptop.ended(run["id"])
-    # Programs of Slurm try for as long as its settings say; alice has settings of her own.
+    # Slurm commands retry for as long as slurm.conf says; give alice a shorter timeout.
     ssh("alpha", "sed '/^MessageTimeout=/d; $ a MessageTimeout=2' /etc/slurm/slurm.conf > ~/hasty.conf")
     ssh("alpha", "cp ~/.bashrc ~/.bashrc.kept; sed -i '1i export SLURM_CONF=$HOME/hasty.conf' ~/.bashrc")
     lab.faults.stop_ctld("alpha")
@@ -332,7 +332,7 @@ def test_nothing_goes_from_a_site_whose_slurm_is_silent(laptop: Laptop, lab: Lab
 
 
 @pytest.mark.lab
-def test_nothing_goes_from_a_site_that_is_out_of_reach(laptop: Laptop, lab: Lab) -> None:
+def test_nothing_is_removed_from_an_unreachable_site(laptop: Laptop, lab: Lab) -> None:
     run = laptop.run("alpha", "true")["run"]
     laptop.ended(run["id"])
     laptop.quick("login", "--close", "alpha")
@@ -347,7 +347,7 @@ def test_nothing_goes_from_a_site_that_is_out_of_reach(laptop: Laptop, lab: Lab)
 
 @pytest.mark.lab
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
-def test_all_of_a_cluster_also_what_another_laptop_left(
+def test_all_of_a_cluster_including_runs_of_another_laptop(
     laptop: Laptop, second_laptop: Laptop, lab: Lab, cluster: str
 ) -> None:
     ssh, other = Ssh(lab), second_laptop
@@ -373,12 +373,12 @@ def test_all_of_a_cluster_also_what_another_laptop_left(
         assert sum(each["runs"] for each in done.json["data"]["projects"]) == 2
         assert ssh(cluster, f"ls -A {base} | wc -l").split()[-1] == "0"
     finally:
-        ssh(cluster, f"chmod -R u+w {base}; rm -rf {base}")  # a run that waits there ends when its folder is gone
+        ssh(cluster, f"chmod -R u+w {base}; rm -rf {base}")  # a waiting run exits when its folder is gone
 
 
-def test_what_is_kept_of_a_run_comes_home_before_its_folder_goes(here: Here) -> None:
+def test_logs_are_downloaded_before_the_folder_is_removed(here: Here) -> None:
     run = here.run("sh", "-c", "echo out; echo err >&2")
-    with sqlite3.connect(here.data / "yurt.db") as index:  # as if no look had brought it home yet
+    with sqlite3.connect(here.data / "yurt.db") as index:  # as if they had not been downloaded yet
         index.execute("DELETE FROM mirror")
         index.execute("DELETE FROM to_mirror")
     assert here.quick("prune", "--yes", run).code == 0

@@ -1,4 +1,4 @@
-"""Sweeps go like runs do: all of one or nothing, never with an open task or the only copy of results."""
+"""prune removes sweeps completely or not at all, never with an unfinished task or the only copy of results."""
 
 from __future__ import annotations
 
@@ -51,71 +51,74 @@ def why(done: Called, run: str) -> str:
     return staying.get(run, "")
 
 
-def test_it_stays_until_all_that_its_tasks_wrote_is_here(here: Here) -> None:
+def test_a_sweep_is_kept_until_all_results_are_fetched(here: Here) -> None:
     run = sweep(here, f'{RESULT}; [ "$2" != 2 ] || echo 7 > "$YURT_CHECKPOINTS/last"')
     shown = here.quick("prune", "--json")
     assert shown.code == 0 and shown.json["data"]["staying"][0]["files"] == 4
-    assert why(shown, run) == f"the only copy of the outputs and checkpoints of 3 of its tasks; yurt fetch {run} --all"
+    parts = "the outputs and checkpoints of 3 of its tasks"
+    assert why(shown, run) == f"it has the only copy of {parts}; run `yurt fetch {run} --all`"
     assert here.quick("fetch", f"{run}.0").code == here.quick("fetch", f"{run}.2").code == 0
     assert why(here.quick("prune", "--json"), run).startswith(
-        "the only copy of the outputs and checkpoints of 1 of its tasks"
+        "it has the only copy of the outputs and checkpoints of 1 of its tasks"
     )
     assert here.quick("fetch", run).code == 0
-    assert why(here.quick("prune", "--json"), run).startswith("the only copy of the checkpoints of 1 of its tasks")
+    assert why(here.quick("prune", "--json"), run).startswith(
+        "it has the only copy of the checkpoints of 1 of its tasks"
+    )
     assert here.quick("fetch", run, "--all").code == 0
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").touch()
-    assert "outputs of 1 of its tasks" in why(here.quick("prune", "--json"), run), "it was changed there since"
+    assert "outputs of 1 of its tasks" in why(here.quick("prune", "--json"), run), "it has changed on the site"
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").unlink()
     done = here.quick("prune", "--yes", "--json")
     assert (done.code, split(done)[0]) == (0, {run})
     assert list(folder(here, run).parent.iterdir()) == []
     assert "removed 20" in here.quick("show", f"{run}.1").out
     gone = here.quick("fetch", run)
-    assert gone.code == 3 and "removed from local by yurt prune" in gone.err
-    assert why(here.quick("prune", run, "--json"), run) == "its folder is gone already"
+    assert gone.code == 3 and "`yurt prune` removed its folder from local" in gone.err
+    assert why(here.quick("prune", run, "--json"), run) == "its folder is already removed"
     assert split(here.quick("prune", "--json")) == (set(), {})
 
 
-def test_what_is_kept_of_its_tasks_comes_home_before(here: Here) -> None:
+def test_logs_of_tasks_are_downloaded_first(here: Here) -> None:
     run = sweep(here, 'echo "this is $2"')
-    with Store(str(here.data / "yurt.db")) as index:  # as if no look had brought it home yet
+    with Store(str(here.data / "yurt.db")) as index:  # as if they had not been downloaded yet
         index._db.execute("DELETE FROM mirror")
         index._db.execute("DELETE FROM to_mirror")
     assert here.quick("prune", "--yes").code == 0
-    said = here.quick("logs", run)
-    assert sorted(line.partition("this is ")[2] for line in said.out.splitlines() if "this is" in line) == [
+    logs = here.quick("logs", run)
+    assert sorted(line.partition("this is ")[2] for line in logs.out.splitlines() if "this is" in line) == [
         "1",
         "2",
         "3",
     ]
 
 
-def test_it_stays_while_a_task_is_open(here: Here) -> None:
+def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here) -> None:
     run = sweep(here, f'[ "$2" != 2 ] || {{ {PATIENT}; }}', wait=False)
     eventually((folder(here, run) / "tasks" / "1" / "gen.1").exists)
     eventually((folder(here, run) / "tasks" / "2" / "exit.json").exists)
     for words in (["prune", run, "--unfetched", "--yes", "--json"], ["prune", "--unfetched", "--yes", "--json"]):
         done = here.quick(*words)
         assert run not in split(done)[0]
-    assert why(here.quick("prune", run, "--json"), run) == "it has not ended (running)"
+    assert why(here.quick("prune", run, "--json"), run) == "it has not finished (running)"
     refused = here.quick("prune", "--all", "local", "--unfetched", "--yes", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished") and run in refused.out
     assert folder(here, run).is_dir()
-    # By all that the index knows it has ended; the process is there all the same.
+    # The index says that it has finished, but the process is still running.
     with Store(str(here.data / "yurt.db")) as index:
         index.change_tasks(run, range(3), lambda _number, _status: Status(state="completed", started=1.0, ended=2.0))
-    assert why(here.quick("prune", run, "--unfetched", "--json"), run) == "its site still has a job of it"
+    assert why(here.quick("prune", run, "--unfetched", "--json"), run) == "it still has a job on local"
     (folder(here, run) / "tasks" / "1" / "go").touch()
     eventually((folder(here, run) / "tasks" / "1" / "exit.json").exists)
     eventually(lambda: here.quick("prune", run, "--unfetched", "--yes", "--json").json["data"]["going"])
     assert not folder(here, run).exists()
 
 
-def test_a_task_alone_does_not_go(here: Here) -> None:
-    """Its gate goes with its folder, and the script that could start it again stays."""
+def test_a_task_is_not_removed_alone(here: Here) -> None:
+    """Its folder contains its gate, and the sweep's job script could start the task again."""
     run = sweep(here, "true")
     done = here.quick("prune", f"{run}.1", "--yes", "--json")
-    assert why(done, f"{run}.1") == f"a task goes with its sweep; yurt prune {run}"
+    assert why(done, f"{run}.1") == f"a task is removed with its sweep; run `yurt prune {run}`"
     assert (folder(here, run) / "tasks" / "1" / "winner").exists()
 
 
@@ -139,7 +142,7 @@ def test_filters(here: Here) -> None:
     assert split(here.quick("prune", "--older-than", "1h", "--json"))[0] == {good}
 
 
-def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> None:
+def test_an_interrupted_removal_continues(here: Here, tmp_path: Path) -> None:
     runs = [sweep(here, RESULT) for _each in range(2)]
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -154,7 +157,7 @@ def test_killed_in_the_middle_it_is_gone_on_with(here: Here, tmp_path: Path) -> 
     assert list(places.iterdir()) == []
 
 
-def test_nothing_that_is_not_a_sweep_of_yurts(here: Here, tmp_path: Path) -> None:
+def test_a_replaced_folder_is_kept(here: Here, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "dear").write_text("dear")
@@ -162,7 +165,7 @@ def test_nothing_that_is_not_a_sweep_of_yurts(here: Here, tmp_path: Path) -> Non
     shutil.rmtree(folder(here, swapped))
     folder(here, swapped).symlink_to(outside)
     done = here.quick("prune", "--unfetched", "--yes", "--json")
-    assert split(done) == ({moved}, {swapped: "its folder is not as yurt made it"})
+    assert split(done) == ({moved}, {swapped: "its folder was not created by yurt or has been replaced"})
     assert (outside / "dear").read_text() == "dear"
 
 
@@ -177,7 +180,7 @@ def test_all_of_a_context(here: Here) -> None:
     (project / "sweeps" / "notes").write_text("mine")
     done = here.quick("prune", "--all", "local", "--yes", "--json")
     assert (done.code, done.json["data"]["left"]) == (0, [str(project / "sweeps")])
-    assert (project / "snapshots").is_dir(), "as long as there may be a sweep"
+    assert (project / "snapshots").is_dir(), "kept while there may be a sweep"
     (project / "sweeps" / "notes").unlink()
     assert here.quick("prune", "--all", "local", "--yes").code == 0
     assert not project.parent.exists()
@@ -185,8 +188,8 @@ def test_all_of_a_context(here: Here) -> None:
         assert "removed 20" in here.quick("show", f"{each}.0" if each == run else each).out
 
 
-def test_all_of_a_context_of_which_the_index_was_lost(here: Here) -> None:
-    """What of a sweep nobody here knows: its folder must say that all its tasks have ended."""
+def test_all_of_a_context_without_an_index(here: Here) -> None:
+    """The folder of a sweep that is not in the index must say that all its tasks have finished."""
     over, running = sweep(here, "true"), sweep(here, PATIENT, wait=False)
     eventually((folder(here, running) / "tasks" / "0" / "gen.1").exists)
     for file in here.data.glob("yurt.db*"):
@@ -201,8 +204,8 @@ def test_all_of_a_context_of_which_the_index_was_lost(here: Here) -> None:
     eventually(lambda: here.quick("prune", "--all", "local", "--yes").code == 0)
 
 
-def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
-    """Whatever the names; and where something cannot be seen, only that task is in doubt."""
+def test_tasks_are_measured_like_runs(tmp_path: Path) -> None:
+    """With any file names; a folder that cannot be read affects only its own task."""
     made = tmp_path / "projects" / "p" / "sweeps" / "s"
     for number in (0, 3, 12):
         (made / "tasks" / str(number) / "outputs" / "below").mkdir(parents=True)
@@ -214,13 +217,13 @@ def test_tasks_measure_what_runs_do(tmp_path: Path) -> None:
     host = LocalHost()
     one_by_one = 'cd "$1/tasks" && for t in *; do echo "+$t $(measure "$t/outputs") $(measure "$t/checkpoints")"; done'
     expected = host.run(scripts.text("measure.sh") + one_by_one, str(made)).text.splitlines()
-    said = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
-    assert sorted(said) == sorted(line for line in expected if not line.startswith("+5 ")) and len(said) == 3
+    output = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
+    assert sorted(output) == sorted(line for line in expected if not line.startswith("+5 ")) and len(output) == 3
     if os.geteuid():
         (made / "tasks" / "3" / "outputs" / "below").chmod(0)
-        said = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
+        output = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
         (made / "tasks" / "3" / "outputs" / "below").chmod(0o700)
-        assert {line.split()[0]: line.split()[1] == "?" for line in said} == {
+        assert {line.split()[0]: line.split()[1] == "?" for line in output} == {
             "+0": False,
             "+12": False,
             "+3": True,
@@ -237,17 +240,17 @@ def test_on_a_cluster(laptop: Laptop, lab: Lab, cluster: str) -> None:
     held = laptop.run(cluster, "--hold", *grid, "true")["run"]["id"]
     assert laptop.quick("wait", run["id"], "--timeout", "240").code == 0
     kept = laptop.quick("prune", run["id"], held, "--yes", "--json")
-    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not ended (queued)"
+    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not finished (queued)"
     assert laptop.quick("fetch", run["id"]).code == 0
     done = laptop.quick("prune", run["id"], held, "--yes", "--json")
     assert done.code == 0 and split(done)[0] == {run["id"]}
     left = Ssh(lab)(cluster, f"ls -A {run['folder'].rpartition('/')[0]}").split()
     assert held in left and not [name for name in left if run["id"] in name]
-    # By all that the index knows it has ended; the queue has it all the same.
+    # The index says that it has finished, but it is still in the queue.
     with Store(str(laptop.home / "data" / "yurt.db")) as index:
         index.change_tasks(held, range(3), lambda _number, _status: Status(state="lost", ended=2.0))
         kept = laptop.quick("prune", held, "--unfetched", "--yes", "--json")
-        assert why(kept, held) == "its site still has a job of it"
+        assert why(kept, held) == f"it still has a job on {cluster}"
         index.change_tasks(held, range(3), lambda _number, _status: Status(state="queued"))
     assert laptop.quick("cancel", held).code == 0
     eventually(lambda: split(laptop.quick("prune", held, "--yes", "--json"))[0] == {held})

@@ -1,4 +1,4 @@
-"""Verbs as another front calls them: each returns a Result, the one its envelope is made of, and prints nothing."""
+"""Verbs as another front end calls them: each returns the Result behind its JSON envelope, and prints nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALLS: dict[str, Callable[[], Result[Any]]] = {
 def test_a_verb_returns_what_its_command_prints(
     user: User, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The kind, the warnings and the exit code of each; nothing is printed."""
+    """Compares kind, warnings and exit code."""
     for run in (["--grid", "lr=1,2", "train.py"], ["train.py"]):
         assert user("run", "--wait", *run).code == 0
     for name, value in user.environment.items():
@@ -41,8 +41,8 @@ def test_a_verb_returns_what_its_command_prints(
     for words, verb in CALLS.items():
         found = verb()
         assert capfd.readouterr() == ("", ""), words
-        said = user(*words.split(), "--json")
-        assert (found.kind, found.warnings, found.exit_code) == (said.json["kind"], said.json["warnings"], said.code)
+        done = user(*words.split(), "--json")
+        assert (found.kind, found.warnings, found.exit_code) == (done.json["kind"], done.json["warnings"], done.code)
 
 
 @pytest.mark.parametrize("file", sorted(Path(*verbs.__path__).glob("*.py")), ids=lambda file: file.stem)

@@ -1,4 +1,4 @@
-"""Inside a running run: its node, its folder, its variables; as a terminal and as a command."""
+"""shell: a terminal or a command inside a run, on its node, in its folder, with its variables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_terminal(laptop: Laptop, run: dict[str, str]) -> None:
     assert spawned.exitstatus == 5
 
 
-def test_where_there_is_nothing_to_enter(laptop: Laptop) -> None:
+def test_a_run_that_is_not_running(laptop: Laptop) -> None:
     ended = laptop.run("local", "true")["run"]["id"]
     assert laptop.ended(ended)["state"] == "completed"
     done = laptop("shell", ended, "true")
@@ -64,6 +64,6 @@ def test_a_task_of_a_sweep(laptop: Laptop) -> None:
     done = laptop("shell", f"{sweep}.1", "sh", "-c", "echo $YURT_RUN_ID; exit 7")
     assert (done.code, done.out) == (7, f"{sweep}.1\n")
     done = laptop("shell", sweep, "true")
-    assert (done.code, f"sweep {sweep} is many runs" in done.err) == (2, True)
+    assert (done.code, f"{sweep} is a sweep; a shell needs one of its tasks" in done.err) == (2, True)
     assert laptop("run", "-f", "--grid", "n=1,2", "true").code == 0
     laptop("cancel", sweep)

@@ -1,4 +1,4 @@
-"""context add, context probe, login: a site described by asking it, on both clusters, as a user types it."""
+"""context add, context probe and login on both clusters, as a user types them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.lab
 
 
 class Newcomer(User):
-    """Somebody with an empty configuration, from whose machine the lab's clusters can be reached."""
+    """A user with an empty configuration who can reach the lab's clusters."""
 
     def __init__(self, home: Path, lab: Lab) -> None:
         super().__init__(home)
@@ -96,7 +96,7 @@ def test_add_beta_finds_its_rules(laptop: Newcomer) -> None:
 
 
 def test_one_round_trip(laptop: Newcomer, tmp_path: Path) -> None:
-    """ssh is executed once for the connection's settings, once to connect, once to ask."""
+    """ssh is started once for the connection's settings, once to connect, once to query."""
     log = tmp_path / "calls"
     wrapper = tmp_path / "bin" / "ssh"
     wrapper.parent.mkdir()
@@ -111,14 +111,14 @@ def test_one_round_trip(laptop: Newcomer, tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
-def test_what_the_user_names_stays_and_must_exist(laptop: Newcomer) -> None:
+def test_values_of_the_user_are_kept_and_must_exist(laptop: Newcomer) -> None:
     added = laptop.add("alpha", "--partition", "short", "--storage-dir", "~/runs", "--json").json["data"]["context"]
     assert (added["partition"], added["storage_dir"]) == ("short", "~/runs")
     before = laptop.contexts.read_bytes()
     refused = laptop.add("alpha", "--partition", "shrot", name="two")
-    assert refused.code == 2 and "no partition 'shrot'; it has main, short" in refused.err
+    assert refused.code == 2 and "partition 'shrot' not found on the site" in refused.err
     taken = laptop.add("alpha")
-    assert taken.code == 2 and "there is a context 'alpha' already" in taken.err
+    assert taken.code == 2 and "context 'alpha' already exists" in taken.err
     bad = laptop.add("alpha", name="no name")
     assert bad.code == 2 and laptop.contexts.read_bytes() == before
 
@@ -129,7 +129,7 @@ def test_unreachable_site_writes_nothing(laptop: Newcomer) -> None:
     assert not laptop.contexts.exists()
 
 
-def test_link_cut_in_the_middle_of_a_probe(laptop: Newcomer, lab: Lab) -> None:
+def test_connection_lost_in_the_middle_of_a_probe(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("alpha").code == 0
     end_masters(laptop.runtime)
     before = kept_file(laptop).read_bytes()
@@ -152,7 +152,7 @@ def kept_file(laptop: Newcomer) -> Path:
     return laptop.home / "config" / "facts" / "alpha.json"
 
 
-def test_facts_are_private_dated_and_of_one_address(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_are_private_expire_and_belong_to_one_address(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert laptop.add("alpha").code == 0
     assert kept_file(laptop).stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
@@ -180,7 +180,7 @@ def test_deep_probe(laptop: Newcomer, lab: Lab, cluster: str, internet: bool, ss
     assert (node["internet"], node["ssh"]) == (internet, ssh)
     assert node["node"].startswith("n") and node["local_disk"].startswith("/scratch") and "python3" in node["tools"]
     again = laptop("context", "probe", cluster, "--json").json["data"]
-    assert again["node"] == node, "a plain probe keeps what the deep one saw"
+    assert again["node"] == node, "a plain probe keeps the facts of the deep one"
     left = lab_ls(laptop, cluster)
     assert ".yurt-probe" not in left
 
@@ -196,7 +196,7 @@ def lab_ls(laptop: Newcomer, cluster: str) -> str:
     return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
 
 
-def test_deep_probe_says_why_it_cannot(laptop: Newcomer, lab: Lab) -> None:
+def test_errors_of_a_deep_probe(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("beta", "--storage-dir", "~").code == 0
     refused = laptop("context", "probe", "beta", "--deep")
     assert refused.code == 5 and "the probe's job was refused" in refused.err
@@ -219,7 +219,7 @@ def carol(laptop: Newcomer, *more: str) -> Called:
 
 
 def test_a_site_that_asks_for_a_code(laptop: Newcomer, lab: Lab) -> None:
-    """Only `login` asks; then every verb works; when the connection is gone, verbs say what to do."""
+    """Only `login` prompts; then every verb works; after the connection is closed, verbs say what to do."""
     refused = carol(laptop)
     assert refused.code == 4 and "only you can type" in refused.err and "yurt login mfa" in refused.err
     assert not laptop.contexts.exists()
@@ -284,7 +284,7 @@ def test_login_without_a_terminal_never_asks(laptop: Newcomer) -> None:
     assert laptop("login", "nope").code == 3
 
 
-def test_add_on_a_terminal_logs_in_and_asks_nothing_it_can_find(laptop: Newcomer, lab: Lab) -> None:
+def test_add_on_a_terminal_logs_in_and_asks_nothing_that_the_site_knows(laptop: Newcomer, lab: Lab) -> None:
     code = (lab.instance.client / "carol.code").read_text().strip()
     argv = ["context", "add", "mfa", "--slurm-url", "carol@alpha", *laptop.ssh]
     child = laptop.spawn(*argv)
@@ -304,7 +304,7 @@ FACTS = Facts(
 )
 
 
-def test_only_what_cannot_be_found_out_is_asked() -> None:
+def test_asks_only_for_what_the_site_does_not_tell() -> None:
     asked: list[tuple[str, list[str]]] = []
 
     def ask(question: str, names: Any) -> str:
@@ -314,18 +314,18 @@ def test_only_what_cannot_be_found_out_is_asked() -> None:
     made = complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS, ask)
     assert (made.partition, made.account, made.storage_dir) == ("gpu", "b", "~")
     assert [names for _question, names in asked] == [["cpu", "gpu"], ["a", "b"]]
-    with pytest.raises(UserError, match="no default partition; it has cpu, gpu"):
+    with pytest.raises(UserError, match="no default partition; available: cpu, gpu"):
         complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS)
 
 
-def test_contexts_the_lab_wrote_work_at_once(lab: Lab) -> None:
+def test_contexts_written_by_the_lab_work(lab: Lab) -> None:
     for name in ("alpha", "beta"):
         answer = call("context", "probe", name, "--json")
         assert answer.code == 0 and json.loads(answer.out)["data"]["cluster"] == name
         assert call("login", name, "--close").code == 0
 
 
-def test_a_controller_that_is_down_erases_nothing(laptop: Newcomer, lab: Lab) -> None:
+def test_a_probe_without_a_controller_keeps_the_old_facts(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("beta").code == 0
     file = laptop.home / "config" / "facts" / "beta.json"
     before = file.read_bytes()
@@ -340,21 +340,23 @@ def test_accounting_that_is_down(laptop: Newcomer, lab: Lab) -> None:
     lab.faults.stop_dbd("alpha")
     try:
         probed = laptop("context", "probe", "alpha", "--json").json["data"]
-        assert probed["accounting_silent"] and probed["accounts"][0]["name"] == "lab", "what was known is kept"
+        assert probed["accounting_silent"] and probed["accounts"][0]["name"] == "lab", "the recorded accounts are kept"
         refused = laptop.add("alpha", name="two")
-        assert refused.code == 4 and "accounting does not answer" in refused.err
+        assert refused.code == 4 and "Slurm accounting does not respond" in refused.err
         assert "two" not in laptop.contexts.read_text()
     finally:
         lab.faults.start_dbd("alpha")
 
 
-def test_a_login_at_its_prompt_does_not_hang_others(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_login_prompt_does_not_block_other_commands(
+    laptop: Newcomer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert carol(laptop, "--no-probe").code == 0
     child = laptop.spawn("login", "mfa")
     child.expect("assword:")
     monkeypatch.setattr(master, "PATIENCE", 1.0)
     other = laptop.quick("context", "probe", "mfa")
-    assert child.isalive(), "nobody was in its way"
+    assert child.isalive(), "the other command does not disturb the login"
     child.close(force=True)
     assert other.code == 4 and "a login is under way" in other.err and "run yurt login mfa" in other.err
 
@@ -397,14 +399,14 @@ def test_login_uses_the_users_own_shared_connection(laptop: Newcomer, lab: Lab, 
         subprocess.run(["ssh", "-S", str(own), "-O", "exit", "x"], capture_output=True, check=False)
 
 
-def test_wrong_words_for_add(laptop: Newcomer) -> None:
-    for words, said in (
+def test_invalid_options_of_add(laptop: Newcomer) -> None:
+    for words, message in (
         (["--ssh-command", "'unclosed"], "--ssh-command: No closing quotation"),
         (["--slurm-url", ""], "--slurm-url is empty"),
         (["--slurm-url", "a b"], "is no address"),
     ):
         answer = laptop.add("alpha", *words)
-        assert answer.code == 2 and said.lower() in answer.err.lower(), answer
+        assert answer.code == 2 and message.lower() in answer.err.lower(), answer
     assert not laptop.contexts.exists()
 
 
@@ -418,7 +420,7 @@ def test_percent_signs_in_the_folder_for_connections(laptop: Newcomer) -> None:
     assert not any(each.is_socket() for each in folder.iterdir())
 
 
-def test_facts_that_cannot_be_kept(laptop: Newcomer) -> None:
+def test_facts_that_cannot_be_saved(laptop: Newcomer) -> None:
     assert laptop.add("alpha").code == 0
     facts = kept_file(laptop).parent
     shutil.rmtree(facts)
@@ -427,7 +429,7 @@ def test_facts_that_cannot_be_kept(laptop: Newcomer) -> None:
     assert answer.code == 2 and "cannot be written" in answer.err
 
 
-def test_what_a_node_said_goes_stale_too(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_a_node_expire_too(laptop: Newcomer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert laptop.add("beta").code == 0
     monkeypatch.setenv("YURT_CONFIG_HOME", laptop.environment["YURT_CONFIG_HOME"])
     context = contexts.named("beta")

@@ -1,4 +1,4 @@
-"""The table of a sweep: which columns, sorted, filtered, as CSV; which sweep or task a word means."""
+"""The table of a sweep: columns, sorting, filters, CSV; and how sweeps and tasks are named."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_columns() -> None:
     assert sweep_table.constant([row(0, a=1), row(1)]) == {}
 
 
-def test_names_that_two_parts_have() -> None:
+def test_names_shared_by_columns_parameters_and_metrics() -> None:
     rows = [msgspec.structs.replace(row(0, metrics={"lr": 5, "took": 7}), params={"state": "x", "lr": 1})]
     there = columns(rows)
     titles = [each.title for each in there[4:]]
@@ -98,7 +98,7 @@ def test_sorted(key: str, order: list[int]) -> None:
     assert numbers(ROWS, sort=key) == order
 
 
-def test_one_that_runs_has_taken_until_now() -> None:
+def test_the_running_time_of_a_running_task() -> None:
     running = msgspec.structs.replace(ROWS[0], state="running", seconds=None, ended=None)
     assert sweep_table.took(running, 1000) == 900 and sweep_table.took(ROWS[2], 1000) is None
 
@@ -121,7 +121,7 @@ def test_filtered(filters: list[str], left: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "sort", "words"),
+    ("filters", "sort", "message"),
     [
         (["lr"], "", "'lr' is not KEY=VALUE"),
         (["=1"], "", "'=1' is not KEY=VALUE"),
@@ -131,13 +131,13 @@ def test_filtered(filters: list[str], left: list[int]) -> None:
         ([], "-zzzz", "--sort: unknown column 'zzzz'"),
     ],
 )
-def test_wrong_words(filters: list[str], sort: str, words: str) -> None:
+def test_invalid_filters_and_sort_keys(filters: list[str], sort: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         numbers(ROWS, *filters, sort=sort)
-    assert words in caught.value.message
+    assert message in caught.value.message
 
 
-def test_csv_comes_back_as_it_went() -> None:
+def test_csv_round_trip() -> None:
     nasty = 'a,"b"\r\nc'
     rows = [row(0, text=nasty, flag=True, many=[1, "x"]), row(1, took=None, text="", flag=None)]
     text = sweep_table.as_csv(columns(rows), rows)
@@ -177,7 +177,7 @@ def test_what_to_plot() -> None:
 
 
 OLD, NEW, ONE = ids.make_sweep(1e9, 77), ids.make_sweep(1.5e9, 88), ids.make(1.6e9, 77)
-"""Two of them have the same second part."""
+"""The first and the last have the same second part."""
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_which_sweep_or_task(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "words"),
+    ("word", "message"),
     [
         (f"{OLD}.3", f"sweep {OLD} has no task 3; its tasks are 0 to 2"),
         (f"{OLD}.{'9' * 5000}", f"sweep {OLD} has no task 999999999999…; its tasks are 0 to 2"),
@@ -223,13 +223,13 @@ def test_which_sweep_or_task(store: Store) -> None:
         (".1", "run '.1' not found"),
     ],
 )
-def test_no_such_task(store: Store, word: str, words: str) -> None:
+def test_no_such_task(store: Store, word: str, message: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         which(store, [word])
-    assert words in caught.value.message and len(caught.value.message) < 200
+    assert message in caught.value.message and len(caught.value.message) < 200
 
 
-def test_a_word_that_may_be_a_run_has_tasks_only_as_a_sweep(store: Store) -> None:
+def test_a_task_of_an_ambiguous_name_belongs_to_the_sweep(store: Store) -> None:
     word = OLD.partition("-")[2]
     assert sorted(store.matching(word)) == sorted([OLD, ONE])
     assert which(store, [f"{word}.1"])[0].run.id == f"{OLD}.1"
@@ -237,7 +237,7 @@ def test_a_word_that_may_be_a_run_has_tasks_only_as_a_sweep(store: Store) -> Non
         which(store, [word])
 
 
-def test_a_task_of_two_sweeps(store: Store) -> None:
+def test_a_task_of_an_ambiguous_sweep(store: Store) -> None:
     with pytest.raises(UserError, match="is ambiguous: it matches 2 runs"):
         which(store, ["s.1"])
 
@@ -247,7 +247,7 @@ def test_no_sweeps_yet(tmp_path: Path) -> None:
         which(empty, ["@last-sweep"])
 
 
-def test_tasks_nobody_has_seen(store: Store) -> None:
+def test_tasks_without_a_status_of_their_own(store: Store) -> None:
     seen = Status(state="running", started=5.0, attempts=1, metrics={"time": 4.0, "step": 2, "loss": 0.5})
     over = Status(state="completed", started=6.0, ended=9.0, exit_code=0, attempts=1)
     how = {1: seen, 2: over}
@@ -262,7 +262,7 @@ def test_tasks_nobody_has_seen(store: Store) -> None:
     assert [each.state for each in rows] == ["queued", "running", "completed", "queued", *["waiting"] * 8]
     assert [each.state for each in rows] == [store.task_status(NEW, number, entry.status).state for number in range(12)]
     assert rows[7].params == {"epochs": 3, "seed": 7} and rows[7].id == f"{NEW}.7"
-    assert [each.metrics for each in rows[:3]] == [{}, {"loss": 0.5}, {}], "what the look brought"
+    assert [each.metrics for each in rows[:3]] == [{}, {"loss": 0.5}, {}], "metrics of the last refresh"
     found = shown(store, entry, rows, rows[:2])
     assert (found.status.started, found.status.ended, len(found.rows)) == (5.0, None, 2)
     assert found.task_states == {"running": 1, "completed": 1, "queued": 2, "waiting": 8}

@@ -1,4 +1,4 @@
-"""Hydra's launcher that runs the jobs of a multirun on a context: `hydra/launcher=yurt`.
+"""A Hydra launcher that runs the jobs of a multirun on a context: `hydra/launcher=yurt`.
 
-Nothing of it need be installed there: what runs there travels by value.
+It does not have to be installed on the site: the code that runs there is pickled by value.
 """

@@ -1,4 +1,4 @@
-"""The keys below `hydra.launcher`: the launcher's own, and the options of `yurt.executor`."""
+"""The keys below `hydra.launcher`: the launcher's own and the options of `yurt.executor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN: dict[str, tuple[Any, Any]] = {
     "_target_": (str, "hydra_plugins.yurt_launcher.launcher.YurtLauncher"),
     "context": (Any, None),
     "python": (Any, None),
-    "fetch": (bool, True),  # whether what the jobs wrote comes home to hydra.sweep.dir, if that is no absolute path
+    "fetch": (bool, True),  # whether to download the jobs' files to hydra.sweep.dir, if that is a relative path
     "name": (Any, "${hydra.job.name}"),
 }
 
@@ -23,7 +23,7 @@ YurtLauncherConf = make_dataclass(
         *((key, kind, default) for key, (kind, default) in _OWN.items()),
         *((row.option, Any, None) for row in TABLE if row.option and row.option not in _OWN),
     ],
-    namespace={"__module__": __name__, "__doc__": "Those of `yurt.executor`; a key that is null is left out."},
+    namespace={"__module__": __name__, "__doc__": "The options of `yurt.executor`; null means not set."},
 )
 
 ConfigStore.instance().store(group="hydra/launcher", name="yurt", node=YurtLauncherConf, provider="yurt")

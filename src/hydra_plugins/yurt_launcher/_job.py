@@ -1,4 +1,4 @@
-"""A job of a multirun, as it runs on the context. It travels by value: this module is not there."""
+"""Runs one job of a multirun on the site. Pickled by value, since this module is not installed there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omegaconf import DictConfig, open_dict
 
 
 class Job:
-    """The same for all jobs of a multirun; called with the configuration of one."""
+    """The function that runs a job. All jobs of a multirun share it; its argument is the configuration of one job."""
 
     def __init__(self, name: str, hydra_context: HydraContext, task_function: TaskFunction, state: Any) -> None:
         self.__name__ = name
@@ -38,5 +38,5 @@ class Job:
             job_subdir_key=None if relative else "hydra.sweep.subdir",
         )
         if done.status is JobStatus.FAILED:
-            raise done._return_value  # the task has failed, and its error travels with where it was raised
+            raise done._return_value  # fails the task; the exception keeps its traceback
         return done

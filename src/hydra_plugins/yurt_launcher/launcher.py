@@ -1,4 +1,4 @@
-"""All jobs of a multirun as one sweep, and what they came to as Hydra has it."""
+"""Runs all jobs of a multirun as one sweep, and returns their results in Hydra's form."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-# Importing it tells Hydra of the launcher's keys.
+# The import registers the launcher's keys with Hydra.
 from hydra_plugins.yurt_launcher import _config as keys
 
 log = logging.getLogger(__name__)
 
 
 class YurtLauncher(Launcher):
-    """See `hydra_plugins.yurt_launcher._config` for its options."""
+    """The launcher. `hydra_plugins.yurt_launcher._config` lists its options."""
 
     def __init__(self, *, context: str | None = None, fetch: bool = True, **options: Any) -> None:
         self._context, self._fetch = context, fetch
@@ -32,7 +32,7 @@ class YurtLauncher(Launcher):
         self._hydra_context, self._task_function, self._config = hydra_context, task_function, config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Returns when all jobs have ended; a job that failed has its error as its value, as Hydra expects it."""
+        """Run the jobs and return when all have finished. The value of a failed job is its error, as in Hydra."""
         import cloudpickle
 
         import hydra_plugins.yurt_launcher as package
@@ -59,7 +59,7 @@ class YurtLauncher(Launcher):
                 ]
             done = [_returned(call.exception(), call, config) for call, config in zip(calls, configs, strict=True)]
         if self._fetch and not folder.is_absolute():
-            _bring(folder, {call.run: _subfolder(config) for call, config in zip(calls, configs, strict=True)})
+            _fetch(folder, {call.run: _subfolder(config) for call, config in zip(calls, configs, strict=True)})
         configure_log(hydra.hydra_logging, hydra.verbose)
         return done
 
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(overrides: Sequence[str]) -> dict[str, Any]:
-    """What is overridden as parameters, by which the jobs are found."""
+    """Return the overrides as parameters, to display and filter by."""
     parsed = OverridesParser.create().parse_overrides(list(filter_overrides(overrides)))
     return {each.key_or_group: each.value() for each in parsed if not each.is_delete()}
 
@@ -96,17 +96,17 @@ def _returned(error: BaseException | None, call: Any, config: DictConfig) -> Job
 
 
 def _subfolder(config: DictConfig) -> str:
-    """Where Hydra has the job's files, below hydra.sweep.dir."""
+    """Return the job's folder below hydra.sweep.dir."""
     before = HydraConfig.instance().cfg
-    HydraConfig.instance().set_config(config)  # its name may ask for any part of the configuration
+    HydraConfig.instance().set_config(config)  # the name may refer to any part of the configuration
     try:
         return str(config.hydra.sweep.subdir)
     finally:
         HydraConfig.instance().cfg = before
 
 
-def _bring(folder: Path, names: dict[str, str]) -> None:
-    """What the jobs wrote comes home, in one transfer."""
+def _fetch(folder: Path, names: dict[str, str]) -> None:
+    """Download the jobs' files in one transfer."""
     from yurt.lifecycle.files.transfer import Wanted
     from yurt.sites import folders
     from yurt.verbs.fetch import fetch_runs

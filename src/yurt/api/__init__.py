@@ -1,1 +1,1 @@
-"""yurt from Python: `yurt.executor`, `yurt.run`, `yurt.runs`. Imported when one of them is asked for."""
+"""The Python API: `yurt.executor`, `yurt.run` and `yurt.runs`. `yurt` imports these modules on first use."""

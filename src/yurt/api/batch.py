@@ -1,4 +1,4 @@
-"""Calls that are to go out, gathered into batches: what comes at about the same time goes out together."""
+"""Collects function calls into batches: calls submitted at about the same time become one sweep."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import msgspec
 
 from yurt.api.future import Call
 
-ALONE, QUIET, LONGEST = 0.1, 0.4, 2.0
-"""Seconds that a call waits for others; that several wait for more of them after the last; that any waits at most."""
+SINGLE_DELAY, BURST_DELAY, MAX_DELAY = 0.1, 0.4, 2.0
+"""Seconds: how long one call waits for a second one; how long several wait for the next; the limit for any call."""
 
-BATCH = 64 << 20
-"""Bytes that go out together."""
+MAX_BYTES = 64 << 20
+"""Size limit of one batch."""
 
 
 class Posted(msgspec.Struct, frozen=True):
-    """A call that is to go out: its function and its arguments pickled, and as people are shown them."""
+    """A call to submit: its function and arguments pickled, and the arguments as parameters for display."""
 
     call: Call
     title: str
@@ -31,98 +31,98 @@ class Posted(msgspec.Struct, frozen=True):
 
 
 class Batch:
-    """For any number of threads that post, and one that empties it."""
+    """A queue of calls. Any number of threads may post; one thread takes."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._there: list[Posted] = []
+        self._pending: list[Posted] = []
         self._first = self._last = 0.0
-        self._holders: list[float] = []
+        self._holds: list[float] = []
         self._closed = False
         self._functions: dict[bytes, bytes] = {}
         self._taken: list[Posted] = []
 
     def post(self, posted: Posted) -> None:
-        """RuntimeError: it is closed."""
+        """Add a call. RuntimeError: the batch is closed."""
         with self._changed:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._last = time.monotonic()
-            if not self._there:
+            if not self._pending:
                 self._first = self._last
-            # Equal functions are kept once: with large data in them, a thousand calls need its room once.
+            # Store equal functions once: one with large data would take that memory for each of a thousand calls.
             function = self._functions.setdefault(posted.function, posted.function)
-            self._there.append(msgspec.structs.replace(posted, function=function))
+            self._pending.append(msgspec.structs.replace(posted, function=function))
             self._changed.notify_all()
 
     @contextmanager
-    def held(self, most: float = math.inf) -> Iterator[None]:
-        """What is posted meanwhile goes out together, however long it takes; but not if nothing comes for `most`.
+    def hold(self, timeout: float = math.inf) -> Iterator[None]:
+        """Keep calls posted inside the block in one batch, unless none is posted for `timeout` seconds.
 
-        What somebody waits for goes out as ever: who posts may be the one who waits.
+        A call that a thread waits for is submitted without delay: that thread may be the one that posts.
         """
         with self._changed:
-            self._holders.append(most)
+            self._holds.append(timeout)
         try:
             yield
         finally:
             with self._changed:
-                self._holders.remove(most)
+                self._holds.remove(timeout)
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Accept no more calls."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def empty(self) -> list[Call]:
-        """Take out all that is there."""
+        """Remove and return all pending calls."""
         with self._changed:
-            gone, self._there = self._there, []
+            removed, self._pending = self._pending, []
             self._functions.clear()
-        return [each.call for each in gone]
+        return [each.call for each in removed]
 
     def taken(self) -> list[Call]:
-        """Calls that were taken out last, and may be about to go out."""
+        """Return the calls of the last `take`; they may not be submitted yet."""
         with self._changed:
             return [each.call for each in self._taken]
 
     def take(self) -> list[Posted]:
-        """The calls that go out next, when it is time; none if nothing more will come."""
+        """Wait until a batch is complete and return it; an empty list once the batch is closed and empty."""
         with self._changed:
             self._taken = []
-            while not self._there or self._more_may_come():
-                if not self._there and self._over():
+            while not self._pending or self._more_may_come():
+                if not self._pending and self._closing():
                     return []
-                self._changed.wait(ALONE if self._there else 1.0)
-            count = _fitting(self._there)
-            self._taken, self._there = self._there[:count], self._there[count:]
-            if not self._there:
+                self._changed.wait(SINGLE_DELAY if self._pending else 1.0)
+            count = _batch_length(self._pending)
+            self._taken, self._pending = self._pending[:count], self._pending[count:]
+            if not self._pending:
                 self._functions.clear()
             return self._taken
 
     def _more_may_come(self) -> bool:
         now = time.monotonic()
-        if self._holders and not any(each.call.awaited for each in self._there):
-            soon = now < self._last + max(self._holders)
+        if self._holds and not any(each.call.awaited for each in self._pending):
+            soon = now < self._last + max(self._holds)
         else:
-            quiet = QUIET if len(self._there) > 1 else ALONE
-            soon = now < self._last + quiet and now < self._first + LONGEST
-        return soon and not self._over()
+            delay = BURST_DELAY if len(self._pending) > 1 else SINGLE_DELAY
+            soon = now < self._last + delay and now < self._first + MAX_DELAY
+        return soon and not self._closing()
 
-    def _over(self) -> bool:
-        """As in the standard library, the end of the program closes it too."""
+    def _closing(self) -> bool:
+        """Whether it is closed; as in the standard library, the end of the main thread closes it too."""
         return self._closed or not threading.main_thread().is_alive()
 
 
-def _fitting(there: Sequence[Posted]) -> int:
-    """How many of these calls go out together; a function that several of them call travels once."""
+def _batch_length(pending: Sequence[Posted]) -> int:
+    """Return how many of these calls fit into one batch. A function shared by several calls counts once."""
     size = 0
     functions: set[bytes] = set()
-    for count, each in enumerate(there):
+    for count, each in enumerate(pending):
         size += len(each.arguments) + (0 if each.function in functions else len(each.function))
         functions.add(each.function)
-        if count and size > BATCH:
+        if count and size > MAX_BYTES:
             return count
-    return len(there)
+    return len(pending)

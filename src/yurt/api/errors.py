@@ -1,4 +1,4 @@
-"""What a future raises if its call came to no value."""
+"""Exceptions of futures whose call has no result."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from yurt.errors import RefusedError
 
 
 class CallError(RefusedError):
-    """A call did not come to a value, and not because its function raised an error. `task` is its run."""
+    """A function call has no result, for a reason other than an exception of the function.
+
+    `task` is the id of the call's run; it is empty if the call was not submitted. `code`, `message` and `hint` are
+    those of every yurt error.
+    """
 
     task: str = ""
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an error where it was raised; the cause of the error here."""
+    """The remote traceback of a function's exception; set as the `__cause__` of that exception."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -23,4 +27,4 @@ class RemoteTraceback(Exception):
 
 
 class RemoteError(Exception):
-    """Stands for an error that a function raised and that cannot be made again here: its name and its words."""
+    """Replaces a function's exception that cannot be unpickled; its text is the original type and message."""

@@ -1,4 +1,4 @@
-"""`yurt.executor`: functions on any context, by the interface of concurrent.futures."""
+"""`yurt.executor`: run Python functions on a context through the interface of concurrent.futures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from yurt.api import pickles
-from yurt.api.batch import LONGEST, Posted
+from yurt.api.batch import MAX_DELAY, Posted
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
@@ -26,44 +26,60 @@ from yurt.sites.fan_out import ready
 
 
 class YurtExecutor(Executor):
-    """Calls that are submitted at about the same time go out as one sweep. It ends as any Executor: by `with`.
+    """A `concurrent.futures.Executor` that runs calls on a context. Create one with `yurt.executor`.
 
-    Ctrl-C inside the block leaves what is out to go on, and says how to end it.
+    Calls submitted at about the same time become the tasks of one sweep. Use the executor in a `with` block, or call
+    `shutdown`. Ctrl-C inside the block does not cancel submitted calls: they keep running, and yurt prints the command
+    that cancels them.
     """
 
     def __init__(self, context: str | None, python: str, options: Options) -> None:
         ready()
-        asked = fields(options, "yurt.executor()")
+        request = fields(options, "yurt.executor()")
         found = contexts.named(contexts.current_name(context or ""))
         python = python or (sys.executable if kind_of(found.type).here else "")
-        self._sender = Sender(found, partial(_request, asked, python))
+        self._sender = Sender(found, partial(_request, request, python))
         weakref.finalize(self, self._sender.close).atexit = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:
-        """Have a function called with these arguments, as they are now."""
+        """Submit `fn(*args, **kwargs)` and return its future.
+
+        `submit` pickles the function and its arguments; later changes to them have no effect. If they cannot be
+        pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`.
+        """
         return self._post(fn, lambda: _dumped(fn), (args, kwargs), pickles.shown(fn, args, kwargs))
 
     def map(
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
-        """As of the standard library. All calls go out together; with a chunksize, so many are made by one task."""
+        """Like the built-in `map`, with the calls made on the context: returns an iterator over the results, in order.
+
+        All calls become one sweep. With `chunksize` above 1, one task makes that many calls. The iterator raises
+        `TimeoutError` if a result is not available `timeout` seconds after the call to `map`.
+        """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        with self._sender.batch.held(LONGEST):  # what it goes through may wait for the value of another call
+        with self._sender.batch.hold(MAX_DELAY):  # an iterable may wait for the result of another call
             calls = _Mapped(self._post, fn, chunks=chunksize > 1)
             if chunksize == 1:
                 return calls.map(fn, *iterables, timeout=timeout)
             chunks = _chunks(zip(*iterables, strict=False), chunksize)
-            return _one_by_one(calls.map(fn, chunks, timeout=timeout))
+            return _flattened(calls.map(fn, chunks, timeout=timeout))
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is submitted meanwhile goes out as one sweep, at its end, or when its result is waited for."""
-        with self._sender.batch.held():
+        """Return a context manager that submits all calls made inside the block as one sweep.
+
+        The calls are submitted at the end of the block, or earlier if the program waits for the result of one of them.
+        """
+        with self._sender.batch.hold():
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As of the standard library: nothing more is taken. With `cancel_futures`, what does not run is cancelled."""
+        """Accept no more calls; with `wait`, return after all calls have finished.
+
+        With `cancel_futures`, cancel the calls that are not running yet.
+        """
         self._sender.close()
         if cancel_futures:
             for call in self._sender.open():
@@ -80,19 +96,21 @@ class YurtExecutor(Executor):
             self.shutdown()
 
     def _leave(self) -> None:
-        """Ctrl-C: whoever is on a cluster goes on there."""
+        """Stop waiting after Ctrl-C. Calls that are submitted keep running."""
         self._sender.close()
         for call in self._sender.batch.empty():
             call.cancel()
-        self._sender.sent()
+        self._sender.wait_submitted()
         for sweep in self._sender.receiver.leave():
-            print(f"yurt: {sweep} goes on; to end it: yurt cancel {sweep}", file=sys.stderr)
+            print(f"yurt: sweep {sweep} is still running; cancel it with `yurt cancel {sweep}`", file=sys.stderr)
 
-    def _post(self, fn: Callable[..., Any], function: Callable[[], bytes], given: Any, shown: dict[str, Any]) -> Call:
+    def _post(
+        self, fn: Callable[..., Any], function: Callable[[], bytes], arguments: Any, shown: dict[str, Any]
+    ) -> Call:
         call = Call(self._sender.receiver.withdraw)
         title = pickles.title(fn)
         try:
-            posted = Posted(call, title, function(), pickles.dump(given, f"the arguments of {title}()"), shown)
+            posted = Posted(call, title, function(), pickles.dump(arguments, f"the arguments of {title}()"), shown)
         except YurtError as error:
             call.begin()
             call.set_exception(error)
@@ -102,7 +120,7 @@ class YurtExecutor(Executor):
 
 
 class _Mapped(Executor):
-    """For one `map`: the standard library's own, with the function pickled once for all calls."""
+    """The executor of one `map`: uses the standard library's `map`, and pickles the function once for all calls."""
 
     def __init__(self, post: Callable[..., Call], fn: Callable[..., Any], *, chunks: bool) -> None:
         self._post, self._function, self._chunks = (
@@ -118,10 +136,10 @@ class _Mapped(Executor):
         return self._post(fn, self._function, chunk, {"calls": len(chunk), **pickles.shown(fn, chunk[0], {})})
 
 
-def _request(asked: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
-    here = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, here]
-    return Request(words=words, sets=list(sets), pass_sets=False, calls=title, **asked)
+def _request(options: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
+    same_version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, same_version]
+    return Request(words=words, sets=list(sets), pass_sets=False, calls=title, **options)
 
 
 def _dumped(fn: Callable[..., Any]) -> bytes:
@@ -133,16 +151,28 @@ def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[
         yield chunk
 
 
-def _one_by_one(chunks: Iterator[list[Any]]) -> Iterator[Any]:
-    """The values in chunks. A generator, as the standard library's is: who closes it wants no more of them."""
+def _flattened(chunks: Iterator[list[Any]]) -> Iterator[Any]:
+    """Yield the values of all chunks. A generator, as the standard library's is, so that a caller can close it."""
     for chunk in chunks:
         yield from chunk
 
 
 def executor(context: str | None = None, *, python: str = "", **options: Unpack[Options]) -> YurtExecutor:
-    """A concurrent.futures.Executor whose calls run on a context, or on the current one.
+    """Return a `concurrent.futures.Executor` that runs function calls on a context.
 
-    Options are those of `yurt run`: cpus=2, gpus="a100:1", mem="8G", time="30m", venv=…, tags=[…]. `python` is the
-    interpreter there; without it, that of venv or conda, else the version that runs here.
+        with yurt.executor("alpha", cpus=2, time="30m") as executor:
+            losses = list(executor.map(train, [0.1, 0.01, 0.001]))
+
+    Each call is a task of a sweep, with the resources that the options request. yurt does not have to be installed on
+    the site.
+
+    - `context`: where the calls run; the current context if None.
+    - `python`: the Python interpreter on the site. By default it is that of the option `venv` or `conda`, or else the
+      same version as the calling program, if the site has it; on a local context, the calling program's interpreter.
+    - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
+      `tags=["first"]`.
+
+    Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value and
+    `yurt.errors.NotFoundError` for an unknown context.
     """
     return YurtExecutor(context, python, options)

@@ -1,4 +1,4 @@
-"""A call on its way: a future of the standard library's that knows its run."""
+"""The future of a submitted function call."""
 
 from __future__ import annotations
 
@@ -9,39 +9,48 @@ from typing import Any
 
 
 class Call(Future[Any]):
-    """What `Executor.submit` returns. `run` is the id of its task once it has gone out; until then it is empty."""
+    """A `concurrent.futures.Future` for one function call.
+
+    `run` is the id of the task that executes the call; it is empty until the call is submitted to the context.
+    """
 
     def __init__(self, withdraw: Callable[[Call], None]) -> None:
         super().__init__()
         self.run = ""
         self._withdraw = withdraw
-        self._alone = Lock()
+        self._lock = Lock()
         self._begun = False
-        self._asked_for = False
+        self._requested = False
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits for it, or has."""
-        return self._asked_for or bool(self._waiters)  # the latter: as_completed() and wait()
+        """Whether a thread waits, or has waited, for the result."""
+        return self._requested or bool(self._waiters)  # the latter: as_completed() and wait()
 
     def result(self, timeout: float | None = None) -> Any:
-        self._asked_for = True
+        """Return what the function returned, or raise what it raised; wait at most `timeout` seconds.
+
+        Raises `yurt.CallError` if the call finished without a result, `concurrent.futures.CancelledError` if it was
+        cancelled, `TimeoutError` if it has not finished in time.
+        """
+        self._requested = True
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._asked_for = True
+        """Return the exception that `result` would raise, or None if the call returned a value."""
+        self._requested = True
         return super().exception(timeout)
 
     def begin(self) -> bool:
-        """It runs now, or has run; False if it was cancelled before."""
-        with self._alone:
+        """Mark the call as running. Returns False if it was cancelled before."""
+        with self._lock:
             if not self._begun:
                 self._begun = True
                 return self.set_running_or_notify_cancel()
         return not self.cancelled()
 
     def cancel(self) -> bool:
-        """Cancel it, unless it is known to run: then its task never starts, or is ended."""
+        """Cancel the call and its task. Returns False, and does nothing, if the call is running or has finished."""
         if not super().cancel():
             return False
         self.begin()

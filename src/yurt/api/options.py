@@ -1,4 +1,4 @@
-"""What a run may be asked for from Python: the options of `yurt run`, as keywords."""
+"""The options of `yurt run` as Python keyword arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from yurt.model.settings_row import Row
 
 
 class Options(TypedDict, total=False):
-    """As `yurt run --help` has them, with `_` for `-`."""
+    """The options of `yurt run --help`, with `_` in place of `-`."""
 
     name: str
     tags: Sequence[str]
@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
     nodelist: str
     exclude_nodes: str
     sbatch: Mapping[str, str | int | None]
-    """Any option of sbatch; None for one without a value."""
+    """Any sbatch options; None for an option without a value."""
     modules: Sequence[str]
     venv: str
     conda: str
@@ -40,7 +40,7 @@ class Options(TypedDict, total=False):
     include: Sequence[str]
     exclude: Sequence[str]
     snapshot: bool
-    """Whether the code travels; True."""
+    """Whether to upload a snapshot of the code; True by default."""
     requeue: bool
     max_requeues: int
     signal_before: str
@@ -50,11 +50,11 @@ class Options(TypedDict, total=False):
 
 
 NUMBERS = ("count", "range", "size", "time", "gpus")
-"""Forms whose values may be numbers in Python, and are texts on the command line."""
+"""Forms whose values may be numbers in Python; the command line has them as strings."""
 
 
 def fields(options: Options, what: str) -> dict[str, Any]:
-    """The fields of a Request these options stand for. TypeError: there is no such option of `what`."""
+    """Return the fields of a Request for these options. TypeError: `what`, the caller's name, has no such option."""
     given: dict[str, Any] = dict(options)
     known = [row.option for row in TABLE if row.option]
     for name in given:
@@ -79,9 +79,11 @@ def fields(options: Options, what: str) -> dict[str, Any]:
 
 
 def _as_typed(row: Row, value: Any) -> Any:
-    """A value as the command line has it: numbers are texts. UserError for a text where a list belongs."""
+    """Return a value as the command line has it, numbers as strings. UserError: a string in place of a list."""
     if row.form == "list" and isinstance(value, str):
-        raise UserError(f"{row.option} is a list, not a text", code="usage", hint=f"{row.option}=[{value!r}]")
+        raise UserError(
+            f"option {row.option} must be a list, not a string", code="usage", hint=f"pass `{row.option}=[{value!r}]`"
+        )
     if row.form in ("mapping", "options"):
         return {key: None if each is None else str(each) for key, each in (value or {}).items()}
     return str(value) if isinstance(value, int) and row.form in NUMBERS else value

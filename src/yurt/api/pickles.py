@@ -1,4 +1,4 @@
-"""Calls of functions as they travel, and what they come back as."""
+"""Pickles function calls for the site, and unpickles their results."""
 
 from __future__ import annotations
 
@@ -22,36 +22,40 @@ from yurt.node import call as program
 from yurt.store import Entry
 
 LARGEST = 100 << 20
-"""Bytes of one call's arguments, or of its result."""
+"""Size limit, in bytes, of one call's arguments and of its result."""
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 PROTOCOL = 4
-"""Of pickle; also an old Python reads it."""
+"""A version of pickle that old Pythons can read."""
 
 
 def dump(value: Any, what: str) -> bytes:
-    """A function, or arguments, pickled. CallError: it cannot travel."""
+    """Pickle a function or its arguments. CallError: they cannot be pickled, or are too large."""
     try:
         content: bytes = cloudpickle.dumps(value, protocol=PROTOCOL)
     except Exception as error:
-        raise CallError(f"{what} cannot travel: {type(error).__name__}: {error}", code="call-not-sent") from error
+        raise CallError(
+            f"cannot pickle {what}: {type(error).__name__}: {error}",
+            code="call-not-sent",
+            hint="pass values that can be pickled, and open files, locks and connections inside the function",
+        ) from error
     if len(content) > LARGEST:
         raise CallError(
-            f"{what} takes {_megabytes(len(content))} MB, and at most {_megabytes(LARGEST)} MB travel with a call",
+            f"the pickle of {what} is {_megabytes(len(content))} MB; the limit for a call is {_megabytes(LARGEST)} MB",
             code="call-not-sent",
-            hint="write it to a file on the site, and pass the file's name",
+            hint="write large data to a file on the site and pass the file's name",
         )
     return content
 
 
 def _megabytes(size: int) -> int:
-    """As many as it takes: what is over a limit reads so."""
+    """Return a size in MB, rounded up: a size just over a limit must read as larger than it."""
     return -(-size >> 20)
 
 
 def packed(calls: Sequence[tuple[bytes, bytes]], *, folder: Path, subfolder: str) -> Calls:
-    """Calls of functions, for one file; `folder` is the project's, and in `subfolder` the user stands."""
+    """Return calls, packed for one file. `folder` is the project's; `subfolder` is the working directory below it."""
     functions = list(dict.fromkeys(function for function, _arguments in calls))
     number = {function: at for at, function in enumerate(functions)}
     about = {
@@ -65,7 +69,7 @@ def packed(calls: Sequence[tuple[bytes, bytes]], *, folder: Path, subfolder: str
 
 
 def _paths(folder: Path) -> list[str]:
-    """Where Python looks for modules, as far as that is in the project; from its folder."""
+    """Return the entries of sys.path inside the project, relative to its folder."""
     root = os.path.realpath(folder)
     found = []
     for each in sys.path:
@@ -78,7 +82,7 @@ def _paths(folder: Path) -> list[str]:
 
 @cache
 def _program() -> bytes:
-    """What makes a call over there: a zip file that Python starts, with our cloudpickle in it."""
+    """Return the program that makes a call on the site: a zip file for Python, with this machine's cloudpickle."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(program.__file__, "__main__.py")
@@ -88,7 +92,7 @@ def _program() -> bytes:
 
 
 def title(function: Callable[..., Any]) -> str:
-    """What to call a function."""
+    """Return the name of a function for display."""
     while isinstance(function, partial):
         function = function.func
     name: str = getattr(function, "__name__", type(function).__name__)
@@ -96,9 +100,9 @@ def title(function: Callable[..., Any]) -> str:
 
 
 def shown(function: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as the parameters people look for them by: those that are short and plain as they are.
+    """Return arguments as parameters to display and filter by; short plain values as they are, others as their repr.
 
-    A parameter whose name begins with `_` is left out.
+    Omits parameters whose name starts with `_`.
     """
     try:
         bound = inspect.signature(function).bind(*arguments, **named)
@@ -133,13 +137,14 @@ def _plain(value: Any) -> Any:
 
 
 def value_of(entry: Entry, result: CallResult) -> Any:
-    """The value a call came to. Raises what its function raised, or CallError."""
+    """Return the result of a call. Raises what its function raised, or CallError."""
     if result.ok:
         try:
             return cloudpickle.loads(result.content)
         except Exception as error:
-            words = f"{type(error).__name__}: {error}"
-            raise _error(entry, f"the result cannot be read here: {words}", "result-not-sent") from error
+            text = f"cannot unpickle the result on this machine: {type(error).__name__}: {error}"
+            hint = "import or install what the function returned, or return plain values"
+            raise _error(entry, text, "result-not-sent", hint) from error
     if result.kind == "raised":
         raise _raised(result) from RemoteTraceback(_with_source(result.traceback))
     raise _why(entry, result)
@@ -149,7 +154,7 @@ _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+), in .+')
 
 
 def _with_source(text: str) -> str:
-    """A traceback with the lines of code that are here and were not there: of a script, of a notebook."""
+    """Add lines of source that only this machine has, of a script or a notebook, to a remote traceback."""
     lines = text.splitlines(keepends=True)
     found = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
@@ -170,57 +175,58 @@ def _raised(result: CallResult) -> BaseException:
 
 
 def _why(entry: Entry, result: CallResult) -> CallError:
-    """The error for a call without a value."""
+    """Return the error for a call without a result."""
     where = f" on {result.node}" if result.node else ""
     if result.kind == "python":
-        hint = f"give the executor a venv= or conda= with Python {HERE}, or python='python{HERE}'"
-        return _error(entry, f"the call cannot be read{where}: {result.text}", "call-python", hint)
+        hint = f"create the executor with a `venv=` or `conda=` that has Python {HERE}, or with `python='python{HERE}'`"
+        return _error(entry, f"the call cannot be unpickled{where}: {result.text}", "call-python", hint)
     if result.kind == "load":
         text, hint = f"the call could not be loaded{where}: {result.text}", _missing(result.text)
         return _error(entry, text, "call-not-loaded", hint)
     if result.kind:
-        text, hint = _unusable(result)
+        text, hint = _unusable(entry.run.id, result)
         return _error(entry, text, "result-not-sent", hint)
     return _died(entry, result)
 
 
-def _unusable(result: CallResult) -> tuple[str, str]:
-    """What is wrong with a result, and what to do."""
+def _unusable(run: str, result: CallResult) -> tuple[str, str]:
+    """Return the message and the hint for a result that cannot be used."""
     if result.kind == "large":
         size, most = (_megabytes(int(word)) for word in result.text.split())
-        hint = "write it into $YURT_OUTPUTS and return its name; yurt fetch brings it"
-        return f"the result takes {size} MB, and at most {most} MB travel", hint
+        hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
+        return f"the result is {size} MB; the limit is {most} MB", hint
     if result.kind == "damaged":
-        return "the file of the result is damaged", "yurt retry RUN"
-    return f"the result cannot travel: it is {result.text}", ""
+        return "the result file is damaged", f"run the call again with `yurt retry {run}`"
+    return f"the result cannot be pickled: it is {result.text}", "return plain values, or write the result to a file"
 
 
 def _died(entry: Entry, result: CallResult) -> CallError:
     run, status = entry.run.id, entry.status
     if not result.last_words and status.exit_code == program.UNWRITTEN:
         text = f"the result could not be written on {entry.run.context}: the disk or your quota may be full"
-        return _error(entry, text, "result-not-sent", f"yurt retry {run}")
+        return _error(
+            entry, text, "result-not-sent", f"free some space, then run the call again with `yurt retry {run}`"
+        )
     if result.gone and status.started:
-        text = f"the result is gone: its folder is not on {entry.run.context} any more"
-        return _error(entry, text, "call-without-result", f"yurt retry {run}")
+        text = f"the result is gone: the run folder no longer exists on {entry.run.context}"
+        return _error(entry, text, "call-without-result", f"run the call again with `yurt retry {run}`")
     why = f": {status.reason}" if status.reason else ""
     state = status.state.replace("_", " ")
-    last = f"; it last said: {result.last_words.splitlines()[-1]}" if result.last_words else ""
-    return _error(
-        entry, f"the call ended without a result ({state}){why}{last}", "call-without-result", f"yurt logs {run}"
-    )
+    last = f"; last line of its output: {result.last_words.splitlines()[-1]}" if result.last_words else ""
+    text, hint = f"the call finished without a result ({state}){why}{last}", f"see its output with `yurt logs {run}`"
+    return _error(entry, text, "call-without-result", hint)
 
 
 _ABSENT = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 
 
 def _missing(text: str) -> str:
-    """What to do where a call could not be loaded."""
+    """Return the hint for a call that could not be loaded."""
     found = _ABSENT.match(text)
     file = getattr(sys.modules.get(found[1]), "__file__", None) if found is not None else None
     if file and not {"site-packages", "dist-packages"} & set(file.split("/")):
-        return f"it is in {os.path.dirname(file)}: start Python in the folder of that project"
-    return "install it there, and give the executor its venv= or conda="
+        return f"the module is in {os.path.dirname(file)}; start Python in the folder of that project"
+    return "install the module on the site, and pass its environment to the executor as `venv=` or `conda=`"
 
 
 def _error(entry: Entry, text: str, code: str, hint: str = "") -> CallError:

@@ -1,4 +1,4 @@
-"""Brings home what calls came to: one look at the context for all of them, and one trip for the results."""
+"""Fetches the results of calls: one query of the context for all of them, and one transfer for the results."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from yurt.verbs.steps import STEPS
 if TYPE_CHECKING:
     from yurt.backends.base import Files
 
-TRIES, LATE = 4, 2.0
-"""How often a result is looked for that should be there, as a disk may show it late; seconds between, at most."""
+TRIES, RETRY_DELAY = 4, 2.0
+"""How often to look for the result of a completed call, since a file system may show it late; most seconds between."""
 
-TROUBLES = 10
-"""How often in a row this machine may fail at looking: its disk may be full for a while, its index busy."""
+MAX_FAILURES = 10
+"""Local failures in a row before the receiver gives up: the disk may be full, or the index busy, for a while."""
 
 log = logging.getLogger("yurt")
 
 
-class Sent(msgspec.Struct):
-    """Calls that went out as one sweep; those without a value yet, by their task."""
+class Submitted(msgspec.Struct):
+    """A submitted sweep, and those of its calls that have no result yet, by task number."""
 
     sweep: str
     calls: dict[int, Call]
@@ -45,20 +45,20 @@ class Sent(msgspec.Struct):
 
 
 class Receiver:
-    """For any number of threads that add calls, and one that brings them home."""
+    """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`."""
 
     def __init__(self, context: str, kind: str, files: Files) -> None:
         self._context, self._files = context, files
         self._shortest, self._longest = kind_of(kind).pauses
         self._changed = threading.Condition()
-        self._open: list[Sent] = []
+        self._open: list[Submitted] = []
         self._withdrawn: list[str] = []
         self._complete = self._left = False
         self._broken: BaseException | None = None
-        self._said = ""
+        self._last_warning = ""
 
-    def add(self, sent: Sent) -> None:
-        """Calls that have gone out."""
+    def add(self, sent: Submitted) -> None:
+        """Add the calls of a submitted sweep."""
         with self._changed:
             for at, call in sent.calls.items():
                 call.run = ids.task(sent.sweep, at)
@@ -69,32 +69,32 @@ class Receiver:
             self.end(self._broken)
 
     def withdraw(self, call: Call) -> None:
-        """A call was cancelled: if it is out, its task is to be ended."""
+        """Have the task of a cancelled call cancelled, if the call is submitted."""
         with self._changed:
             if call.run:
                 self._withdrawn.append(call.run)
                 self._changed.notify_all()
 
     def complete(self) -> None:
-        """Nothing more is added."""
+        """Declare that no more calls will be added."""
         with self._changed:
             self._complete = True
             self._changed.notify_all()
 
     def leave(self) -> list[str]:
-        """Bring nothing more: what is out goes on alone. Returns its sweeps."""
+        """Stop fetching results; submitted calls keep running. Returns the ids of their sweeps."""
         with self._changed:
             self._left = True
             self._changed.notify_all()
             return [sent.sweep for sent in self._open]
 
     def open(self) -> list[Call]:
-        """Calls that are out and have no value yet."""
+        """Return submitted calls that have no result yet."""
         with self._changed:
             return [call for sent in self._open for call in sent.calls.values()]
 
     def end(self, error: BaseException) -> None:
-        """Nobody brings anything any more: all calls come to this error, and those that are still added."""
+        """Stop with an error: all open calls get it, and so do calls added later."""
         with self._changed:
             self._complete, self._broken = True, error
             self._changed.notify_all()
@@ -103,69 +103,70 @@ class Receiver:
 
     def _empty(self) -> list[Call]:
         with self._changed:
-            gone, self._open = self._open, []
-        return [call for sent in gone for call in sent.calls.values()]
+            removed, self._open = self._open, []
+        return [call for sent in removed for call in sent.calls.values()]
 
-    def bring(self, store: Store) -> None:
-        """Look, ever more seldom while nothing happens, until all calls have their value and no more will come."""
-        pause, troubles = self._shortest, 0
-        while self._something_is_out():
+    def receive(self, store: Store) -> None:
+        """Poll the context until all calls have a result and no more will be added; slower while nothing changes."""
+        pause, failures = self._shortest, 0
+        while self._has_open_calls():
             news = False
             try:
-                news = self._look(store)
-                troubles = 0
+                news = self._poll(store)
+                failures = 0
             except YurtError as error:
-                self._say(error.message)
+                self._warn(error.message)
             except (OSError, sqlite3.Error) as error:
-                troubles += 1
-                if troubles == TROUBLES:
+                failures += 1
+                if failures == MAX_FAILURES:
                     raise
-                self._say(f"could not look: {error}")
+                self._warn(f"cannot refresh the calls on {self._context}: {error}")
             pause = self._shortest if news else min(pause * 1.3, self._longest)
-            if self._late():
-                pause = min(pause, LATE)
-            if pause > LATE:
+            if self._result_is_late():
+                pause = min(pause, RETRY_DELAY)
+            if pause > RETRY_DELAY:
                 archive.catch_up(store, self._context, self._files)
             if self._pause(pause):
                 pause = self._shortest
         for call in self._empty():
-            sweep, text = call.run.partition(".")[0], f"{call.run} goes on, and nobody here waits for it any more"
-            fail(call, CallError(text, code="call-detached", hint=f"yurt.runs(sweep='{sweep}')"))
+            text = f"the executor stopped waiting for {call.run}, which is still running"
+            hint = f"get its result later from `yurt.runs(sweep={call.run.partition('.')[0]!r})`"
+            fail(call, CallError(text, code="call-detached", hint=hint))
 
-    def _late(self) -> bool:
-        """Whether a result should be there and is not."""
+    def _result_is_late(self) -> bool:
+        """Whether a completed call has no result file yet."""
         with self._changed:
             return any(at in sent.calls for sent in self._open for at in sent.tries)
 
-    def _something_is_out(self) -> bool:
+    def _has_open_calls(self) -> bool:
         with self._changed:
             while not self._open and not self._withdrawn and not self._complete and not self._left:
                 self._changed.wait(1.0)
             return bool(self._open or self._withdrawn) and not self._left
 
     def _pause(self, seconds: float) -> bool:
-        """Wait for so long; True if something came up meanwhile."""
+        """Wait for that long; return True early if there are new or cancelled calls."""
         with self._changed:
             before = len(self._open)
             return self._changed.wait_for(
                 lambda: self._left or bool(self._withdrawn) or len(self._open) != before or not self._open, seconds
             )
 
-    def _look(self, store: Store) -> bool:
-        """One look; hands out the values of calls that have ended. Returns whether there were any."""
-        self._end_withdrawn(store)
+    def _poll(self, store: Store) -> bool:
+        """Refresh once and resolve the calls that have finished. Returns whether there were any."""
+        self._cancel_withdrawn(store)
         refreshed = refresh_contexts(store, [self._context], keep=False, steps=STEPS)
-        self._say("; ".join(refreshed.warnings))
+        self._warn("; ".join(refreshed.warnings))
         with self._changed:
-            there = list(self._open)
+            submitted = list(self._open)
         try:
-            return sum(self._deliver(store, sent) for sent in there) > 0
+            return sum(self._resolve_finished(store, sent) for sent in submitted) > 0
         finally:
             with self._changed:
                 self._open = [sent for sent in self._open if sent.calls]
 
-    def _end_withdrawn(self, store: Store) -> None:
-        """Have the tasks of cancelled calls ended; if no others of a sweep are open, the sweep."""
+    def _cancel_withdrawn(self, store: Store) -> None:
+        """Cancel the tasks of cancelled calls; the whole sweep if it has no other open calls."""
         with self._changed:
             withdrawn, self._withdrawn = set(self._withdrawn), []
             for sent in self._open:
@@ -174,13 +175,15 @@ class Receiver:
                     withdrawn = withdrawn - open_ones | {sent.sweep}
         if entries := store.several(sorted(withdrawn)):
             _done, error = cancel_runs(store, entries)
-            self._say(error.message if error is not None else "")
+            self._warn(error.message if error is not None else "")
 
-    def _deliver(self, store: Store, sent: Sent) -> bool:
+    def _resolve_finished(self, store: Store, sent: Submitted) -> bool:
         whole = store.get(sent.sweep)
         if whole is None:
             for call in sent.calls.values():
-                fail(call, CallError(f"{sent.sweep} is not known here any more", code="call-without-result"))
+                text = f"sweep {sent.sweep} is no longer in the index on this machine"
+                hint = f"import it with `yurt import {self._context}`"
+                fail(call, CallError(text, code="call-without-result", hint=hint))
             sent.calls.clear()
             return True
         states = store.task_states(sent.sweep)
@@ -189,47 +192,47 @@ class Receiver:
                 del sent.calls[at]
             elif states.get(at) == "running":
                 call.begin()
-        over = whole.status.final
-        ended = [at for at in sent.calls if (states.get(at, whole.status.state) if over else states.get(at)) in FINAL]
-        entries = store.several([ids.task(sent.sweep, at) for at in ended])
-        return self._hand_out(sent, [(entry.run.task or 0, entry) for entry in entries])
+        rest = whole.status.state if whole.status.final else None
+        finished = [at for at in sent.calls if states.get(at, rest) in FINAL]
+        entries = store.several([ids.task(sent.sweep, at) for at in finished])
+        return self._fetch_results(sent, [(entry.run.task or 0, entry) for entry in entries])
 
-    def _hand_out(self, sent: Sent, entries: Sequence[tuple[int, Entry]]) -> bool:
+    def _fetch_results(self, sent: Submitted, entries: Sequence[tuple[int, Entry]]) -> bool:
         before = len(sent.calls)
         while entries:
-            came = self._files.call_results([entry.run.folder for _at, entry in entries])
-            for (at, entry), result in zip(entries, came, strict=False):
-                if not self._may_come(sent, at, entry, result):
+            results = self._files.call_results([entry.run.folder for _at, entry in entries])
+            for (at, entry), result in zip(entries, results, strict=False):
+                if not self._may_still_appear(sent, at, entry, result):
                     resolve(sent.calls.pop(at), entry, result)
-            entries = entries[len(came) :] if came else []
+            entries = entries[len(results) :] if results else []
         return len(sent.calls) < before
 
-    def _may_come(self, sent: Sent, at: int, entry: Entry, result: CallResult) -> bool:
-        """Whether a result that should be there may still come into sight."""
+    def _may_still_appear(self, sent: Submitted, at: int, entry: Entry, result: CallResult) -> bool:
+        """Whether to look again for the missing result of a completed call."""
         if result.ok or result.kind or result.gone or entry.status.state != "completed":
             return False
         sent.tries[at] = sent.tries.get(at, 0) + 1
         return sent.tries[at] < TRIES
 
-    def _say(self, text: str) -> None:
-        if text != self._said:
-            self._said = text
+    def _warn(self, text: str) -> None:
+        if text != self._last_warning:
+            self._last_warning = text
             if text:
                 log.warning("%s", text)
 
 
 def resolve(call: Call, entry: Entry, result: CallResult) -> None:
-    """Give a call the value it came to, or the error."""
+    """Set the result of a call, or its exception."""
     try:
         value = pickles.value_of(entry, result)
     except BaseException as error:
-        fail(call, error.with_traceback(None))  # where it was raised is told by its cause
+        fail(call, error.with_traceback(None))  # its cause has the remote traceback
     else:
         if call.begin():
             call.set_result(value)
 
 
 def fail(call: Call, error: BaseException) -> None:
-    """Give a call an error, unless it has come to something already."""
+    """Set the exception of a call, unless it is done."""
     if not call.done() and call.begin():
         call.set_exception(error)

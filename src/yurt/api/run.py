@@ -1,4 +1,4 @@
-"""`yurt.run`: a command as a run, or as a sweep, as `yurt run` makes it."""
+"""`yurt.run`: submit a command as a run or a sweep, like the command line's `yurt run`."""
 
 from __future__ import annotations
 
@@ -33,15 +33,32 @@ def run(
     after_any: Sequence[str | Run] = (),
     **options: Unpack[Options],
 ) -> Run:
-    """Run a command with the code as it is on disk now, on a context or on the current one.
+    """Submit a command as a run, or as a sweep, with a snapshot of the code as it is on disk now.
 
-    `params` are given to it as --KEY VALUE. With a `grid` (every value with every other), with `zip` (the first with
-    the first, and so on) or with `sets` as they are it is a sweep, whose tasks share `params`. Other options are those
-    of `yurt run`: cpus=2, gpus="a100:1", mem="8G", time="30m", tags=[…].
+        run = yurt.run(["python", "train.py"], context="alpha", params={"lr": 0.1}, gpus=1, time="2h")
+        sweep = yurt.run(["python", "train.py"], grid={"lr": [0.1, 0.01], "seed": range(5)})
+
+    - `command`: the program and its arguments, as a list.
+    - `context`: where the command runs; the current context if None.
+    - `params`: parameters, passed to the command as `--KEY VALUE`.
+    - `grid`: makes a sweep with one task for each combination of values.
+    - `zip`: makes a sweep whose first task takes the first value of each key, the second task the second, and so on.
+    - `sets`: makes a sweep with one task for each of these parameter sets. `grid`, `zip` and `sets` can be combined:
+      the sweep is their product. All its tasks also get `params`.
+    - `after`: runs that must complete before this one starts; a `yurt.Run`, or a name as `yurt show` takes it.
+    - `after_any`: runs that must finish before this one starts, in any state.
+    - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"` or
+      `tags=["first"]`.
+
+    Returns when the run is submitted. If the site is unreachable, the run is saved, a warning says so, and a later yurt
+    command submits it. Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value and
+    `yurt.errors.RefusedError` if the site rejects the run; nothing is saved then.
     """
     ready()
     if isinstance(command, str):
-        raise UserError("a command is a list of words", code="usage", hint=f"yurt.run({command.split()!r})")
+        raise UserError(
+            "the command must be a list, not a string", code="usage", hint=f"pass `yurt.run({command.split()!r})`"
+        )
     found = contexts.named(contexts.current_name(context or ""))
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)
@@ -55,8 +72,8 @@ def run(
             **fields(options, "yurt.run()"),
         )
         planned = planning.plan(found, request, index=index)
-        entry, said = enqueue(index, found, planned)
-    for text in said:
+        entry, messages = enqueue(index, found, planned)
+    for text in messages:
         warnings.warn(text, stacklevel=2)
     return Run(entry)
 
@@ -65,5 +82,5 @@ def _after(index: Store, before: Sequence[str | Run], context: str, *, ended: bo
     from yurt.lifecycle.outbox.dependencies import following
     from yurt.lifecycle.select import which
 
-    words = [each.id if isinstance(each, Run) else each for each in before]
-    return following(which(index, words), context, ended=ended)
+    names = [each.id if isinstance(each, Run) else each for each in before]
+    return following(which(index, names), context, ended=ended)

@@ -1,4 +1,4 @@
-"""`yurt.runs`: runs as Python has them, whoever made them."""
+"""`yurt.runs`, `yurt.Run` and `yurt.Runs`: find runs, sweeps and tasks, and work with them."""
 
 from __future__ import annotations
 
@@ -23,83 +23,87 @@ from yurt.verbs import ps
 from yurt.verbs.steps import STEPS
 
 OWN = ("id", "sweep", "task", "name", "context", "state", "started", "ended", "seconds", "exit_code")
-"""Columns of a row that are no parameters and no metrics."""
+"""Columns of a row that are neither parameters nor metrics."""
 
 
 class Run:
-    """A run, a sweep, or a task of one, as this machine last saw it: `refresh` looks again, `wait` waits."""
+    """A run, a sweep, or a task of a sweep. Returned by `yurt.run` and `yurt.runs`.
+
+    The properties have the values of the last refresh; `refresh` and `wait` update them. Two objects are equal if they
+    have the same id.
+    """
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
 
     @property
     def id(self) -> str:
-        """By which it is found again."""
+        """The id of the run."""
         return self._entry.run.id
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name given to the run; may be empty."""
         return self._entry.run.name
 
     @property
     def context(self) -> str:
-        """Where it is."""
+        """The name of its context."""
         return self._entry.run.context
 
     @property
     def command(self) -> list[str]:
-        """As it was given; of calls of functions, their name."""
+        """The command as submitted; for function calls, the functions' names."""
         return list(self._entry.run.command)
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its parameters; of a call, what was plain among its arguments."""
+        """The parameters; for a function call, its arguments, those that are not plain values as their repr."""
         return dict(self._entry.run.params)
 
     @property
     def tags(self) -> list[str]:
-        """The tags it was given."""
+        """The tags of the run."""
         return list(self._entry.run.tags)
 
     @property
     def folder(self) -> str:
-        """Its folder on the context."""
+        """The path of the run folder on the site."""
         return self._entry.run.folder
 
     @property
     def state(self) -> str:
-        """One of those `yurt ps` shows, as last seen."""
+        """The state at the last refresh, such as `queued`, `running`, `completed` or `failed`; see `yurt ps`."""
         return self._entry.status.state
 
     @property
     def reason(self) -> str:
-        """Why it is in that state, in words."""
+        """Why the run is in that state; may be empty."""
         return self._entry.status.reason
 
     @property
     def exit_code(self) -> int | None:
-        """Of its command."""
+        """The exit code of the command; None if it is not known."""
         return self._entry.status.exit_code
 
     @property
     def started(self) -> float | None:
-        """When, in seconds since 1970."""
+        """When the run started, as a Unix timestamp; None if it has not."""
         return self._entry.status.started
 
     @property
     def ended(self) -> float | None:
-        """When, in seconds since 1970."""
+        """When the run finished, as a Unix timestamp; None if it has not."""
         return self._entry.status.ended
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, over all its starts."""
+        """The total running time of all starts, in seconds; None until the run has finished."""
         return self._entry.status.seconds
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has finished, in any state."""
         return self._entry.status.final
 
     def __repr__(self) -> str:
@@ -113,30 +117,30 @@ class Run:
 
     @property
     def tasks(self) -> Runs:
-        """The tasks of a sweep; none of a run."""
+        """The tasks of a sweep; empty for a single run."""
         with _index() as index:
             return Runs(_tasks(index, self._entry))
 
     def refresh(self) -> Run:
-        """Ask its site how it stands."""
+        """Query the site, update this object and return it. A site that cannot be reached is a warning."""
         with _index() as index:
             _warn(refresh_contexts(index, [self.context], steps=STEPS).warnings)
-            self._again(index)
+            self._reload(index)
         return self
 
     def wait(self, timeout: float | None = None) -> str:
-        """Until it has ended; returns its state. TimeoutError if it has not by then."""
+        """Wait until the run has finished and return its state. Raises `TimeoutError` after `timeout` seconds."""
         from yurt.verbs.wait import until_ended
 
         with _index() as index:
             until_ended(index, [self.id], timeout=timeout)
-            self._again(index)
+            self._reload(index)
         if not self.done:
-            raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
+            raise TimeoutError(f"run {self.id} has not finished after {timeout} s: it is {self.state}")
         return self.state
 
     def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
-        """What it wrote until now: to standard output and standard error, or to one of them."""
+        """Return the output so far: all of it, or one stream, `"out"` or `"err"`; with `lines`, only the last lines."""
         from yurt.lifecycle.files.logs import copy
 
         self._single("logs")
@@ -151,37 +155,57 @@ class Run:
         return b"".join(found).decode(errors="replace")
 
     def metrics(self) -> list[dict[str, Any]]:
-        """All it logged with `yurt.log` until now: a row for each call."""
+        """Return everything logged with `yurt.log` so far: one dict for each call."""
         self._single("metrics")
         with _index() as index:
             return metrics.every(index, self._entry, connect.named_backend(self.context).files)
 
     def result(self) -> Any:
-        """What the function returned whose call this task is; raises what that raised."""
+        """Return what the function of this task returned, or raise what it raised.
+
+        Only for tasks of a `yurt.executor`. Raises `yurt.CallError` if the call has no result, and
+        `yurt.errors.RefusedError` if it has not finished.
+        """
         from yurt.api import pickles
 
         with _index() as index:
             plan = index.plan(self._entry.run.sweep or self.id)
         if plan is None or not plan.calls or self._entry.run.task is None:
-            raise UserError(f"{self.id} is no call of a function", code="usage", hint="yurt.Run.logs()")
+            raise UserError(
+                f"run {self.id} is not a function call, so it has no result",
+                code="usage",
+                hint="use `run.logs()`, `run.metrics()` or `run.fetch()`",
+            )
         if not self.done:
-            raise RefusedError(f"{self.id} has not ended: it is {self.state}", code="run-not-finished", hint="wait()")
-        (came,) = connect.named_backend(self.context).files.call_results([self.folder])
-        return pickles.value_of(self._entry, came)
+            raise RefusedError(
+                f"run {self.id} has not finished: it is {self.state}",
+                code="run-not-finished",
+                hint="call `run.wait()` first",
+            )
+        (found,) = connect.named_backend(self.context).files.call_results([self.folder])
+        return pickles.value_of(self._entry, found)
 
     def cancel(self) -> str:
-        """End it; returns its state."""
+        """Cancel the run and return its state, which may not be final yet.
+
+        If the site cannot be reached, the request is saved, the error is raised, and a later yurt command cancels the
+        run.
+        """
         from yurt.verbs.cancel import cancel_runs
 
         with _index() as index:
             _done, error = cancel_runs(index, [self._entry])
-            self._again(index)
+            self._reload(index)
         if error is not None:
             raise error
         return self.state
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
-        """Bring here what it wrote into $YURT_OUTPUTS, as `yurt fetch` does; returns the folders."""
+        """Download the files the run wrote to `$YURT_OUTPUTS`, like `yurt fetch`, and return their local folders.
+
+        `to` is the target folder, by default `results/RUN`. `only` limits the download to files that match one of these
+        patterns. With `everything`, download the complete run folder.
+        """
         from yurt.lifecycle.files.transfer import Wanted
         from yurt.lifecycle.select import begun
         from yurt.verbs.fetch import fetch_runs
@@ -195,18 +219,20 @@ class Run:
             raise errors[0]
         return [Path(each.target) for each in done if each.target]
 
-    def _again(self, index: Store) -> None:
+    def _reload(self, index: Store) -> None:
         self._entry = index.get(self.id) or self._entry
 
     def _single(self, what: str) -> None:
         if self._entry.run.tasks:
             raise UserError(
-                f"{self.id} is a sweep: {what} are those of one task", code="usage", hint=f"run.tasks[0].{what}()"
+                f"run {self.id} is a sweep; only its tasks have {what}",
+                code="usage",
+                hint=f"use `run.tasks[0].{what}()`",
             )
 
 
 class Runs(Sequence[Run]):
-    """Several runs."""
+    """A sequence of runs. Returned by `yurt.runs` and `yurt.Run.tasks`."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = list(runs)
@@ -228,14 +254,14 @@ class Runs(Sequence[Run]):
         return f"<yurt.Runs: {len(self)}>"
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """A row for each run, and for each task of a sweep: how it came out, its parameters, its last metrics.
+        """Return one dict for each run, and for each task of a sweep: its state, parameters and last metrics.
 
-        All rows have the same keys, for pandas.DataFrame(rows) or polars.DataFrame(rows). A parameter and a metric of
-        one name have `params.` and `metrics.` before it.
+        All rows have the same keys, as `pandas.DataFrame(rows)` and `polars.DataFrame(rows)` need. If a parameter and a
+        metric have the same name, or the name of another column, their keys start with `params.` and `metrics.`.
         """
         with _index() as index:
             found = [row for run in self._runs for row in _rows(index, run._entry)]
-        return _level(found)
+        return _merged(found)
 
 
 def runs(
@@ -249,9 +275,18 @@ def runs(
     limit: int | None = None,
     refresh: bool = True,
 ) -> Runs:
-    """Runs that this machine knows, the newest first; with `sweep`, the tasks of that one, such as "@last-sweep".
+    """Return the runs in the index of this machine, newest first; with `sweep`, the tasks of that sweep, in order.
 
-    Sites with unfinished runs are asked first, unless `refresh` is False.
+        rows = yurt.runs(sweep="@last-sweep", state="completed").to_rows()
+
+    - `sweep`: a sweep, as a `yurt.Run` or by its name; `"@last-sweep"` is the last one.
+    - `context`, `name`, `tag`: only runs with this context, name or tag.
+    - `state`: only runs in this state, or in one of these states.
+    - `params`: only runs with these values of parameters.
+    - `limit`: at most this many runs.
+    - `refresh`: whether to query the sites of unfinished runs first. A site that cannot be reached is a warning.
+
+    Raises `yurt.errors.NotFoundError` if the sweep does not exist.
     """
     ready()
     wanted = _filters(state, tag, name, params)
@@ -263,7 +298,7 @@ def runs(
             rows = ps.rows(index, limit=limit, filters=wanted, context=context or "")
             return Runs([Run(entry) for row in rows if (entry := index.get(row.id)) is not None])
         if not whole.run.tasks:
-            raise NotFoundError(f"{whole.run.id} is no sweep", code="not-found", hint="yurt ps")
+            raise NotFoundError(f"run {whole.run.id} is not a sweep", code="not-found", hint="list runs with `yurt ps`")
         where, rest = read_filters(wanted)
         tasks = [
             run
@@ -297,7 +332,7 @@ def _tasks(index: Store, entry: Entry) -> list[Run]:
 
 
 def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """What is a run's own, its parameters, its metrics."""
+    """Return, for each row of a run, its own columns, its parameters and its metrics."""
     run, status = entry.run, entry.status
     shared = {"name": run.name, "context": run.context}
     if run.tasks:
@@ -322,8 +357,8 @@ def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, An
     return [(own, run.params, {each.name: each.value for each in logged})]
 
 
-def _level(found: Sequence[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows that all have the same keys."""
+def _merged(found: Sequence[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Merge the three parts of each row; all rows get the same keys."""
     given = dict.fromkeys(key for _own, values, _logged in found for key in values)
     logged = dict.fromkeys(key for _own, _values, numbers in found for key in numbers)
     titles = {key: f"params.{key}" if key in logged or key in OWN else key for key in given}

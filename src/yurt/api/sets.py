@@ -1,4 +1,4 @@
-"""Parameters from Python: those of one run, and the sets of a sweep."""
+"""Reads the parameters of a run and the parameter sets of a sweep from Python values."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from yurt.model.grid import Axis, Grid, GridError, Sets, axis, checked, fixed, u
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as JSON has them; numbers of numpy and the like are numbers. UserError: one is something else."""
+    """Return values as JSON types; numpy scalars and the like become numbers. UserError: a value is not a JSON type."""
     found = {}
     for key, value in values.items():
         try:
             found[key] = checked(_number(value))
         except ValueError as error:
-            raise UserError(f"the parameter '{key}' {error}", code="usage") from None
+            raise UserError(f"parameter '{key}' {error}", code="usage") from None
     return found
 
 
 def _number(value: Any) -> Any:
-    """A scalar of numpy, torch and the like as Python has it."""
+    """Convert a scalar of numpy, torch and the like to a Python number."""
     if isinstance(value, bool | int | float | str | list | tuple | Mapping) or value is None:
         return value
     item = getattr(value, "item", None)
@@ -35,7 +35,7 @@ def sets_of(
     together: Mapping[str, Sequence[Any]] | None,
     sets: Sequence[Mapping[str, Any]] | None,
 ) -> list[dict[str, Any]] | None:
-    """The sets of a sweep, each once; None if it is one run."""
+    """Return the parameter sets of a sweep without duplicates; None if there is no grid, zip or set."""
     if grid is None and together is None and sets is None:
         return None
     try:
@@ -47,7 +47,8 @@ def sets_of(
         axes += [axis(key, _column(key, values)) for key, values in (grid or {}).items()]
         found, repeated = unique(Sets([Grid(axes)]))
     except GridError as error:
-        raise UserError(error.problem, code="usage", hint='grid={"lr": [0.1, 0.01]}') from None
+        hint = error.hint if "--" not in error.hint else 'pass `grid={"lr": [0.1, 0.01]}`'  # not the command line's
+        raise UserError(error.problem, code="usage", hint=hint) from None
     for text in repeated:
         warnings.warn(text, stacklevel=3)
     return list(found)
@@ -55,5 +56,9 @@ def sets_of(
 
 def _column(key: str, values: Sequence[Any]) -> list[Any]:
     if isinstance(values, str | bytes | Mapping):
-        raise UserError(f"the values of '{key}' are to be a list", code="usage", hint='grid={"lr": [0.1, 0.01]}')
+        raise UserError(
+            f"the values of '{key}' must be a list, not a {type(values).__name__}",
+            code="usage",
+            hint=f"pass `grid={{{key!r}: [0.1, 0.01]}}`",
+        )
     return [plain({key: value})[key] for value in values]

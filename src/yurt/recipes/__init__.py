@@ -1,1 +1,1 @@
-"""Other libraries' work on a context, by `yurt.executor`. A module here needs its library installed."""
+"""Runs the work of other libraries on a context through `yurt.executor`. Each module needs its library installed."""

@@ -1,6 +1,6 @@
-"""joblib's parallel work as calls on a context: searches of scikit-learn, and all else that has an `n_jobs`.
+"""Runs joblib's parallel work on a context: searches of scikit-learn, and everything else with an `n_jobs`.
 
-yurt need not be installed there: what runs there travels by value, see `shared`.
+yurt does not have to be installed on the site: the code that runs there is pickled by value, see `shared`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from yurt.recipes.shared import Sharing
 
 
 class YurtBackend(ParallelBackendBase):  # type: ignore[misc]
-    """For `joblib.parallel_config(backend=YurtBackend(executor))`: one fit of a search is then one task.
+    """A joblib backend that runs each unit of work, such as one fit of a search, as one task.
 
-    Up to `jobs` are out at a time, whatever `n_jobs` says; how many of them run is for the executor's max_parallel and
-    the site to say. Arrays that the calls share travel once.
+    Use it with `joblib.parallel_config(backend=YurtBackend(executor))`. Up to `jobs` tasks are submitted at a time;
+    `n_jobs` is ignored. The executor's `max_parallel` and the site limit how many of them run. Arrays shared by the
+    calls are uploaded once.
     """
 
     supports_retrieve_callback = True
@@ -28,26 +29,26 @@ class YurtBackend(ParallelBackendBase):  # type: ignore[misc]
     def __init__(self, executor: Executor, *, jobs: int = 10_000) -> None:
         super().__init__()
         if jobs < 2:
-            raise ValueError("with fewer than two jobs joblib does the work here")
+            raise ValueError(f"jobs must be at least 2, not {jobs}: with fewer, joblib works in this process")
         self._executor, self.default_n_jobs = executor, jobs
-        self._alone = Lock()
+        self._lock = Lock()
         self._sharing: Sharing | None = None
-        self._out: WeakSet[Future[Any]] = WeakSet()
+        self._futures: WeakSet[Future[Any]] = WeakSet()
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
-        """What joblib splits its work by."""
+        """Return the number of workers that joblib splits its work by."""
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
         return self.default_n_jobs
 
     def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Future[Any]:
-        """Have some calls made, which joblib wraps as one without arguments."""
-        with self._alone:
+        """Submit a batch of calls, which joblib wraps in one function without arguments."""
+        with self._lock:
             if self._sharing is None:
                 self._sharing = Sharing(func)
             function, arguments = self._sharing.split(func)
             future = self._executor.submit(function, arguments)
-            self._out.add(future)
+            self._futures.add(future)
         if callback is not None:
             future.add_done_callback(callback)
         return future
@@ -56,13 +57,13 @@ class YurtBackend(ParallelBackendBase):  # type: ignore[misc]
         return out.result()
 
     def stop_call(self) -> None:
-        """The next call of Parallel has other data."""
-        with self._alone:
+        """Drop the shared arrays: the next call of Parallel has other data."""
+        with self._lock:
             self._sharing = None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:  # noqa: ARG002
-        """After an error, and at Ctrl-C: what does not run yet never will."""
-        with self._alone:
-            out = list(self._out)
-        for future in out:
+        """Cancel the tasks that are not running yet, after an error or Ctrl-C."""
+        with self._lock:
+            futures = list(self._futures)
+        for future in futures:
             future.cancel()

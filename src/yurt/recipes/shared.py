@@ -1,4 +1,4 @@
-"""Work of which many pieces refer to the same arrays: these are pickled once, and the rest of each piece apart."""
+"""Splits work items that refer to the same arrays: pickles the arrays once, and the rest of each item separately."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import cloudpickle
 
 LARGE = 10_000
-"""Bytes from which on an array is pickled apart."""
+"""Size in bytes from which an array is shared."""
 
 
 class Together:
-    """Does a piece of work there: puts it together with what all pieces share."""
+    """The function that runs on the site: unpickles one work item with the shared arrays, and calls it."""
 
     __name__ = "joblib"
 
@@ -35,16 +35,16 @@ class Together:
 
 
 class Sharing:
-    """What is large in a first piece of work is what all of them are taken to share."""
+    """Pickles work items. The large arrays of the first item are the shared ones."""
 
     def __init__(self, first: Callable[[], Any]) -> None:
-        self._shared: list[Any] = []  # keeps them, so that no other object gets their id
+        self._shared: list[Any] = []  # holds references, so that no other object gets their id
         self._places: dict[int, int] = {}
         self._pickled(first, self._found)
         self._together = Together(cloudpickle.dumps(self._shared, protocol=4))
 
     def split(self, work: Callable[[], Any]) -> tuple[Together, bytes]:
-        """A function that is the same for all pieces, and its argument for this one."""
+        """Return the function, the same for all items, and its argument for this item."""
         return self._together, self._pickled(work, lambda each: self._places.get(id(each)))
 
     def _found(self, each: Any) -> int | None:

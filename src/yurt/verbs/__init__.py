@@ -1,1 +1,1 @@
-"""One module per thing a user can ask for. Verbs return a Result; they never print and never exit."""
+"""One module for each command of the CLI. Verbs return a Result; they never print and never exit."""

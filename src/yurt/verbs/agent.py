@@ -1,4 +1,4 @@
-"""agent once: everything that waits moves on, on every context, and every unfinished run is looked at."""
+"""agent once: submit saved runs and refresh unfinished runs, on every context."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from yurt.verbs.steps import STEPS
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What one round of the agent did."""
+    """The result of one round of the agent."""
 
     contexts: list[str]
     submitted: list[str]
     waiting: list[str]
     failed: dict[str, str]
-    """Contexts that could not be reached or looked at, and why."""
+    """Contexts that could not be queried, with the error message."""
 
 
 def once(*, watch: Watch = unwatched) -> Result[Round]:
-    """One round over all contexts with unfinished runs. The exit code is 4 if one of them failed."""
+    """Run one round over all contexts with unfinished runs. The exit code is 4 if a context could not be queried."""
     store = folders.store()
     contexts = store.contexts_of_unfinished()
     refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS)

@@ -1,4 +1,4 @@
-"""cancel: end runs, wherever they are on their way."""
+"""cancel: cancel runs that are saved, queued or running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from yurt.verbs.result import Result
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """A run that was asked to end: how it stands, and whether its site has been told."""
+    """A run with a cancel request: its state, and whether its site has received the request."""
 
     id: str
     context: str
@@ -29,7 +29,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 def cancel(names: Sequence[str], *, filters: Sequence[str] = (), watch: Watch = unwatched) -> Result[list[Cancelled]]:
-    """End runs; with filters, those tasks of sweeps. The exit code is that of a site that could not be told, else 0."""
+    """Cancel runs; with filters, the matching tasks of sweeps. The exit code is not 0 if a site was unreachable."""
     index = folders.store()
     entries, warnings = meant(index, names, filters, watch=watch)
     done, unreachable = cancel_runs(index, entries)
@@ -38,14 +38,14 @@ def cancel(names: Sequence[str], *, filters: Sequence[str] = (), watch: Watch = 
 
 
 def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
-    """End runs. One that never went out ends at once; a site that cannot be told is told by the next advance().
+    """Cancel runs. A run that was never submitted is cancelled immediately.
 
-    Of tasks of one sweep a site is told in one go. Returns what came of each, and the error of a site that could not
-    be told.
+    The request is saved first: if a site cannot be reached, the next advance() cancels its runs. Tasks of one sweep
+    take one request to the site. Returns the outcome for each run, and the error of a site that could not be reached.
     """
     groups = list(by_sweep(entries))
     for sweep, group in groups:
-        _want(store, sweep, group)
+        _request(store, sweep, group)
     found: dict[str, Cancelled] = {}
     unreachable = None
     for _sweep, group in groups:
@@ -60,41 +60,40 @@ def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled]
         after = {entry.run.id: entry.status for entry in store.several(names)}
         for entry in group:
             run = entry.run.id
-            found[run] = _came(entry, after.get(run), failure if run in alive else None)
+            found[run] = _outcome(entry, after.get(run), failure if run in alive else None)
     notify.fire(store)
     return [found[entry.run.id] for entry in entries], unreachable
 
 
-def _came(entry: Entry, after: Status | None, failure: YurtError | None) -> Cancelled:
-    """What came of one run."""
+def _outcome(entry: Entry, after: Status | None, failure: YurtError | None) -> Cancelled:
     run, state = entry.run, after.state if after is not None else "unknown"
     if failure is not None:
         return Cancelled(run.id, run.context, state, False, failure.message)
-    note = f"it had ended already ({entry.status.state})" if entry.status.final else after.reason if after else ""
+    note = f"it had already finished ({entry.status.state})" if entry.status.final else after.reason if after else ""
     return Cancelled(run.id, run.context, state, True, note)
 
 
-def _want(store: Store, sweep: str, group: Sequence[Entry]) -> None:
-    """Write down that it is to end."""
+def _request(store: Store, sweep: str, group: Sequence[Entry]) -> None:
+    """Save the cancel request in the index."""
     if sweep:
         whole = store.get(sweep)
         tried = whole is not None and whole.status.attempts > 0
         numbers = [entry.run.task for entry in group if entry.run.task is not None]
-        store.change_tasks(sweep, numbers, lambda _number, status: _wanted(status, tried=tried))
+        store.change_tasks(sweep, numbers, lambda _number, status: _requested(status, tried=tried))
         return
     (entry,) = group
     if entry.run.tasks:
-        store.change_tasks(entry.run.id, whole=_wanted)
+        store.change_tasks(entry.run.id, whole=_requested)
     else:
-        store.change([entry.run.id], lambda _run, status: _wanted(status))
+        store.change([entry.run.id], lambda _run, status: _requested(status))
 
 
-def _wanted(status: Status, *, tried: bool = False) -> Status:
-    """`tried`: though it does not say so itself, it may have gone out."""
+def _requested(status: Status, *, tried: bool = False) -> Status:
+    """Return the status with the request. `tried`: the task may be submitted, though its own status does not say so."""
     if status.final:
         return status
     if status.state == "waiting" and status.attempts == 0 and not tried:
         return msgspec.structs.replace(
-            status, state="cancelled", reason="cancelled before it went out", ended=time.time()
+            status, state="cancelled", reason="cancelled before it was submitted", ended=time.time()
         )
     return msgspec.structs.replace(status, cancel_requested=True)

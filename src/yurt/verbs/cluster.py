@@ -1,4 +1,4 @@
-"""cluster: a site as it was last seen, and what runs went through there."""
+"""cluster: show the recorded facts of a site and the nodes that yurt avoids on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from yurt.verbs.result import Result
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a site, and the nodes that are left alone because runs failed on them."""
+    """The facts of a site, and the nodes that yurt avoids because runs failed on them."""
 
     context: str
     facts: Facts
@@ -26,17 +26,20 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Result[Cluster]:
-    """What is known of the site of a context, else of the current one. NotFoundError: no such node is left alone."""
+    """Return the facts of a context's site, by default the current context's; with `forgive`, use these nodes again.
+
+    NotFoundError: yurt does not avoid one of these nodes.
+    """
     context = contexts.named(contexts.current_name(name))
     store = folders.store()
     facts = facts_of(context, watch=watch)
-    known = {each.node for each in bad_nodes.known(store, context.name)}
+    avoided = {each.node for each in bad_nodes.known(store, context.name)}
     for node in forgive:
-        if node not in known:
+        if node not in avoided:
             raise NotFoundError(
-                f"'{node}' is no node that yurt leaves alone on {context.name}",
+                f"yurt does not avoid node '{node}' on {context.name}",
                 code="not-found",
-                hint=f"yurt cluster {context.name}",
+                hint=f"list avoided nodes with `yurt cluster {context.name}`",
             )
     for node in forgive:
         store.forget_bad_node(context.name, node)

@@ -1,4 +1,4 @@
-"""context list, show, edit, copy, use, remove, import: the places to run that the user has named."""
+"""context list, show, edit, copy, use, remove, import: manage contexts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from yurt.verbs.result import Result
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """One context in a few words."""
+    """One context in the list."""
 
     name: str
     type: str
@@ -30,14 +30,14 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True):
-    """All contexts, and the name of the current one, which may not exist."""
+    """All contexts, and the name of the current one; a context of that name may not exist."""
 
     contexts: list[Listed]
     current: str
 
 
 class ContextShown(msgspec.Struct, frozen=True):
-    """One context: the keys it sets."""
+    """One context, with the keys it sets."""
 
     name: str
     current: bool
@@ -45,14 +45,14 @@ class ContextShown(msgspec.Struct, frozen=True):
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """One context: every setting a run would have now, and where each came from."""
+    """One context, with every setting that a run would have now and the source of each."""
 
     name: str
     settings: list[Setting]
 
 
 class Used(msgspec.Struct, frozen=True):
-    """The context made current; `shadowed_by` is what $YURT_CONTEXT says instead."""
+    """The new current context; `shadowed_by` is the value of $YURT_CONTEXT if that names another one."""
 
     name: str
     shadowed_by: str | None
@@ -69,26 +69,26 @@ class Edited(msgspec.Struct, frozen=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What was removed; `current` is the context that is current now, if the current one went."""
+    """The removed contexts; `current` is the new current context if the current one was removed."""
 
     names: list[str]
     current: str | None
 
 
 def list_(flag: str = "") -> Result[Contexts]:
-    """Every context, `local` among them."""
+    """List all contexts, including `local`."""
     current = contexts.current_name(flag)
     found = [
         Listed(each.name, each.type, each.slurm_url, each.partition, each.account, each.name == current)
         for each in contexts.load(contexts.default_file()).contexts.values()
     ]
-    there = any(each.current for each in found)
-    warnings = [] if there else [f"the current context '{current}' does not exist"]
+    exists = any(each.current for each in found)
+    warnings = [] if exists else [f"the current context '{current}' does not exist"]
     return Result(kind="contexts", data=Contexts(found, current), warnings=warnings)
 
 
 def show(name: str = "", flag: str = "") -> Result[ContextShown]:
-    """The keys a context sets; the current context if none is named."""
+    """Return the keys that a context sets, by default the current context."""
     current = contexts.current_name(flag)
     context = contexts.named(name or current)
     keys = msgspec.to_builtins(context)
@@ -97,7 +97,7 @@ def show(name: str = "", flag: str = "") -> Result[ContextShown]:
 
 
 def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
-    """Every setting of a run on a context from here, with its source."""
+    """Return every setting that a run from the working directory would have on a context, with its source."""
     from yurt.config import precedence
 
     context = contexts.named(name or contexts.current_name(flag))
@@ -106,12 +106,12 @@ def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
 
 
 def text(name: str) -> str:
-    """The YAML of a context, for an editor."""
+    """Return the YAML of a context, for an editor."""
     return contexts.body_text(contexts.default_file(), name)
 
 
 def edit(name: str, new: str, *, was: str) -> Result[Edited]:
-    """Give a context the text an editor made of what it `was`. UserError tells the faults; then nothing changed."""
+    """Replace the YAML of a context, which `was` the text given to the editor. UserError: it is invalid; no change."""
     changed = new != was
     if changed:
         contexts.replace_body(contexts.default_file(), name, new, was=was)
@@ -119,45 +119,49 @@ def edit(name: str, new: str, *, was: str) -> Result[Edited]:
 
 
 def copy(source: str, target: str) -> Result[Copied]:
-    """A new context like another. UserError where the target exists."""
+    """Copy a context. UserError: the target exists."""
     contexts.copy(contexts.default_file(), source, target)
     return Result(kind="context-copied", data=Copied(source, target))
 
 
 def use(name: str) -> Result[Used]:
-    """Make a context the current one, for every later call."""
+    """Make a context the current one for all later commands."""
     import os
 
     contexts.use(contexts.default_file(), name)
     instead = os.environ.get("YURT_CONTEXT") or None
     done = Used(name, None if instead == name else instead)
-    warnings = [f"$YURT_CONTEXT is set to '{instead}' and goes before it"] if done.shadowed_by else []
+    warnings = (
+        [f"the environment variable YURT_CONTEXT is set to '{instead}' and takes precedence"]
+        if done.shadowed_by
+        else []
+    )
     return Result(kind="context-used", data=done, warnings=warnings)
 
 
 def remove(names: Sequence[str]) -> Result[Removed]:
-    """Forget contexts and what is known of them, all of those named or none; nothing on their sites is touched."""
+    """Remove contexts and their facts, all of those named or none. Does not change their sites."""
     file = contexts.default_file()
-    there = contexts.read(file)
+    known = contexts.read(file)
     for name in names:
-        if name == LOCAL.name and name not in there.contexts:
+        if name == LOCAL.name and name not in known.contexts:
             raise UserError(
-                "the context 'local' is part of yurt and cannot be removed",
+                "context 'local' is built in and cannot be removed",
                 code="context-built-in",
-                hint="yurt context list",
+                hint="run `yurt context list` to see all contexts",
             )
-        if name not in there.contexts:
-            raise contexts.not_found(name, there.contexts)
+        if name not in known.contexts:
+            raise contexts.not_found(name, known.contexts)
     contexts.remove(file, names)
     for name in names:
         facts.forget(name)
-    done = Removed(list(dict.fromkeys(names)), LOCAL.name if there.current_context in names else None)
+    done = Removed(list(dict.fromkeys(names)), LOCAL.name if known.current_context in names else None)
     return Result(kind="contexts-removed", data=done)
 
 
 def import_(file: Path, *, replace: bool = False) -> Result[Merged]:
-    """Take over the contexts of a file of mrunner's or yurt's, all or none."""
+    """Import the contexts of an mrunner or yurt file, all or none."""
     if not file.exists():
-        raise NotFoundError(f"there is no file {file}", code="not-found", hint="yurt context import --help")
+        raise NotFoundError(f"file {file} not found", code="not-found", hint="see `yurt context import --help`")
     found = parse(text_of(file), file)
     return Result(kind="contexts-imported", data=contexts.merge(contexts.default_file(), found, replace=replace))

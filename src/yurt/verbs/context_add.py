@@ -1,4 +1,4 @@
-"""context add: connect to a site, look at it, and propose a complete context."""
+"""context add: connect to a site, probe it, and write a complete context."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from yurt.sites.facts import probe
 from yurt.verbs.result import Result
 
 Ask = Callable[[str, Sequence[str]], str]
-"""Puts a question with its possible answers to the person; there only if there is a person."""
+"""Asks the user a question with these possible answers; None where no user is at a terminal."""
 
-NEED_PERSON = ("ssh-login-required", "ssh-key-unknown", "ssh-denied")
+NEED_USER = ("ssh-login-required", "ssh-key-unknown", "ssh-denied")
 
 
 class Added(msgspec.Struct, frozen=True):
-    """`facts` is None if the site was not asked."""
+    """The new context; `facts` is None if the site was not probed."""
 
     context: Context
     facts: Facts | None
@@ -34,18 +34,18 @@ class Added(msgspec.Struct, frozen=True):
 def add(
     wanted: Context, *, look: bool = True, use: bool = False, ask: Ask | None = None, watch: Watch = unwatched
 ) -> Result[Added]:
-    """Write a new context: what `wanted` says, completed from what its site says.
+    """Write a new context: the keys of `wanted`, completed with the facts of its site.
 
-    With a person there (`ask`), ssh may prompt for the first connection, and what cannot be found
-    out is asked. Nothing is written unless the site could be asked, or `look` is False.
+    With `ask`, ssh may prompt on the first connection, and yurt asks for what it cannot find out. Nothing is written if
+    the site cannot be probed, unless `look` is False.
     """
     file = contexts.default_file()
     known = contexts.load(file)
     if wanted.name in known.contexts:
         raise UserError(
-            f"there is a context '{wanted.name}' already",
+            f"context '{wanted.name}' already exists",
             code="context-exists",
-            hint=f"yurt context edit {wanted.name}, or choose another name",
+            hint=f"change it with `yurt context edit {wanted.name}`, or choose another name",
         )
     facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
     context = complete(wanted, facts, ask) if facts is not None else wanted
@@ -64,15 +64,13 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
     try:
         return _probe_with_accounts(wanted)
     except (UnreachableError, RefusedError) as error:
-        if error.code not in NEED_PERSON:
-            error.hint = (
-                f"see that this works first: ssh {wanted.slurm_url}" if "yurt login" in error.hint else error.hint
-            )
+        if error.code not in NEED_USER:
+            error.hint = f"check that `ssh {wanted.slurm_url}` works" if "yurt login" in error.hint else error.hint
             raise
         if ask is None or host is None:
             error.hint = (
-                f"repeat in a terminal, or add it with --no-probe, then yurt login {wanted.name} and "
-                f"yurt context probe {wanted.name}"
+                f"run the command again in a terminal, or add `--no-probe`, then run `yurt login {wanted.name}` and "
+                f"`yurt context probe {wanted.name}`"
             )
             raise
     host.log_in()
@@ -80,19 +78,19 @@ def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
 
 
 def _probe_with_accounts(wanted: Context) -> Facts:
-    """Facts with the accounts in them: a context without its account would be refused by the site later."""
+    """Probe the site. UnreachableError: the accounts are missing; the site would reject runs without an account."""
     found = probe(wanted)
     if found.accounting_silent:
         raise UnreachableError(
-            f"{wanted.name}: the site's accounting does not answer, so your accounts there are not known",
+            f"{wanted.name}: Slurm accounting does not respond, so yurt cannot list your accounts",
             code="slurm-not-responding",
-            hint="repeat it later, or name the account and add --no-probe",
+            hint="run the command again later, or add `--account NAME --no-probe`",
         )
     return found
 
 
 def complete(wanted: Context, facts: Facts, ask: Ask | None = None) -> Context:
-    """Fill in partition, account and storage_dir from the facts; what `wanted` says stays."""
+    """Fill in partition, account and storage_dir from the facts, where `wanted` does not set them."""
     changes: dict[str, str] = {}
     if wanted.partition is None and facts.partitions:
         names = [each.name for each in facts.partitions if each.up]
@@ -112,20 +110,22 @@ def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> st
     if len(names) == 1:
         return names[0]
     if ask is not None and names:
-        return ask(f"Which {key} should jobs go to", names)
+        return ask(f"Which {key} should jobs use", names)
     raise UserError(
-        f"the site has no default {key}; it has {', '.join(names) or 'none that is up'}",
+        f"the site has no default {key}; available: {', '.join(names) or 'none'}",
         code="usage",
-        hint=f"name one: yurt context add {context} --{key} {names[0] if names else 'NAME'} …",
+        hint=f"choose one with `yurt context add {context} --{key} {names[0] if names else 'NAME'} …`",
     )
 
 
 def _check(wanted: Context, facts: Facts) -> None:
-    """What the person named must be there."""
+    """Check that the partition, account and QOS named by the user exist."""
     for key, value, names in (
         ("partition", wanted.partition, [each.name for each in facts.partitions]),
         ("account", wanted.account, [each.name for each in facts.accounts]),
         ("qos", wanted.qos, [each.name for each in facts.qos]),
     ):
         if value is not None and names and value not in names:
-            raise UserError(f"the site has no {key} '{value}'; it has {', '.join(names)}", code="usage")
+            raise UserError(
+                f"{key} '{value}' not found on the site", code="usage", hint=f"available: {', '.join(names)}"
+            )

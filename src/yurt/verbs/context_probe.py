@@ -1,4 +1,4 @@
-"""context probe: ask a site what it is like, and keep the answer."""
+"""context probe: query a site and save the facts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from yurt.verbs.result import Result
 def probe(
     name: str = "", *, deep: bool = False, internet: str = "", patience: int = 120, watch: Watch = unwatched
 ) -> Result[Facts]:
-    """Ask the site of a context, else of the current one.
+    """Query the site of a context, by default the current context.
 
-    `deep`: also one of its nodes, by a job that has `patience` seconds to start and tries to reach `internet`.
+    `deep`: also query a compute node, with a job that must start within `patience` seconds and that connects to
+    `internet`.
     """
     context = contexts.named(contexts.current_name(name))
     if deep:

@@ -1,4 +1,4 @@
-"""diff: what differs between two runs, of whatever projects and contexts."""
+"""diff: compare two runs of any projects and contexts."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 
 Patch = Literal["none", "text", "bytes", "colours"]
-"""How the difference of the code comes: as text in the data, or beside it in the bytes of the files."""
+"""The form of the code patch: text in the data, or raw bytes next to it."""
 
 
 class CodeDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """From the code of the left run to that of the right one."""
+    """The changes from the code of the left run to that of the right run."""
 
     same: bool
     unknown: str = ""
-    """Why it is not known what differs."""
+    """Why the code cannot be compared; empty if it can."""
     changes: list[Change] = []
     patch: str = ""
-    """As `git diff` shows it; bytes that are no text stand as \\xNN. Empty with --stat."""
+    """The output of `git diff`, with bytes that are not UTF-8 as \\xNN. Empty with --stat."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """Two runs side by side."""
+    """The differences between two runs."""
 
     left: str
     right: str
     same: bool
     rows: list[ComparedValue]
-    """What differs; with --all, everything."""
+    """Rows that differ; with --all, all rows."""
     code: CodeDifference
 
 
 class Compared(Result[Difference], frozen=True, kw_only=True):
-    """Two runs side by side, with the difference of their code in the bytes of the files, if that is asked for."""
+    """The differences between two runs, and the code patch as raw bytes if the caller requested that."""
 
     patch: bytes = b""
 
@@ -60,9 +60,9 @@ def diff(
     cached: bool = False,
     watch: Watch = unwatched,
 ) -> Compared:
-    """Compare two runs, after asking the contexts of those that have not ended; unless `cached`.
+    """Compare two runs, after a refresh of those that have not finished, unless `cached`.
 
-    A context that cannot be asked is a warning.
+    A context that cannot be queried is a warning.
     """
     index = folders.store()
     entries = [*which(index, [left]), *which(index, [right])]
@@ -80,7 +80,7 @@ def diff(
 
 
 def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text: bool, watch: Watch) -> Difference:
-    """Two runs as they are known on this machine; with the difference of the code as `text`, or only a list."""
+    """Compare two runs from the index; with `text`, include the code patch, else only the list of changed files."""
     rows = compare(*(Side(each.run, each.status, _metrics(store, each)) for each in (left, right)))
     watch(Event("comparing the code"))
     code = _code(store, left, right, patch=text)
@@ -106,14 +106,14 @@ def _code(store: Store, left: Entry, right: Entry, *, patch: bool) -> CodeDiffer
     for entry in (left, right):
         run = entry.run
         if not run.code.tree:
-            return CodeDifference(same=False, unknown=f"run {run.id} has no snapshot of its code")
+            return CodeDifference(same=False, unknown=f"run {run.id} has no code snapshot")
         if not differ.is_here(_store_of(store, entry), run.code.tree):
-            return CodeDifference(same=False, unknown=f"the code of run {run.id} is not on this machine any more")
+            return CodeDifference(same=False, unknown=f"the code of run {run.id} is no longer on this machine")
     pair = _pair(store, left, right)
     try:
         changes = pair.changes()
         text = pair.patch().decode(errors="backslashreplace") if patch else ""
-    except RefusedError as error:  # a store that lost a part of it
+    except RefusedError as error:  # the git folder is damaged
         return CodeDifference(same=False, unknown=error.message)
     return CodeDifference(same=False, changes=changes, patch=text)
 
@@ -124,7 +124,7 @@ def _pair(store: Store, left: Entry, right: Entry) -> differ.Pair:
 
 
 def _store_of(store: Store, entry: Entry) -> Path:
-    """Where this machine has the code of a run, if it has: its plan may have been made on another one."""
+    """Return the local git folder for the code of a run. The path in its plan may be that of another machine."""
     plan = store.plan(entry.run.id)
     if plan is not None and plan.store and Path(plan.store).is_dir():
         return Path(plan.store)

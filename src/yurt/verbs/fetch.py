@@ -1,4 +1,4 @@
-"""fetch: what runs wrote comes home; by rsync, or as tar streams where one side has none."""
+"""fetch: download the results of runs, with rsync, or as tar streams if one side has no rsync."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 
 MOST = 5
-"""Errors that are told, of runs that could not be fetched."""
+"""How many errors to report of runs that could not be fetched."""
 
 
 def fetch(
@@ -29,16 +29,17 @@ def fetch(
     folder: Path | None = None,
     watch: Watch = unwatched,
 ) -> Result[list[Fetched]]:
-    """Bring results of runs here, and of sweeps those of their tasks that have begun; with filters, that pass them.
+    """Download the results of runs, and of the started tasks of sweeps; with filters, of the tasks that match.
 
-    Runs that could not be fetched are warnings, and the exit code is theirs; if none could, their error is raised.
+    Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
+    raised.
     """
     index = folders.store()
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several)
     done, errors = fetch_runs(index, entries, wanted, watch=watch)
-    messages = _told([error.message for error in errors])
+    messages = _shortened([error.message for error in errors])
     if errors and not done:
         errors[0].message = "; ".join(messages)
         raise errors[0]
@@ -46,17 +47,17 @@ def fetch(
     return Result(kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code)
 
 
-def _told(messages: list[str]) -> list[str]:
-    """Those that a person reads."""
-    return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} more like these"]
+def _shortened(messages: list[str]) -> list[str]:
+    return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} similar errors"]
 
 
 def fetch_runs(
     store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch: Watch = unwatched
 ) -> tuple[list[Fetched], list[YurtError]]:
-    """Bring results of runs here, those of each context in one transfer.
+    """Download the results of runs, with as few transfers as possible for each context.
 
-    Returns what came, and the errors of runs of which not all came: what has arrived is kept, repeating goes on.
+    Returns what was fetched, and the errors of runs whose transfer is incomplete. Their partial files are kept; a retry
+    continues from there.
     """
     by_context: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -65,16 +66,16 @@ def fetch_runs(
     errors: list[YurtError] = []
     for name, group in by_context.items():
         try:
-            watch(Event(f"looking at {name}"))
+            watch(Event(f"querying {name}"))
             files = connect.named_backend(name).files
-            errors += [_gone(store, entry) for entry in group if _inside(entry)]
-            out = [entry for entry in group if not _inside(entry)]
-            if not out:
+            errors += [_gone(store, entry) for entry in group if _never_sent(entry)]
+            submitted = [entry for entry in group if not _never_sent(entry)]
+            if not submitted:
                 continue
-            there = files.contents([entry.run.folder for entry in out])
-            errors += [_gone(store, entry) for entry in out if entry.run.folder not in there]
-            left = [(entry, there[entry.run.folder]) for entry in out if entry.run.folder in there]
-            for some in transfer.together(left, wanted):
+            contents = files.contents([entry.run.folder for entry in submitted])
+            errors += [_gone(store, entry) for entry in submitted if entry.run.folder not in contents]
+            found = [(entry, contents[entry.run.folder]) for entry in submitted if entry.run.folder in contents]
+            for some in transfer.together(found, wanted):
                 try:
                     came, lacking = transfer.Transfer(store, files, some, wanted).run(watch)
                     done += came
@@ -83,31 +84,33 @@ def fetch_runs(
                     raise
                 except YurtError as error:
                     errors.append(error)
-        except YurtError as error:  # the rest of this site has to wait, others need not
+        except YurtError as error:  # give up on this context, continue with the others
             errors.append(error)
     places = {entry.run.id: at for at, entry in enumerate(entries)}
     return sorted(done, key=lambda each: places[each.id]), errors
 
 
-def _inside(entry: Entry) -> bool:
-    """Whether a run surely has not left this machine, so that no site need be asked."""
+def _never_sent(entry: Entry) -> bool:
+    """Whether a run was certainly never submitted, so that its site does not have to be queried."""
     return entry.status.state in ("waiting", "submitting") and entry.status.attempts == 0
 
 
 def _gone(store: Store, entry: Entry) -> YurtError:
-    """Why there is no folder to fetch from."""
+    """Return the error for a run without a folder on its site."""
     run, status = entry.run, entry.status
     at = store.gone_at(run.id) or store.going_since(run.id)
     copies = [copy for copy in store.copies(run.id) if Path(os.fsdecode(copy.target)).is_dir()]
     if at is not None:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-        why = f"its folder was removed from {run.context} by yurt prune on {when}"
+        why = f"`yurt prune` removed its folder from {run.context} on {when}"
     elif status.submitted is None and status.started is None:
-        why = f"it {'never went' if status.final else 'has not gone'} out to {run.context}"
+        why = f"it {'was never submitted' if status.final else 'is not yet submitted'} to {run.context}"
     else:
-        why = f"its folder is gone from {run.context}, by a purge or by hand: {run.folder}"
+        why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
     return NotFoundError(
         f"run {run.id} cannot be fetched: {why}",
         code="not-found",
-        hint=f"an earlier copy is in {shown(os.fsdecode(copies[0].target))}" if copies else f"yurt show {run.id}",
+        hint=f"an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
+        if copies
+        else f"see the run with `yurt show {run.id}`",
     )

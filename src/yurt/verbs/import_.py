@@ -1,6 +1,6 @@
-"""import: the runs that a context's storage holds become known here, whichever machine made them.
+"""import: add the runs in a context's storage to the index, from any machine.
 
-What the index knows already is neither overwritten nor removed. Nothing on the site is changed.
+Runs that are in the index already are neither changed nor removed. Nothing on the site is changed.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from yurt.verbs.steps import STEPS
 if TYPE_CHECKING:
     from yurt.backends.base import Files
 
-OTHERS = "it has not ended, and a yurt with another data folder looks after it"
+OTHERS = "it has not finished and belongs to a yurt with another data folder"
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an import."""
+    """The result of an import."""
 
     context: str
     new: list[str]
     known: int
-    """How many of those found were known here already."""
+    """How many of the runs found were in the index already."""
     unreadable: dict[str, str]
-    """Folders that could not be understood, and why."""
+    """Folders that could not be imported, with the reason."""
 
 
 def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result[Imported]:
-    """Take in what a context's storage holds, of one project or of all. Folders left out are warnings."""
+    """Import the runs in a context's storage, of one project or of all. Skipped folders are warnings."""
     store = folders.store()
     context = contexts.named(name)
     facts = facts_if_probed(context, watch=watch)
     base = folders.base_folder(context, facts)
     files = connect.backend(context).files
     watch(Event(f"listing the runs on {context.name}"))
-    there = _listed(files, context.name, base, project)
-    unknown = [folder for folder in there if store.get(folder.rpartition("/")[2]) is None]
+    listed = _listed(files, context.name, base, project)
+    unknown = [folder for folder in listed if store.get(folder.rpartition("/")[2]) is None]
     new: list[str] = []
     unreadable: dict[str, str] = {}
     reader = _Reader(context)
     for batch in _gathered(files, unknown, context.name, watch):
-        read = {folder: reader.read(folder, said) for folder, said in batch.items()}
+        read = {folder: reader.read(folder, gathered) for folder, gathered in batch.items()}
         sweeps = {folder: each for folder, each in read.items() if isinstance(each, Found) and each.run.tasks}
         tasks = import_sweeps.tasks_of(files, {folder: each.run.tasks for folder, each in sweeps.items()})
         for folder, each in sweeps.items():
@@ -69,25 +69,25 @@ def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result
         found = [each for each in read.values() if isinstance(each, Found)]
         reader.contexts.update(each.run.context for each in found)
         new += store.add_found(found)
-    warnings = [f"left out {folder}: {why}" for folder, why in unreadable.items()]
+    warnings = [f"skipped {folder}: {why}" for folder, why in unreadable.items()]
     if new:
         warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch, steps=STEPS).warnings
-    done = Imported(context=context.name, new=new, known=len(there) - len(unknown), unreadable=unreadable)
+    done = Imported(context=context.name, new=new, known=len(listed) - len(unknown), unreadable=unreadable)
     return Result(kind="runs-imported", data=done, warnings=warnings)
 
 
 def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
-    """The folders of all runs there are; of one project, if it is named, with its short id or without."""
-    there = files.list_runs(base)
-    if there is None:
+    """Return the folders of all runs, or of one project, named with or without its short id."""
+    folders = files.list_runs(base)
+    if folders is None:
         raise NotFoundError(
-            f"there are no runs on {name}: it has no folder {base}/projects",
+            f"no runs found on {name}: folder {base}/projects does not exist",
             code="not-found",
-            hint=f"yurt context show {name} --resolved",
+            hint=f"check `storage_dir` with `yurt context show {name} --resolved`",
         )
     found = []
     labels = set[str]()
-    for folder in there:
+    for folder in folders:
         label, _, below = folder.removeprefix(f"{base}/projects/").partition("/")
         kind, _, run = below.partition("/")
         labels.add(label)
@@ -95,69 +95,69 @@ def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
             found.append(folder)
     if project and not found:
         raise NotFoundError(
-            f"there are no runs of a project '{project}' on {name}",
+            f"no runs of project '{project}' found on {name}",
             code="not-found",
-            hint=f"it has runs of {', '.join(sorted(labels)[:8])}" if labels else "",
+            hint=f"projects on {name}: {', '.join(sorted(labels)[:8])}" if labels else "",
         )
     return found
 
 
 def _gathered(files: Files, folders: Sequence[str], name: str, watch: Watch) -> Iterator[dict[str, Gathered | None]]:
-    """What each folder says, in as few trips as its size allows; None of one that could not be read."""
+    """Yield the contents of the folders, in as few transfers as their size allows; None for a folder too large."""
     at = 0
     while at < len(folders):
         watch(Event(f"reading the runs on {name}", at, len(folders)))
-        came, asked = files.gather(folders[at:])
-        yield came
-        at += asked
+        gathered, count = files.gather(folders[at:])
+        yield gathered
+        at += count
 
 
 class _Reader:
-    """Makes runs of what their folders say."""
+    """Makes index entries from the contents of run folders."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
         self.contexts: set[str] = set()
-        """Those that the runs belong to."""
+        """The contexts of the imported runs."""
         self._known = contexts.load(contexts.default_file()).contexts
-        # A run of this machine's that a yurt with another data folder looks after is in no slot of ours.
+        # A local run that belongs to a yurt with another data folder has none of our slots.
         here = kind_of(context.type).here
         self._elsewhere = here and bool(context.storage_dir)
         self._slots = {run.partition(".")[0] for run in connect.slots()}
-        # Whoever made a run may be about to send it: from another machine it is not sent a second time.
+        # The machine that created a run may be about to submit it; with all attempts used, this one does not.
         self._attempts = 1 if here and not self._elsewhere else ATTEMPTS
 
-    def read(self, folder: str, said: Gathered | None) -> Found | str | None:
-        """A run as it is to stand in the index; or why it cannot; None for what is no run, or no longer.
+    def read(self, folder: str, gathered: Gathered | None) -> Found | str | None:
+        """Return the index entry of a run; the reason if it cannot be imported; None for a folder without a run.
 
-        Of a sweep, how it stands is not known yet.
+        The entry of a sweep has no status yet.
         """
-        if said is None:
-            return "it is too large to be read"
-        winner = said.text(layout.WINNER)
-        if layout.RUN not in said.files:
-            return None if winner == CANCELLED or layout.CANCEL in said.files else f"it has no {layout.RUN}"
+        if gathered is None:
+            return "its files are too large"
+        winner = gathered.text(layout.WINNER)
+        if layout.RUN not in gathered.files:
+            return None if winner == CANCELLED or layout.CANCEL in gathered.files else f"it has no {layout.RUN}"
         try:
-            run = older.read_run(said.files[layout.RUN])
-            plan = older.read_plan(said.files.get(layout.PLAN, b""))
+            run = older.read_run(gathered.files[layout.RUN])
+            plan = older.read_plan(gathered.files.get(layout.PLAN, b""))
         except msgspec.MsgspecError as error:
-            return f"this yurt does not understand it ({error}); did a newer one make it?"
+            return f"this version of yurt cannot read it ({error}); it may be from a newer version"
         if run.id != folder.rpartition("/")[2] or run.context_type != self.context.type:
-            return f"it says that it is run {run.id} on a context of type {run.context_type}"
+            return f"its {layout.RUN} describes run {run.id} on a context of type {run.context_type}"
         run = msgspec.structs.replace(run, context=self._context_of(run))
         plan = None if plan is None else msgspec.structs.replace(plan, run=run)
         if run.tasks:
-            whole = plan is not None and len(plan.sets) == run.tasks
-            return Found(run, Status(), plan) if whole else "its plan.json is not whole"
-        status = self._status(run, said)
-        ended = status.final or winner == CANCELLED or layout.EXIT in said.files
-        return OTHERS if not ended and self._is_others(run) else Found(run, status, plan)
+            complete = plan is not None and len(plan.sets) == run.tasks
+            return Found(run, Status(), plan) if complete else f"its {layout.PLAN} is incomplete"
+        status = self._status(run, gathered)
+        finished = status.final or winner == CANCELLED or layout.EXIT in gathered.files
+        return OTHERS if not finished and self._is_others(run) else Found(run, status, plan)
 
-    def with_tasks(self, found: Found, said: Gathered, begun: dict[int, Gathered]) -> Found | str:
-        """A sweep, and how it and its tasks stand; or why it cannot be imported."""
-        whole, rows = import_sweeps.statuses(found.run, said, begun, self._attempts, time.time())
-        ended = len(rows) == found.run.tasks and all(each.final for each in rows.values())
-        if not ended and "cancel" not in said.files and self._is_others(found.run):
+    def with_tasks(self, found: Found, gathered: Gathered, begun: dict[int, Gathered]) -> Found | str:
+        """Return a sweep with the status of the sweep and its tasks; or why it cannot be imported."""
+        whole, rows = import_sweeps.statuses(found.run, gathered, begun, self._attempts, time.time())
+        finished = len(rows) == found.run.tasks and all(each.final for each in rows.values())
+        if not finished and "cancel" not in gathered.files and self._is_others(found.run):
             return OTHERS
         return Found(found.run, whole, found.plan, rows)
 
@@ -165,20 +165,20 @@ class _Reader:
         return self._elsewhere and run.id not in self._slots
 
     def _context_of(self, run: Run) -> str:
-        """The context it was made on, if that is the same place by another name; else the one that is imported."""
+        """Return the run's own context if it is configured here and has the same site; else the imported context."""
         own = self._known.get(run.context)
         same = own is not None and (own.type, own.slurm_url) == (self.context.type, self.context.slurm_url)
         return run.context if same else self.context.name
 
-    def _status(self, run: Run, said: Gathered) -> Status:
-        """How it stood when its folder was read; a look tells the rest."""
-        starts = said.starts
-        started = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
+    def _status(self, run: Run, gathered: Gathered) -> Status:
+        """Return the status according to the run folder; the next refresh updates it."""
+        starts = gathered.starts
+        started = (gathered.text(f"{layout.START}{starts}") or gathered.text(layout.WINNER)).split(".")
         status = Status(
             state="running" if starts else "queued",
-            submitted=said.made or run.created,
+            submitted=gathered.made or run.created,
             restarts=max(starts - 1, 0),
             job=started[1] if len(started) > 1 else "",
             attempts=self._attempts,
         )
-        return adopt(status, read_verdict(said.files.get(layout.STATUS, b"")), None, run.created)
+        return adopt(status, read_verdict(gathered.files.get(layout.STATUS, b"")), None, run.created)

@@ -1,4 +1,4 @@
-"""What folders of sweeps and their tasks say, made into what the index holds of them."""
+"""Makes index entries from the folders of sweeps and their tasks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 TASKS = 20_000
-"""Tasks that one trip asks for."""
+"""How many tasks one request may read."""
 
 
 def tasks_of(files: Files, sweeps: Mapping[str, int]) -> dict[str, dict[int, Gathered]]:
-    """What there is of tasks that have begun, by their sweep's folder and number; in few trips.
+    """Return the contents of started tasks' folders, by sweep folder and task number, in few requests.
 
-    `sweeps` holds how many tasks each has.
+    `sweeps` maps each sweep folder to its number of tasks.
     """
     found: dict[str, dict[int, Gathered]] = {}
     for batch in _batches(sweeps):
@@ -44,11 +44,11 @@ def _batches(sweeps: Mapping[str, int]) -> Iterator[list[str]]:
 
 
 def statuses(
-    run: Run, said: Gathered, begun: dict[int, Gathered], attempts: int, now: float
+    run: Run, gathered: Gathered, begun: dict[int, Gathered], attempts: int, now: float
 ) -> tuple[Status, dict[int, Status]]:
-    """How a sweep and its tasks stood when their folders were read; a look tells the rest."""
-    submitted = said.made or run.created
-    groups = sent.read(said.text(layout.SENT))
+    """Return the status of a sweep and of its tasks according to their folders; the next refresh updates them."""
+    submitted = gathered.made or run.created
+    groups = sent.read(gathered.text(layout.SENT))
     others = attempts >= ATTEMPTS
     whole = sent.noted(Status(state="queued", submitted=submitted, attempts=1, other_machine=others), groups)
     rows = {
@@ -57,28 +57,28 @@ def statuses(
         if number < run.tasks
     }
     whole = msgspec.structs.replace(whole, submitted_tasks=tasks.ranges({*rows, *tasks.numbers(whole.submitted_tasks)}))
-    verdict = read_sweep_verdict(said.files.get(layout.STATUS, b""))
+    verdict = read_sweep_verdict(gathered.files.get(layout.STATUS, b""))
     if verdict is not None:
         whole = adopt_sweep(whole, verdict)
         for number, each in verdict.each():
             if number < run.tasks and (number not in rows or not rows[number].final):
                 rows[number] = adopt(Status(attempts=attempts), each, None, now)
-    if layout.CANCEL in said.files:
+    if layout.CANCEL in gathered.files:
         rows |= unsent_cancelled(run.tasks, whole, rows, now)
         whole = msgspec.structs.replace(whole, reason=whole.reason or "cancelled")
     return whole, rows
 
 
-def _task(said: Gathered, before: Status, now: float) -> Status:
-    starts = said.starts
-    made_by = (said.text(f"{layout.START}{starts}") or said.text(layout.WINNER)).split(".")
+def _task(gathered: Gathered, before: Status, now: float) -> Status:
+    starts = gathered.starts
+    made_by = (gathered.text(f"{layout.START}{starts}") or gathered.text(layout.WINNER)).split(".")
     status = msgspec.structs.replace(
         before,
         state="running" if starts else "queued",
         restarts=max(starts - 1, 0),
         job=made_by[1] if len(made_by) > 1 else "",
     )
-    verdict = read_verdict(said.files.get(layout.STATUS, b""))
-    after = adopt(status, verdict, read_ending(said.files.get(layout.EXIT, b"")), now)
-    logged = read_metrics(said.files.get(layout.METRICS, b"")) if after.final else {}
+    verdict = read_verdict(gathered.files.get(layout.STATUS, b""))
+    after = adopt(status, verdict, read_ending(gathered.files.get(layout.EXIT, b"")), now)
+    logged = read_metrics(gathered.files.get(layout.METRICS, b"")) if after.final else {}
     return msgspec.structs.replace(after, metrics=logged)

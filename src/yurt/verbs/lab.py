@@ -1,4 +1,4 @@
-"""lab up, down, status, shell, fault: real Slurm clusters on this machine."""
+"""lab up, down, set, status, shell, fault: manage the lab, real Slurm clusters on this machine."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from yurt.verbs.result import Result
 Limits = Literal["auto", "v1", "v2", "none"]
 
 FAULTS = {kind: (about.help, about.example) for kind, about in KINDS.items()}
-"""Each fault that takes a target and nothing else: what it does, an example."""
+"""The help text and an example of each fault that takes only a target."""
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What a lab costs while it does nothing."""
+    """The memory and CPU use of an idle lab."""
 
     memory: int
     idle_percent: float
@@ -39,7 +39,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """All lines of a cluster's slurm.conf that are changed."""
+    """All changed lines of a cluster's slurm.conf."""
 
     cluster: str
     settings: dict[str, str]
@@ -64,20 +64,20 @@ def up(
     limits: Limits = "auto",
     watch: Watch = unwatched,
 ) -> Result[Started]:
-    """Bring clusters up, both if none is named."""
+    """Start clusters; both if none is named."""
     started = Lab(name).up(clusters, install=install, link=link, subnet=subnet, limits=limits, watch=watch)
     warnings: list[str] = []
     if started.limits == "v2":
-        warnings.append("memory limits use cgroup v2, which has not been verified")
+        warnings.append("memory limits use cgroup v2, which the lab has not been tested with")
     if started.limits == "none" and "alpha" in started.seconds:
         warnings.append(
-            "no usable control groups: jobs on alpha that pass their memory are killed late, by Slurm itself"
+            "no usable control groups: Slurm kills jobs on alpha that exceed their memory limit only after a delay"
         )
     return Result(kind="lab-started", data=started, warnings=warnings)
 
 
 def figures(name: str = "", *, seconds: float = 3) -> Figures:
-    """Memory of the lab now, and the share of one core it uses, measured over some seconds."""
+    """Return the memory that the lab uses now, and its share of one core, measured over some seconds."""
     lab = Lab(name)
     before, started = lab.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
@@ -88,7 +88,7 @@ def figures(name: str = "", *, seconds: float = 3) -> Figures:
 def down(
     clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched
 ) -> Result[Stopped]:
-    """Stop clusters, both if none is named."""
+    """Stop clusters; both if none is named."""
     Lab(name).down(clusters, wipe=wipe, watch=watch)
     return Result(kind="lab-stopped", data=Stopped(list(clusters or CLUSTERS), wipe))
 
@@ -98,7 +98,7 @@ def status(name: str = "") -> Result[LabStatus]:
 
 
 def shell_command(target: str, *, name: str = "", user: str = "", command: Sequence[str] = ()) -> Result[Command]:
-    """The command line that opens a shell on a host: by ssh on a login host, from below elsewhere."""
+    """Return the command that opens a shell on a host: ssh for a login node, nsenter for any other host."""
     return Result(kind="command", data=Command(_shell_command(target, name, user, command)))
 
 
@@ -110,14 +110,15 @@ def _shell_command(target: str, name: str, user: str, command: Sequence[str]) ->
     host = cluster.spec.host(host_name) if host_name else cluster.spec.login
     if host is None:
         names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
-        raise NotFoundError(f"no host '{target}' in the lab", code="not-found", hint=f"name one of {names}")
+        raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"name one of {names}")
     pid = cluster.pid(host.name)
     user = user or ("alice" if host.role == "login" else "root")
     _check_user(cluster, user)
     if host.role == "login" and user != "root":
-        far = [shlex.join(command)] if command else []
+        remote = [shlex.join(command)] if command else []
         tty = [] if command else ["-t"]
-        return ["ssh", "-F", str(lab.instance.client / "ssh_config"), *tty, "-l", user, alias(cluster.spec, host), *far]
+        config = str(lab.instance.client / "ssh_config")
+        return ["ssh", "-F", config, *tty, "-l", user, alias(cluster.spec, host), *remote]
     inside = ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "TERM=xterm-256color", "LANG=C.UTF-8"]
     if command:
         return [*inside, "runuser", "-u", user, "--", *command]
@@ -125,35 +126,37 @@ def _shell_command(target: str, name: str, user: str, command: Sequence[str]) ->
 
 
 def _check_user(cluster: Cluster, user: str) -> None:
-    people = ["root", *(account.name for account in cluster.spec.accounts)]
-    if user not in people:
+    accounts = ["root", *(account.name for account in cluster.spec.accounts)]
+    if user not in accounts:
         raise UserError(
-            f"{cluster.spec.name} has no account '{user}'", code="usage", hint=f"its accounts are {', '.join(people)}"
+            f"account '{user}' not found on {cluster.spec.name}",
+            code="usage",
+            hint=f"name one of {', '.join(accounts)}",
         )
 
 
 def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> Result[Settings]:
-    """Change lines KEY=VALUE of a cluster's slurm.conf while it runs."""
+    """Change settings KEY=VALUE in a running cluster's slurm.conf."""
     check_machine("set")
     pairs = [each.partition("=") for each in settings]
     for key, equals, _value in pairs:
         if not key or not equals:
             raise UserError(
-                f"'{key}' is not KEY=VALUE", code="usage", hint="for example: yurt lab set alpha KillWait=30"
+                f"'{key}' is not KEY=VALUE", code="usage", hint="for example `yurt lab set alpha KillWait=30`"
             )
     changed = Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
     return Result(kind="lab-settings", data=Settings(cluster, changed))
 
 
 def fault(kind: str, target: str = "", *, name: str = "") -> Result[FaultSet]:
-    """Put one fault in place, or heal one; on return the real component shows it."""
+    """Inject one fault, or heal one; it has taken effect on return."""
     check_machine("fault")
     KINDS[kind].apply(Lab(name).faults, target)
     return Result(kind="lab-fault", data=FaultSet(kind, target))
 
 
 def delay(target: str, rules: dict[str, Any], *, name: str = "") -> Result[FaultSet]:
-    """Put the relay in front of a login host, or change its rules (the fields of relay.Rules)."""
+    """Put the relay in front of a login node, or change its rules (the fields of relay.Rules)."""
     check_machine("fault")
     Lab(name).faults.delay(target, Rules(**rules))
     return Result(kind="lab-fault", data=FaultSet("delay", target))

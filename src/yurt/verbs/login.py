@@ -1,4 +1,4 @@
-"""login: open the connection to a site, the only verb that lets ssh ask questions."""
+"""login: open the connection to a site. Only this verb and `context add` let ssh prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from yurt.verbs.result import Result
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
-    """How the connection to a context stands now, and whether this call made it so."""
+    """Whether the connection to a context is open now, and whether this call changed that."""
 
     context: str
     destination: str
@@ -23,27 +23,31 @@ class LoggedIn(msgspec.Struct, frozen=True):
 
 
 def login(names: Sequence[str] = (), *, context: str = "", may_prompt: bool = False) -> Result[list[LoggedIn]]:
-    """Have an open connection to each context, else to the current one.
+    """Open the connection to each context, by default to the current one.
 
-    With a person at a terminal (`may_prompt`), ssh may ask for what it needs.
+    With `may_prompt`, ssh may prompt on the terminal.
     """
     return Result(kind="login", data=[_open(each, may_prompt=may_prompt) for each in _named(names, context)])
 
 
 def logout(names: Sequence[str] = (), *, context: str = "") -> Result[list[LoggedIn]]:
-    """End the connection to each context, else to the current one; nothing happens where there is none."""
+    """Close the connection to each context, by default to the current one. Does nothing if there is none."""
     return Result(kind="login", data=[_close(each) for each in _named(names, context)])
 
 
 def _named(names: Sequence[str], context: str) -> list[Context]:
-    """All of them are looked up before one is connected to."""
+    """Look up all contexts, before the first connection."""
     return [contexts.named(name) for name in names or (contexts.current_name(context),)]
 
 
 def _open(context: Context, *, may_prompt: bool) -> LoggedIn:
     host = ssh_host(context)
     if host is None:
-        raise UserError(f"context '{context.name}' needs no login: it is this machine", code="usage")
+        raise UserError(
+            f"context '{context.name}' needs no login: it is this machine",
+            code="usage",
+            hint="name a context of type slurm, as in `yurt login CONTEXT`",
+        )
     if may_prompt:
         return LoggedIn(context.name, host.destination, True, host.log_in())
     before = host.connected()

@@ -1,4 +1,4 @@
-"""logs: what runs wrote, and what they go on to write."""
+"""logs: read and follow the output of runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from yurt.sites import folders
 from yurt.store import Store
 
 MANY, LINES = 20, 10
-"""Of more tasks of sweeps than that only so many lines are shown, unless the user says how many."""
+"""For more than MANY tasks, show only the last LINES lines of each, unless the user gives a number."""
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line a run wrote."""
+    """One line of a run's output."""
 
     run: str
     stream: Stream
@@ -26,25 +26,25 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Reader(Protocol):
-    """Is told what runs write, as it comes."""
+    """Receives the output of runs as it arrives."""
 
     def begin(self, runs: Sequence[Run], *, labels: bool) -> None:
-        """Whose logs follow; with `labels`, it must show which run wrote what."""
+        """Announce the runs whose output follows. With `labels`, the reader must show which run wrote each line."""
 
     def wrote(self, run: str, which: Stream, part: bytes) -> None:
-        """A run wrote this."""
+        """Receive a piece of a run's output."""
 
     def ended(self, run: str) -> None:
-        """All that a run wrote was handed out."""
+        """The output of a run is complete."""
 
     def word(self, text: str) -> None:
-        """Something to tell the user meanwhile."""
+        """A notice for the user."""
 
     def warn(self, text: str) -> None:
-        """Something to warn the user of."""
+        """A warning for the user."""
 
     def shortened(self, lines: int, tasks: int) -> None:
-        """Only so many lines of each of so many tasks follow."""
+        """Only the last `lines` lines of each of `tasks` tasks follow."""
 
 
 def logs(
@@ -55,7 +55,7 @@ def logs(
     follow: bool = False,
     lines: int | None = None,
 ) -> None:
-    """Hand out what runs and tasks wrote until now; with `follow`, until all of them have ended."""
+    """Pass the output of runs and tasks to `reader`: what they wrote so far; with `follow`, until all have finished."""
     index = folders.store()
     if follow:
         entries, warnings = select.meant(index, names, filters)
@@ -71,9 +71,9 @@ def logs(
 
         run = entries[0].run
         reader.begin([run], labels=False)
-        said = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines)
+        message = copy(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines)
         reader.ended(run.id)
-        _warn(reader, [said] if said else [])
+        _warn(reader, [message] if message else [])
         return
     from yurt.lifecycle.files.many_logs import copy_many
 
@@ -84,13 +84,13 @@ def logs(
 
 
 def follow_started(runs: Sequence[Run], reader: Reader) -> None:
-    """Hand out what runs that were just submitted write, until they have ended."""
+    """Follow the output of runs that were just submitted, until they have finished."""
     with folders.store() as index:
         follow_runs(index, runs, reader)
 
 
 def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | None = None) -> None:
-    """Hand out what runs, tasks and sweeps write until they have ended: all of one context over one connection."""
+    """Follow the output of runs, tasks and sweeps until they have finished, over one connection for each context."""
     if len(runs) == 1 and not runs[0].tasks:
         from yurt.lifecycle.files.logs import follow
 
@@ -123,7 +123,7 @@ def _warn(reader: Reader, warnings: Sequence[str]) -> None:
 
 
 def _lines(reader: Reader, lines: int | None, tasks: int) -> int | None:
-    """How many lines of each: as many as there are, or as were asked for, or a few where that were too much."""
+    """Return how many lines of each run to show: the requested number, all, or LINES if there are many tasks."""
     if lines is not None or tasks <= MANY:
         return lines
     reader.shortened(LINES, tasks)

@@ -1,6 +1,6 @@
-"""prune: run folders are removed from their sites. What was known of the runs stays on this machine.
+"""prune: remove run folders from their sites. The runs stay in the index on this machine.
 
-Nothing goes that has not ended as its site says now, nor the only copy of results, unless that is asked for.
+Never removes a run that has not finished according to its site, nor, unless requested, the only copy of results.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
-"""What counts as results."""
+"""The subfolders that contain results."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose folder may go."""
+    """A run whose folder may be removed."""
 
     id: str
     context: str
@@ -44,20 +44,20 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None
     created: float
     size: int
-    """Bytes on the site."""
+    """Size of the run folder on the site, in bytes."""
     files: int
-    """Files among its outputs and checkpoints."""
+    """Number of files in its outputs and checkpoints."""
     fetched: bool
-    """Whether all of them have a copy here."""
+    """Whether this machine has a copy of all of them."""
     kept: str
-    """Why it stays; empty if it goes."""
+    """Why the folder is kept; empty if it is removed."""
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes, or went, and what stays."""
+    """The runs whose folders are removed, or would be, and those that are kept."""
 
     done: bool
-    """Whether it was removed; else it is only what would be."""
+    """Whether the folders were removed; False for a survey."""
     going: list[Candidate]
     staying: list[Candidate]
 
@@ -71,9 +71,9 @@ def survey(
     unfetched: bool = False,
     watch: Watch = unwatched,
 ) -> Result[Pruned]:
-    """What would go: of the runs named, else of all that ended. Raises where a site could not be looked at.
+    """Find the folders to remove: of the runs named, else of all finished runs. Removes nothing.
 
-    `older_than` is in seconds. `unfetched`: the only copy of results may go, too.
+    Raises if a site cannot be queried. `older_than` is in seconds. `unfetched`: include the only copy of results.
     """
     index = folders.store()
     named = which(index, names)
@@ -84,9 +84,10 @@ def survey(
 
 
 def remove(found: Pruned, *, watch: Watch = unwatched) -> Result[Pruned]:
-    """Remove the folders of runs of which `survey` says that they would go. Safe to repeat, and to kill at any point.
+    """Remove the folders that `survey` found. Safe to retry, and to kill at any point.
 
-    Sites where not all went are warnings, and the exit code is theirs; if nothing went, the first error is raised.
+    Sites where a folder could not be removed are warnings and set the exit code; if none was removed, the first error
+    is raised.
     """
     index = folders.store()
     errors = _remove(index, found.going, watch=watch)
@@ -109,7 +110,7 @@ def _select(
     states: Sequence[str],
     older_than: float | None,
 ) -> list[Entry]:
-    """The runs that are meant: those named, else all that ended; of these, those that pass. The oldest first."""
+    """Return the named runs, else all finished ones, that match the filters, oldest first."""
     where: dict[str, Sequence[str]] = {"context": [context]} if context else {}
     found = list(named) if named else [entry for entry in store.newest(where=where) if entry.status.final]
     since = None if older_than is None else time.time() - older_than
@@ -125,30 +126,30 @@ def _select(
 
 
 def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: bool, watch: Watch) -> list[Candidate]:
-    """Look at the sites of runs, and judge each. Raises where a site could not be looked at: then nothing may go."""
+    """Query the sites and judge each run. Raises if a site cannot be queried: then nothing may be removed."""
     places = sorted({entry.run.context for entry in entries})
-    watch(Event(f"looking at {', '.join(places)}"))
+    watch(Event(f"querying {', '.join(places)}"))
     refreshed = refresh_contexts(
         store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch, steps=STEPS
     )
     for error in refreshed.failed.values():
-        raise _blind(error)
+        raise _nothing_removed(error)
     found: list[Candidate] = []
     for name in places:
         watch(Event(f"measuring runs on {name}"))
         group = [store.get(entry.run.id) or entry for entry in entries if entry.run.context == name]
-        there = _measure(connect.named_backend(name).files, [entry.run for entry in group])
+        measured = _measure(connect.named_backend(name).files, [entry.run for entry in group])
         for entry in group:
-            has = there[entry.run.id]
+            has = measured[entry.run.id]
             if has.what == "gone":
-                _note_late(store, entry.run.id)
+                _note_removed(store, entry.run.id)
                 if not named:
                     continue
             found.append(judge(store, entry, has, refreshed.seen.get(entry.run.id), unfetched=unfetched))
     return found
 
 
-def _blind(error: YurtError) -> YurtError:
+def _nothing_removed(error: YurtError) -> YurtError:
     error.message += "; nothing was removed"
     return error
 
@@ -159,7 +160,7 @@ def _measure(files: Files, runs: Sequence[Run]) -> dict[str, Survey]:
 
 
 def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, unfetched: bool) -> Candidate:
-    """Whether a run's folder may go, and if not, why."""
+    """Decide whether a run's folder may be removed, and if not, why."""
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
     kept = _kept(run, status, has, seen)
@@ -179,16 +180,16 @@ def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, 
 
 
 def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> str:
-    if run.task is not None:  # its gate is in its folder: a job of the sweep that is late must find it closed
-        return f"a task goes with its sweep; yurt prune {run.sweep}"
+    if run.task is not None:  # its folder contains its gate, which a late job of the sweep must find closed
+        return f"a task is removed with its sweep; run `yurt prune {run.sweep}`"
     if not status.final:
-        return f"it has not ended ({status.state})"
+        return f"it has not finished ({status.state})"
     if has.what == "gone":
-        return "its folder is gone already"
+        return "its folder is already removed"
     if has.what == "foreign":
-        return "its folder is not as yurt made it"
+        return "its folder was not created by yurt or has been replaced"
     if has.what == "there" and (seen is None or seen.live is not None):
-        return "its site still has a job of it"
+        return f"it still has a job on {run.context}"
     return ""
 
 
@@ -196,13 +197,13 @@ def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     if not missing:
         return ""
     parts = [part for part in PARTS if any(part in each for each in missing.values())]
-    whole = " --all" if "checkpoints" in parts else ""
+    all_option = " --all" if "checkpoints" in parts else ""
     whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
-    return f"the only copy of {whose}; yurt fetch {run.id}{whole}"
+    return f"it has the only copy of {whose}; run `yurt fetch {run.id}{all_option}`"
 
 
 def without_copy(store: Store, run: str, has: Survey) -> dict[str, list[str]]:
-    """Which results of a run, or of tasks of a sweep, are on their site only, as they are there now."""
+    """Return the parts of a run's results, or of a sweep's tasks, whose current version exists only on the site."""
     missing = {name: _without_copy(store, name, both) for name, *both in has.results(run)}
     return {name: parts for name, parts in missing.items() if parts}
 
@@ -211,15 +212,15 @@ def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
     wanted = dict(zip(PARTS, measures, strict=True))
     missing = {name for name, each in wanted.items() if each != NOTHING}
     for copy in store.copies(run) if missing else ():
-        brought = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
-        same = {name for name in missing if brought[name] == wanted[name] != UNMEASURED}
+        fetched = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
+        same = {name for name in missing if fetched[name] == wanted[name] != UNMEASURED}
         if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
             missing -= same
     return [name for name in wanted if name in missing]
 
 
 def _is_here(target: Path, measures: Sequence[str]) -> bool:
-    """Whether a folder still holds as much as was brought there."""
+    """Whether a local folder still contains at least as much as was fetched."""
     files = size = 0
     for folder, _folders, names in os.walk(target):
         for name in names:
@@ -236,7 +237,7 @@ def _count(measured: str) -> int:
 
 
 def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> list[YurtError]:
-    """Remove run folders, all of a context in one go. Returns the errors of sites where not all went."""
+    """Remove run folders, with one request for each context. Returns the errors of sites where a folder is left."""
     errors: list[YurtError] = []
     for name in sorted({each.context for each in candidates}):
         group = [each for each in candidates if each.context == name]
@@ -249,7 +250,7 @@ def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> l
 
 
 def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) -> None:
-    """The one place where run folders are removed. What is to be kept of them comes home before."""
+    """Remove run folders; the only function that does. First saves their logs and metrics on this machine."""
     entries = [entry for each in candidates if (entry := store.get(each.id)) is not None]
     archive.bring_all(store, files, with_tasks(store, entries))
     runs = [entry.run for entry in entries]
@@ -259,12 +260,12 @@ def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) ->
     left = sorted({run.id for run in runs} - set(removed.gone))
     if not left:
         return
-    # One that another yurt removed meanwhile is gone as well.
-    there = _measure(files, [run for run in runs if run.id in left])
-    still = [run for run, has in there.items() if has.what != "gone"]
+    # Another yurt process may have removed some of them.
+    measured = _measure(files, [run for run in runs if run.id in left])
+    still = [run for run, has in measured.items() if has.what != "gone"]
     store.note_gone(set(left) - set(still), time.time())
     if still:
-        runs_left = f"run {', '.join(still)} could not be removed"
+        runs_left = f"could not remove run {', '.join(still)}"
         if removed.failed is None:
             raise RefusedError(f"{candidates[0].context}: {runs_left}", code="site-refused")
         removed.failed.message += f"; {runs_left}"
@@ -272,14 +273,14 @@ def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) ->
 
 
 def with_tasks(store: Store, entries: Sequence[Entry]) -> list[Entry]:
-    """Runs, and with sweeps those of their tasks that have begun."""
+    """Return the runs, and the started tasks of the sweeps among them."""
     sweeps = [entry for entry in entries if entry.run.tasks]
     begun = [[n for n, status in store.tasks(entry.run.id).items() if status.started] for entry in sweeps]
     return [*entries, *task_entries(store, list(zip(sweeps, begun, strict=True)))]
 
 
-def _note_late(store: Store, run: str) -> None:
-    """A folder is gone whose removal nobody saw the end of."""
+def _note_removed(store: Store, run: str) -> None:
+    """Record that a folder is gone, if yurt began to remove it and was interrupted."""
     at = store.going_since(run)
     if at is not None:
         store.note_gone([run], at)

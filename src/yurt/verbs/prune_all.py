@@ -1,4 +1,4 @@
-"""prune --all: everything yurt left on a context goes, of whatever machine's yurt. What is not yurt's stays."""
+"""prune --all: remove everything that yurt, on any machine, created on a context. Other files are kept."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from yurt.verbs.steps import STEPS
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """A project on a context."""
+    """The files of one project on a context."""
 
     project: str
     runs: int
     size: int
-    """Bytes, its code included."""
+    """Size in bytes, including its code."""
 
 
 class Cleared(msgspec.Struct, frozen=True, kw_only=True):
-    """What yurt has, or had, on a context."""
+    """The files of yurt on a context, to remove or removed."""
 
     done: bool
-    """Whether it was removed; else it is only what would be."""
+    """Whether they were removed; False for a survey."""
     context: str
     folder: str
     projects: list[Holding]
     runs: list[str]
     left: list[str] = []
-    """Folders that stay: something in them is not yurt's, or came meanwhile."""
+    """Folders that are kept: they contain files that yurt did not create, or new files."""
 
 
 def survey(name: str, *, unfetched: bool = False, watch: Watch = unwatched) -> Result[Cleared]:
-    """What there is to remove. RefusedError: a run has not ended, or there is the only copy of its results."""
+    """Find the files to remove. RefusedError: a run has not finished, or the context has the only copy of results."""
     store = folders.store()
     context = contexts.named(name)
-    watch(Event(f"looking at {name}"))
+    watch(Event(f"querying {name}"))
     refreshed = refresh_contexts(store, [name], steps=STEPS)
     for error in refreshed.failed.values():
         raise error
     base, projects, runs = _list(context)
-    _check_ended(store, context, runs)
+    _check_finished(store, context, runs)
     if not unfetched:
         _check_copies(store, name, runs)
     found = Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
@@ -78,12 +78,12 @@ def _list(context: Context) -> tuple[str, list[Holding], list[Held]]:
     return base, projects, runs
 
 
-def _check_ended(store: Store, context: Context, runs: list[Held]) -> None:
+def _check_finished(store: Store, context: Context, runs: list[Held]) -> None:
     unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
     refs = [RunRef(run.id, run.folder, ids.made_at(run.id)) for run in runs]
     seen = connect.backend(context).runs.observe(refs).runs if refs else {}
     unfinished |= {run for run, each in seen.items() if each.live is not None}
-    # Of a run that this machine does not know nobody can say that it ended, unless it left an ending or a record.
+    # A run that is not in the index counts as unfinished, unless its folder or Slurm accounting says that it finished.
     unfinished |= {
         run.id
         for run in runs
@@ -91,9 +91,9 @@ def _check_ended(store: Store, context: Context, runs: list[Held]) -> None:
     }
     if unfinished:
         raise RefusedError(
-            f"runs on {context.name} have not ended: {_named(unfinished)}; nothing was removed",
+            f"runs on {context.name} have not finished: {_named(unfinished)}; nothing was removed",
             code="run-not-finished",
-            hint=f"yurt cancel {' '.join(sorted(unfinished)[:4])}",
+            hint=f"wait for them, or cancel them with `yurt cancel {' '.join(sorted(unfinished)[:4])}`",
         )
 
 
@@ -101,9 +101,9 @@ def _check_copies(store: Store, name: str, runs: list[Held]) -> None:
     alone = {run.id for run in runs if without_copy(store, run.id, run.survey)}
     if alone:
         raise RefusedError(
-            f"{name} has the only copy of results of {_named(alone)}; nothing was removed",
+            f"{name} has the only copy of the results of {_named(alone)}; nothing was removed",
             code="only-copy",
-            hint="yurt fetch --all RUN... brings them here; --unfetched removes them all the same",
+            hint="download them with `yurt fetch --all RUN...`, or add `--unfetched` to remove them anyway",
         )
 
 
@@ -112,7 +112,7 @@ def _named(runs: set[str]) -> str:
 
 
 def remove(found: Cleared, *, watch: Watch = unwatched) -> Result[Cleared]:
-    """Remove what `survey` found. Safe to repeat, and to kill at any point."""
+    """Remove the files that `survey` found. Safe to retry, and to kill at any point."""
     store = folders.store()
     files = connect.named_backend(found.context).files
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from yurt.model.progress import Watch
 
 Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
-"""Allowed values by column of the index, and other keys with their values."""
+"""Allowed values for each column of the index, and the other keys with their values."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +43,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     restarts: int
     seconds: float | None
-    """How long it ran, over all its starts; known when it has ended."""
+    """Total running time of all starts, in seconds; None until the run has finished."""
     seen_at: float | None
-    """When its site was last looked at; None if never."""
+    """When the site was last queried; None if never."""
     tasks: int
-    """How many tasks it has, if it is a sweep; else 0."""
+    """Number of tasks of a sweep; 0 for a single run."""
     task_states: dict[str, int]
-    """How many of these are in which state."""
+    """Number of tasks in each state."""
 
 
 def ps(
@@ -60,18 +60,18 @@ def ps(
     cached: bool = False,
     watch: Watch | None = None,
 ) -> Result[list[RunRow]]:
-    """Runs, newest first, after asking the contexts of those that have not ended; unless `cached`.
+    """List runs, newest first, after a refresh of the contexts with unfinished runs, unless `cached`.
 
-    A context that cannot be asked is a warning.
+    A context that cannot be queried is a warning.
     """
-    wanted = _read(filters)  # before any context is asked: a wrong one is said at once
+    wanted = _read(filters)  # first: an invalid filter fails before any context is queried
     index = Store(f"{paths.data_home()}/yurt.db")
     warnings = [] if cached else _refresh(index, context, watch)
     return Result(kind="runs", data=_rows(index, wanted, limit=limit, context=context), warnings=warnings)
 
 
 def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str = "") -> Iterator[Result[list[RunRow]]]:
-    """The same again and again, without an end; ever more seldom while nothing changes."""
+    """Yield the list again and again, without end; less often while nothing changes."""
     before: list[RunRow] | None = None
     pause = 2.0
     while True:
@@ -83,7 +83,7 @@ def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str =
 
 
 def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
-    """Look at contexts with unfinished runs, and bring home what ended runs left; returns what to warn of."""
+    """Refresh contexts with unfinished runs, and download the logs of finished ones. Returns warnings."""
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
     warnings: list[str] = []
     if not names:
@@ -104,12 +104,12 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 def rows(
     store: Store, *, limit: int | None, filters: Sequence[str] = (), context: str = "", unfinished: bool = False
 ) -> list[RunRow]:
-    """Runs that pass all filters (see lifecycle/filters.py)."""
+    """Return the runs that match all filters (see lifecycle/filters.py)."""
     return _rows(store, _read(filters), limit=limit, context=context, unfinished=unfinished)
 
 
 def _read(filters: Sequence[str]) -> Filters:
-    if not filters:  # nor is anything imported for them
+    if not filters:  # saves the import
         return {}, []
     from yurt.lifecycle.filters import read_filters
 
@@ -163,7 +163,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunR
 
 
 def changes(before: Sequence[RunRow], after: Sequence[RunRow]) -> Iterator[RunRow]:
-    """Rows that are new or say something else than before."""
+    """Yield rows that are new or have changed."""
     known = {row.id: msgspec.structs.replace(row, seen_at=None) for row in before}
     for row in after:
         if known.get(row.id) != msgspec.structs.replace(row, seen_at=None):

@@ -1,4 +1,4 @@
-"""What every verb returns, for a command line, a web page or an editor to show."""
+"""The return type of every verb, for a command line, a web page or an editor to show."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Data = TypeVar("Data")
 
 
 class Result(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
-    """What a verb did or found. A verb that has more for people than its envelope holds returns a subclass."""
+    """The result of a verb. A verb with more data for people than the JSON envelope contains returns a subclass."""
 
     kind: str
-    """What the data is, as the JSON envelope names it."""
+    """The `kind` of the JSON envelope."""
     data: Data
     warnings: list[str] = []
     exit_code: int = 0

@@ -1,4 +1,4 @@
-"""retry: a new run of an old run's plan: the same code, parameters and settings, except for what is asked anew."""
+"""retry: submit finished runs again, with the same code, parameters and settings, and optionally new limits."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
-"""Ends after which one tries again; who cancels a run does not want it."""
+"""Final states that `--failed` retries. A cancelled run is not retried: the user stopped it."""
 
 
 class Anew(msgspec.Struct, frozen=True):
-    """What a retry changes; None leaves it as it was."""
+    """The limits that a retry changes; None keeps the old limit."""
 
     time: str | None = None
     mem: str | None = None
@@ -55,70 +55,71 @@ def retry(
     on_kept: Callable[[str], None] = lambda _run: None,
     watch: Watch = unwatched,
 ) -> Result[list[Entry]]:
-    """Run ended runs once more: those named, or what failed of this project. With filters, those tasks of sweeps.
+    """Submit finished runs again: those named, or the failed runs of this project; with filters, the matching tasks.
 
-    Those that a site refuses are warnings, unless all are. Nothing is sent unless all of them can be planned.
+    Nothing is submitted unless all of them can be planned. Runs that their site rejects are warnings; if it rejects all
+    of them, the first error is raised.
     """
     from yurt.lifecycle.outbox.enqueue import enqueue
     from yurt.lifecycle.select import check, picked, which
 
     index = folders.store()
     project = Project().label
-    maybe = which(index, names) if names else unfinished(index, project, context)
+    candidates = which(index, names) if names else unfinished(index, project, context)
     if filters:
-        check(maybe)
-    warnings = refresh_unfinished(index, maybe, watch=watch)
-    entries = which(index, [entry.run.id for entry in maybe]) if names else failed_runs(index, project, context)
+        check(candidates)
+    warnings = refresh_unfinished(index, candidates, watch=watch)
+    entries = which(index, [entry.run.id for entry in candidates]) if names else failed_runs(index, project, context)
     for entry in entries:
         if context not in ("", entry.run.context):
             raise UserError(
-                f"run {entry.run.id} was on {entry.run.context}; a retry stays on its context",
+                f"run {entry.run.id} ran on {entry.run.context}; a retry uses the same context",
                 code="usage",
-                hint=f"yurt retry {entry.run.id}",
+                hint=f"run `yurt retry {entry.run.id}` without `--context`",
             )
     picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
     plans = [
         plan(index, entry, anew, tasks=tasks, watch=watch)
         for entry, tasks in wanted(index, entries, failed=failed, picks=picks)
     ]
-    sent: list[Entry] = []
+    submitted: list[Entry] = []
     refused: list[YurtError] = []
     for planned in plans:
         run = planned.plan.run
         on_kept(run.id)
         try:
-            entry, said = enqueue(index, contexts.named(run.context), planned, watch=watch)
-            sent.append(entry)
-            warnings += said
-        except RefusedError as error:  # of one: the others may be well
+            entry, messages = enqueue(index, contexts.named(run.context), planned, watch=watch)
+            submitted.append(entry)
+            warnings += messages
+        except RefusedError as error:  # the site may accept the others
             refused.append(error)
-            warnings.append(f"run {run.retry_of} was not retried: {error.message}")
-    if refused and not sent:
+            warnings.append(f"could not retry run {run.retry_of}: {error.message}")
+    if refused and not submitted:
         raise refused[0]
     code = refused[0].exit_code if refused else 0
-    return Result(kind="runs-retried", data=sent, warnings=warnings, exit_code=code)
+    return Result(kind="runs-retried", data=submitted, warnings=warnings, exit_code=code)
 
 
 def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
-    """Runs of a project that failed, the oldest first."""
+    """Return the failed runs of a project, oldest first."""
     where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
     return list(store.newest(where=where))[::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
-    """Runs of a project that may have failed by now."""
+    """Return the unfinished runs of a project; some may have failed since the last refresh."""
     where = {"project": [project], **({"context": [context]} if context else {})}
     return list(store.newest(where=where, unfinished=True))
 
 
 def refresh_unfinished(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
-    """Look at the sites of those that have not ended as far as is known; returns what to warn of."""
+    """Refresh the contexts of unfinished runs. Returns warnings."""
     names = sorted({entry.run.context for entry in entries if not entry.status.final})
     return refresh_contexts(store, names, watch=watch, steps=STEPS).warnings if names else []
 
 
 def failed_tasks(store: Store, entry: Entry) -> list[int]:
-    """Which tasks of a sweep failed and have not been retried."""
+    """Return the tasks of a sweep that failed and have not been retried."""
     failed = {number for number, state in store.task_states(entry.run.id).items() if state in FAILED}
     return sorted(failed - store.retried_tasks(entry.run.id)) if failed else []
 
@@ -126,9 +127,9 @@ def failed_tasks(store: Store, entry: Entry) -> list[int]:
 def wanted(
     store: Store, entries: Sequence[Entry], *, failed: bool, picks: Mapping[str, Sequence[int]] | None = None
 ) -> Iterator[tuple[Entry, list[int] | None]]:
-    """What is to be run once more, and which of its tasks; None: all of it.
+    """Yield the runs to retry, each with the tasks to retry; None for all tasks.
 
-    `failed`: only what failed and has not been retried. `picks`: of sweeps, only these tasks.
+    `failed`: only runs and tasks that failed and have not been retried. `picks`: only these tasks of sweeps.
     """
     for entry in entries:
         if not entry.run.tasks:
@@ -137,8 +138,8 @@ def wanted(
             continue
         tasks = None if picks is None else list(picks.get(entry.run.id, ()))
         if failed:
-            wrong = failed_tasks(store, entry)
-            tasks = wrong if tasks is None else sorted({*tasks} & {*wrong})
+            broken = failed_tasks(store, entry)
+            tasks = broken if tasks is None else sorted({*tasks} & {*broken})
         if tasks is None or tasks:
             yield entry, tasks
 
@@ -146,14 +147,14 @@ def wanted(
 def plan(
     store: Store, entry: Entry, anew: Anew, *, tasks: Sequence[int] | None = None, watch: Watch = unwatched
 ) -> Planned:
-    """Plan another run like an ended one, and check it against what is known of its site now. Nothing is sent.
+    """Plan a retry of a finished run, and check it against the current facts of its site. Submits nothing.
 
-    `tasks` of a sweep: only those. A task becomes a sweep of one.
+    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task.
     """
     run = entry.run
     if run.task is not None:
         tasks = [run.task]
-    _check_ended(store, entry, tasks)
+    _check_finished(store, entry, tasks)
     old = store.plan(run.sweep or run.id)
     whole = old.run if old is not None else run
     if old is not None and tasks is not None:
@@ -161,16 +162,16 @@ def plan(
         old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
     if old is None:
         raise NotFoundError(
-            f"how run {run.id} was made is not known on this machine",
+            f"the plan of run {run.id} is not on this machine",
             code="not-found",
-            hint=f"yurt import {run.context}",
+            hint=f"import it with `yurt import {run.context}`",
         )
     context = contexts.named(run.context)
     if context.type != run.context_type:
         raise RefusedError(
-            f"run {run.id} was on a {run.context_type} context, and '{context.name}' is a {context.type} one now",
+            f"run {run.id} needs a {run.context_type} context, but '{context.name}' is now a {context.type} context",
             code="impossible",
-            hint=f"yurt context show {context.name}",
+            hint=f"see the context with `yurt context show {context.name}`",
         )
     facts = facts_if_probed(context, watch=watch)
     made = _changed(old, anew)
@@ -200,27 +201,29 @@ def plan(
     return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
 
 
-def _check_ended(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:
-    """RefusedError for a run that has not ended; of a sweep, only those of its tasks count that are wanted again."""
-    run, state, hint = entry.run.id, entry.status.state, "yurt cancel"
+def _check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:
+    """Raise RefusedError if the run, or one of these tasks of a sweep, has not finished."""
+    run, state = entry.run.id, entry.status.state
     if entry.status.final:
         return
+    hint = f"wait for it with `yurt wait {run}`, or cancel it with `yurt cancel {run}`"
     if entry.run.tasks and tasks is not None:
         known = store.several([ids.task(run, number) for number in tasks])
-        going = next((task for task in known if not task.status.final), None)
-        if going is None:
+        unfinished_task = next((task for task in known if not task.status.final), None)
+        if unfinished_task is None:
             return
-        run, state, hint = going.run.id, going.status.state, f"yurt wait {run}, or --filter state=failed; yurt cancel"
-    raise RefusedError(f"run {run} has not ended: it is {state}", code="run-not-finished", hint=f"{hint} {run}")
+        hint = f"wait with `yurt wait {run}`, or retry only failed tasks with `--filter state=failed`"
+        run, state = unfinished_task.run.id, unfinished_task.status.state
+    raise RefusedError(f"run {run} has not finished: it is {state}", code="run-not-finished", hint=hint)
 
 
 def _code_here(old: Plan) -> str:
-    """Where this machine has the code, if it has: the plan may have been made on another one."""
+    """Return the local git folder for the code. The path in the plan may be that of another machine."""
     return old.store if Path(old.store).is_dir() else str(paths.data_home() / "code" / f"{old.run.project}.git")
 
 
 def _changed(old: Plan, anew: Anew) -> Plan:
-    """A plan with other limits. What the old one said of them in sbatch's own words gives way."""
+    """Return the plan with new limits; they replace sbatch options of the old plan for the same limits."""
     resources, settings, policy = old.run.resources, list(old.run.settings), old.run.restart_policy
     limit, gone = old.limit, set[str]()
     if anew.time is not None:
@@ -242,11 +245,11 @@ def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
     try:
         return parse(text)
     except ValueError as error:
-        raise UserError(f"--{option} {error}, not '{text}'", code="usage", hint="yurt retry --help") from None
+        raise UserError(f"--{option} {error}, not '{text}'", code="usage", hint="see `yurt retry --help`") from None
 
 
 def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
-    """When it is told to save: as long before its new limit, or what is usual if it was so before."""
+    """Return the policy with the signal as long before the new limit; the default interval stays the default."""
     policy = old.run.restart_policy
     if not policy.signal_before:
         return policy
@@ -254,9 +257,9 @@ def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
     before = min(120, minutes * 15) if usual else policy.signal_before
     if before >= minutes * 60:
         raise UserError(
-            f"run {old.run.id} is told to save {before} s before its limit, and --time is {minutes * 60} s",
+            f"run {old.run.id} receives a signal {before} s before its time limit, but --time is {minutes * 60} s",
             code="usage",
-            hint=f"--time {before // 60 + 1}m",
+            hint=f"use `--time {before // 60 + 1}m` or more",
         )
     return msgspec.structs.replace(policy, signal_before=before)
 
@@ -266,7 +269,7 @@ def _value(settings: Sequence[Chosen], key: str) -> Any:
 
 
 def _chosen(settings: Sequence[Chosen], key: str, value: Any) -> list[Chosen]:
-    """Settings of which one was given as a flag now; it keeps its place."""
+    """Return the settings with one of them replaced, or added, as given by a flag."""
     new = Chosen(key, value, "flag")
     changed = [new if each.key == key else each for each in settings]
     return changed if new in changed else [*changed, new]

@@ -1,4 +1,4 @@
-"""run: make a run of a command, and submit it."""
+"""run: plan a run of a command, and submit it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """What would be done for a run: its record, the job's options, the files that would be sent."""
+    """The plan of a run: its record, the submit command, and the files to upload."""
 
     run: Run
     submitted_as: str
     script: str
     data: str
     sends: dict[str, int]
-    """The size of each file, in bytes; code only if the context has it not."""
+    """Size of each file in bytes; the code is uploaded only if the context does not have it yet."""
 
 
 def run(
@@ -44,10 +44,11 @@ def run(
     on_kept: Callable[[str], None] = lambda _run: None,
     watch: Watch = unwatched,
 ) -> Result[Entry]:
-    """Plan a run, keep it, and submit it, after all that waited before it.
+    """Plan a run, save it, and submit it, after all runs saved before it.
 
-    Once `on_kept` was told of it the run is not lost: what cannot be submitted now is submitted later. RefusedError:
-    the site will not have it, and nothing is kept of it. `notify` is what tells the user when it has ended.
+    After `on_kept` was called with its id, the run is not lost: if it cannot be submitted now, a later yurt command
+    submits it. RefusedError: the site rejects the run; nothing is saved. `notify` is how to notify the user when the
+    run has finished.
     """
     from yurt.lifecycle.outbox.enqueue import enqueue
 
@@ -61,7 +62,7 @@ def run(
 
 
 def job_number(entry: Entry) -> str:
-    """The number that a scheduler gave a run; empty where there is none."""
+    """Return the scheduler's job id of a run; empty if the context has no scheduler."""
     from yurt.backends.kinds import kind_of
 
     return entry.status.job if kind_of(entry.run.context_type).scheduler else ""
@@ -75,7 +76,7 @@ def preview(
     after_any: Sequence[str] = (),
     watch: Watch = unwatched,
 ) -> Result[PlanView]:
-    """What `run` would send. Nothing is sent or kept."""
+    """Return what `run` would submit. Submits and saves nothing."""
     from yurt.sites import connect
 
     place, planned, _known = _planned(request, context, after, after_any, watch)
@@ -86,7 +87,7 @@ def preview(
 def _planned(
     request: Request, context: str, after: Sequence[str], after_any: Sequence[str], watch: Watch
 ) -> tuple[Context, Planned, Store | None]:
-    """What cannot be planned leaves nothing behind, not even an empty index."""
+    """Plan a run. A plan that fails creates nothing, not even an empty index."""
     place = contexts.named(contexts.current_name(context))
     known = folders.known_store()
     if after or after_any:

@@ -1,4 +1,4 @@
-"""secret: values for runs, kept in the system's keyring."""
+"""secret: manage secret values for runs in the system keyring."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from yurt.verbs.result import Result
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A secret in the keyring; of its value nothing is said."""
+    """A secret in the keyring, without its value."""
 
     name: str
     environment: bool
-    """Whether a variable of that name is set here now, which goes before the keyring."""
+    """Whether an environment variable of this name is set; it takes precedence over the keyring."""
 
 
 def check_ready(name: str) -> None:
-    """An error, before a person is asked for a value, if it could not be kept."""
+    """Raise an error if a value could not be stored; called before the user types it."""
     config.read(config.check_name(name))
 
 
 def keep(name: str, value: bytes) -> Result[Secret]:
-    """Keep a value, in place of any before. RefusedError where there is no keyring."""
+    """Store a value, and replace an earlier one. RefusedError: there is no keyring."""
     if not value:
         raise UserError(
-            f"no value for {name} was given; an empty one needs no keyring", code="usage", hint=f"export {name}="
+            f"the value of {name} is empty", code="usage", hint=f"for an empty value, use `export {name}=` instead"
         )
     try:
         secrets.check_values({name: value})
@@ -40,22 +40,24 @@ def keep(name: str, value: bytes) -> Result[Secret]:
 
 
 NO_KEYRING = (
-    "there is no keyring on this machine: install one (gnome-keyring or kwalletmanager) and log in on its desktop,"
-    " or export the variables instead"
+    "this machine has no keyring; install gnome-keyring or kwalletmanager and log in to the desktop,"
+    " or export the variables in your shell"
 )
 
 
 def kept() -> Result[list[Secret]]:
-    """The secrets in the keyring. No keyring is a warning; RefusedError where there is one that cannot be used."""
+    """List the secrets in the keyring. No keyring is a warning; RefusedError: the keyring cannot be used."""
     if not config.has_keyring():
         return Result(kind="secrets", data=[], warnings=[NO_KEYRING])
     return Result(kind="secrets", data=[_seen(name) for name in config.kept()])
 
 
 def forget(name: str) -> Result[Secret]:
-    """Take a secret out of the keyring. NotFoundError if it is not in it."""
+    """Remove a secret from the keyring. NotFoundError: it is not there."""
     if not config.forget(config.check_name(name)):
-        raise NotFoundError(f"the keyring has no secret {name} of yurt's", code="not-found", hint="yurt secret list")
+        raise NotFoundError(
+            f"secret {name} not found in the keyring", code="not-found", hint="list secrets with `yurt secret list`"
+        )
     return Result(kind="secret-removed", data=_seen(name))
 
 

@@ -1,4 +1,4 @@
-"""shell RUN: a terminal, or a command, inside a running run: on its node, in its folder, with its environment."""
+"""shell: open a terminal, or run a command, inside a run: on its node, in its folder, with its environment."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from yurt.verbs.steps import STEPS
 
 
 def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
-    """Open a terminal inside a run, or run a command there; returns its exit code. RefusedError: it is not running.
+    """Open a terminal inside a run, or run a command in it, and return the exit code. RefusedError: it is not running.
 
-    Its output is that of whoever calls, so there is no Result to render.
+    The command writes to the caller's terminal, so there is no Result to render.
     """
     store = folders.store()
     (entry,) = which(store, [name])
     run = entry.run
     if run.tasks:
-        raise UserError(f"sweep {run.id} is many runs", code="usage", hint=f"name a task: yurt shell {run.id}.0")
+        raise UserError(
+            f"{run.id} is a sweep; a shell needs one of its tasks", code="usage", hint=f"use `yurt shell {run.id}.0`"
+        )
     if not entry.status.final:
         refreshed = refresh_contexts(store, [run.context], steps=STEPS)
         if run.context in refreshed.failed:
@@ -30,7 +32,7 @@ def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
         raise RefusedError(
             f"run {run.id} is not running: it is {entry.status.state}",
             code="run-not-running",
-            hint=f"yurt show {run.id}",
+            hint=f"see the run with `yurt show {run.id}`",
         )
     (placement,) = entry.placements
     runner = connect.named_backend(run.context).exec

@@ -1,4 +1,4 @@
-"""show: everything known of one run or sweep; and a plan as one looks at it."""
+"""show: the details of one run or sweep."""
 
 from __future__ import annotations
 
@@ -27,71 +27,71 @@ if TYPE_CHECKING:
     from yurt.model.sweep_table import Column, TaskRow
 
 PATIENCE = 6.0
-"""Seconds to wait for a site that is only asked what is left of a run."""
+"""Seconds to wait for a site that is only queried for what is left of a run folder."""
 
 MANY = 500
-"""Tasks that take no longer to read than a progress bar to load."""
+"""Up to this many tasks are read without a progress bar."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: what was asked for, how it stands, what is left of it. The same on every machine that looks now."""
+    """One run: its record, its status and what is left of it. The same on every machine that has the run."""
 
     run: Run
     status: Verdict
     retried_as: list[str]
-    """Runs that were made of it by `retry`."""
+    """Retries of this run."""
     on_site: Parts | None
-    """What is left on its site, as last seen; None if it has not ended, or nobody has looked."""
+    """What was left in its folder at the last query; None if the run has not finished or was not queried."""
     metrics: list[Metric]
-    """The last of each, of a run that has ended."""
+    """The last value of each metric, for a finished run."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
-    """What only this machine knows of a run."""
+    """What this machine has recorded about a run, beyond the data that all machines share."""
 
     submitted: float | None
     refreshed_at: float | None
-    """When its site was last looked at."""
+    """When its site was last queried."""
     folder_seen_at: float | None
-    """When its folder was."""
+    """When its folder was last inspected."""
     removed_at: float | None
     """When `prune` removed its folder from its site."""
     copies: list[str]
-    """Folders that have its results."""
+    """Local folders with its fetched results."""
     kept: Mirrored | None
 
 
 class ShownRun(Result[Shown], frozen=True, kw_only=True):
-    """A run, with what only this machine knows of it."""
+    """A run, with what this machine has recorded about it."""
 
     here: Here
 
 
 class ShownSweep(Result[Any], frozen=True, kw_only=True):
-    """A sweep, with what a table or a plot of its tasks needs."""
+    """A sweep, with the data for a table or a plot of its tasks."""
 
     data: SweepShown
     here: Here
     every: list[TaskRow]
-    """All its tasks; the data has those that were asked for."""
+    """All its tasks; `data` has only the requested ones."""
     passing: int
-    """How many tasks pass the filters."""
+    """How many tasks match the filters."""
     columns: list[Column]
     named: set[str]
-    """Titles of the columns that tasks were filtered or sorted by."""
+    """Titles of the columns used to filter or sort."""
     plot: Plotted | None
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks of a sweep are shown, in what order, and what is drawn of them."""
+    """Which tasks of a sweep to show, in what order, and what to plot."""
 
     sort: str = ""
     filters: Sequence[str] = ()
     limit: int | None = None
     plot: str = ""
-    """A metric."""
+    """The metric to plot."""
     over: str = ""
-    """A parameter; may be empty if only one varies."""
+    """The parameter to plot it over; may be empty if only one parameter varies."""
 
 
 WHOLE = Table()
@@ -105,9 +105,10 @@ def show(
     on_found: Callable[[Run], None] = lambda _run: None,
     watch: Watch = unwatched,
 ) -> ShownRun | ShownSweep:
-    """All that is known of a run or a sweep, after asking its site about one that has not ended; unless `cached`.
+    """Return the details of a run or a sweep, after a refresh if it has not finished, unless `cached`.
 
-    `on_found` is told which run it is before a site is asked, and may raise. A site that cannot be asked is a warning.
+    `on_found` is called with the run before its site is queried, and may raise. A site that cannot be queried is a
+    warning.
     """
     from yurt.lifecycle.select import which
 
@@ -122,8 +123,8 @@ def show(
         (entry,) = which(index, [entry.run.id])
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch)
-    # A site that did not answer just now is not asked once more.
-    return _run(index, entry, warnings, ask=not cached and not warnings)
+    # Do not query a site again that just failed to respond.
+    return _run(index, entry, warnings, inspect=not cached and not warnings)
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch) -> ShownSweep:
@@ -150,16 +151,16 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
     )
 
 
-def _run(store: Store, entry: Entry, warnings: list[str], *, ask: bool) -> ShownRun:
-    """`ask`: look at what is left of an ended one."""
+def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> ShownRun:
+    """Return a run. `inspect`: query what is left in the folder of a finished one."""
     run = entry.run.id
-    if ask and entry.status.final:
+    if inspect and entry.status.final:
         try:
             archive.inspect(store, entry, timeout=PATIENCE)
         except YurtError as error:
             context = entry.run.context
-            said = error.message.removeprefix(f"{context}: ")
-            warnings = [*warnings, f"could not look at {context}: {said}"]
+            message = error.message.removeprefix(f"{context}: ")
+            warnings = [*warnings, f"cannot query {context}: {message}"]
         entry = store.get(run) or entry
     final = entry.status.final
     seen_at, parts = archive.known_parts(store, run) if final else (None, None)
@@ -176,7 +177,6 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, ask: bool) -> Shown
 
 
 def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kept: Mirrored | None = None) -> Here:
-    """What only this machine knows of a run."""
     run = entry.run.id
     return Here(
         submitted=entry.status.submitted,

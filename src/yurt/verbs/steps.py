@@ -1,4 +1,4 @@
-"""The steps that move on whatever waits, in order; handed to every refresh of a verb's."""
+"""The steps that submit saved runs, in order; passed to every refresh of a verb."""
 
 from __future__ import annotations
 

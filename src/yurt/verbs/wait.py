@@ -1,4 +1,4 @@
-"""wait: until runs have ended."""
+"""wait: wait until runs have finished."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wait(
     timeout: float | None = None,
     on_refresh: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
 ) -> Result[list[Entry]]:
-    """Wait for runs and tasks of sweeps. The exit code is 0 if all completed, 4 if the time was over, else 1."""
+    """Wait for runs and tasks of sweeps. The exit code is 0 if all completed, 4 after a timeout, else 1."""
     with folders.store() as store:
         entries, warnings = meant(store, names, filters)
         ended = until_ended(store, [entry.run.id for entry in entries], timeout=timeout, on_refresh=on_refresh)
@@ -39,7 +39,7 @@ def until_ended(
     timeout: float | None = None,
     on_refresh: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
 ) -> list[Entry]:
-    """Look again and again, ever more seldom, until all runs have ended or the time is over. Returns them."""
+    """Refresh, less and less often, until all runs have finished or `timeout` seconds have passed. Returns the runs."""
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = clocks().first_refresh
     longest = clocks().last_refresh
