@@ -146,7 +146,10 @@ def test_what_cannot_be_understood_is_named(user: User) -> None:
     assert state(user, newer.name) == "completed"
     assert "is not known on this machine" in said(user.quick("retry", newer.name), 3), "it has no plan"
     people = user.quick("import", "local")
-    assert people.out == "local: 0 new, 2 known, 5 left out\n" and people.err.count("yurt: warning: left out") == 5
+    assert (
+        people.out == "local: 0 imported, 2 already in the index, 5 unreadable\n"
+        and people.err.count("yurt: warning: left out") == 5
+    )
 
 
 def test_one_project_of_several(user: User) -> None:

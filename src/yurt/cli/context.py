@@ -138,7 +138,7 @@ def remove(names: tuple[str, ...]) -> None:
 def import_(file: Path, replace: bool) -> None:
     """Add all contexts of a yurt or mrunner file.
 
-    If one context of FILE is invalid or already exists, none is added.
+    If one context of FILE is invalid or differs from an existing one, none is added.
     """
     from yurt.verbs import context as verbs
 

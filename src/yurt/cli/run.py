@@ -44,7 +44,7 @@ EXAMPLES = [
     "--grid", multiple=True, metavar="KEY=V1,V2", help="Sweep over all combinations of values; also a..b, @file."
 )
 @click.option(
-    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="Sweep over values in parallel: first with first."
+    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="Sweep over values pairwise: first with first."
 )
 @click.option("--config", "config", metavar="FILE", help="Read parameters from neptune.yaml or yurt.yaml.")
 @click.option("--spec", metavar="FILE.py", help="Read experiments from a Python file, as mrunner does.")

@@ -125,7 +125,7 @@ def _on_site(parts: Any, here: Any) -> str:
     if parts is None:
         return ""
     if not parts.there:
-        text = "run folder removed"
+        text = "run folder not found"
     else:
         text = (
             ", ".join(f"{name} {_amount(each)}" for name, each in parts.parts.items() if each.files != 0)

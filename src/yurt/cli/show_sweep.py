@@ -118,9 +118,13 @@ def _more(found: SweepShown, shown: int, matching: int) -> None:
     if not matching:
         print("no tasks match the filters", file=sys.stderr)
     elif shown < matching:
-        print(f"{matching - shown} more tasks; --limit {matching} shows all", file=sys.stderr)
+        print(f"{_tasks(matching - shown, 'more ')}; --limit {matching} shows all", file=sys.stderr)
     elif matching < found.run.tasks:
         print(f"{matching} of {found.run.tasks} tasks", file=sys.stderr)
+
+
+def _tasks(count: int, adjective: str = "") -> str:
+    return f"{count} {adjective}{'task' if count == 1 else 'tasks'}"
 
 
 def _plot(sweep: str, drawn: Plotted) -> None:
@@ -136,4 +140,4 @@ def _plot(sweep: str, drawn: Plotted) -> None:
     print(render.plain(f"{sweep}: {up} over {over}" + (", mean and range" if several else "")))
     print("\n".join(made.lines))
     if drawn.without:
-        print(f"{drawn.without} tasks have no number to plot", file=sys.stderr)
+        print(f"{_tasks(drawn.without)} without a number to plot", file=sys.stderr)
