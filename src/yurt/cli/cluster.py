@@ -15,8 +15,8 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
     """Show the facts and the avoided nodes of a site.
 
     The facts (partitions, limits, storage) are cached; `yurt context probe` queries the site again. yurt avoids a
-    node for three days after a run failed there because of the node. --forgive lifts this, `yurt run --nodelist`
-    overrides it for one run.
+    node for three days after a run failed because of the node. --forgive ends this; `yurt run --nodelist` overrides
+    it for one run.
     """
     from yurt.cli.context_add import print_facts
     from yurt.cli.progress import watching

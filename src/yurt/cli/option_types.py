@@ -1,6 +1,6 @@
-"""Types of option values that click does not have, or words badly: numbers and durations.
+"""Option types for numbers and durations.
 
-click's own ranges print `[x>=1]` in help and `0 is not in the range x>=1` in errors.
+They replace IntRange and FloatRange of click, which print `[x>=1]` in help and `0 is not in the range x>=1` in errors.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from yurt.cli.app import run_names, verb
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("run", metavar="RUN", shell_complete=run_names)
-@click.argument("words", nargs=-1, metavar="[COMMAND ...]", type=click.UNPROCESSED)
-def shell(run: str, words: tuple[str, ...]) -> int:
+@click.argument("command", nargs=-1, metavar="[COMMAND ...]", type=click.UNPROCESSED)
+def shell(run: str, command: tuple[str, ...]) -> int:
     """Open a terminal inside a running run.
 
     The shell runs on the node of the run, in its folder, with its modules and variables but without its secrets. It
@@ -24,7 +24,7 @@ def shell(run: str, words: tuple[str, ...]) -> int:
     from yurt.errors import UserError
     from yurt.verbs import shell as verbs
 
-    terminal = not words
+    terminal = not command
     if terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("stdin is not a terminal", code="usage", hint=f"run a command with `yurt shell {run} COMMAND`")
-    return verbs.shell(run, words, terminal=terminal)
+    return verbs.shell(run, command, terminal=terminal)

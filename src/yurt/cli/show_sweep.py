@@ -84,7 +84,7 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
     if not rows:
         return
     terminal = sys.stdout.isatty()
-    cells = {each.title: [_text(each, row, cut=terminal) for row in rows] for each in columns}
+    cells = {each.title: [_text(each, row, truncate=terminal) for row in rows] for each in columns}
     shown, left_out = list(columns), list[Any]()
     if terminal:
         widths = {title: max(map(render.width, [title, *texts])) for title, texts in cells.items()}
@@ -102,7 +102,7 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
         print(f"columns not shown: {render.plain(names)}; --csv prints all columns", file=sys.stderr)
 
 
-def _text(column: Column, row: TaskRow, *, cut: bool) -> str:
+def _text(column: Column, row: TaskRow, *, truncate: bool) -> str:
     from yurt.model.params import as_text
 
     value = column.of(row)
@@ -111,7 +111,7 @@ def _text(column: Column, row: TaskRow, *, cut: bool) -> str:
     if column.title == "took":
         return render.span(value)
     text = f"{value:.6g}" if isinstance(value, float) and column.part == "metrics" else as_text(value)
-    return render.short(text, WIDEST) if cut else render.plain(text)
+    return render.short(text, WIDEST) if truncate else render.plain(text)
 
 
 def _more(found: SweepShown, shown: int, matching: int) -> None:
