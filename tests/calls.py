@@ -1,4 +1,4 @@
-"""The installed `yurt` as a user calls it; what a test called is kept, so that a failing test can show it."""
+"""Calls of the installed `yurt`. The calls of a test are recorded and shown if it fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ YURT = str(Path(sys.executable).parent / "yurt")
 
 @dataclass(frozen=True)
 class Called:
-    """What one call of yurt came to."""
+    """The exit code and the output of one call."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ Yurt = Callable[..., Called]
 def call(
     *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 300
 ) -> Called:
-    """Run yurt to its end, as a user does with no terminal."""
+    """Run yurt without a terminal and wait for it."""
     done = subprocess.run(
         [YURT, *arguments],
         env={**os.environ, **(environment or {})},
@@ -54,16 +54,16 @@ def call(
 
 
 calls: list[str] = []
-"""The calls of the test that runs, with what they printed."""
+"""The calls of the current test, with their output."""
 
 LONGEST = 2000
-"""Characters of one stream that are kept."""
+"""Maximum number of characters recorded of one stream."""
 
 
 def note(words: Sequence[str], called: Called, environment: Mapping[str, str]) -> Called:
-    """Keep one call of the running test, and check what holds for every call: JSON as published, hints that work."""
-    said = "".join(f"\n{_cut(text)}" for text in (called.out.strip("\n"), called.err.strip("\n")) if text)
-    calls.append(f"$ yurt {shlex.join(words)}  # exit code {called.code}{said}")
+    """Record one call of the current test; its JSON must match the schemas and its hints must be valid."""
+    output = "".join(f"\n{_shortened(text)}" for text in (called.out.strip("\n"), called.err.strip("\n")) if text)
+    calls.append(f"$ yurt {shlex.join(words)}  # exit code {called.code}{output}")
     check(words, called, environment)
     return called
 
@@ -89,7 +89,7 @@ def _contexts(environment: Mapping[str, str]) -> list[str] | None:
         return None
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     half = LONGEST // 2

@@ -1,4 +1,4 @@
-"""A user's machine in tests: folders of its own, a project with one script, and yurt called in every way."""
+"""A user's machine for tests: private folders, a project with one script, and ways to call yurt."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def end_masters(folder: Path) -> None:
 
 
 class User:
-    """Somebody with a configuration and an index of their own, in a project with one script.
+    """A user with a configuration, an index and a project with one script.
 
-    As a context manager it lets go, at the end, of every local run that waits for a file `go`, and closes connections.
+    On exit, the context manager creates the file `go` that local runs wait for, and closes ssh connections.
     """
 
     def __init__(self, home: Path) -> None:
@@ -38,7 +38,7 @@ class User:
         self.project = home / "proj"
         self.project.mkdir()
         (self.project / "train.py").write_text("print('trained')\n")
-        self.runtime = Path(tempfile.mkdtemp(prefix="yurt-"))  # a path of sockets must be short
+        self.runtime = Path(tempfile.mkdtemp(prefix="yurt-"))  # socket paths must be short
         self.environment = {
             "YURT_CONFIG_HOME": str(home / "config"),
             "YURT_DATA_HOME": str(home / "data"),
@@ -51,7 +51,7 @@ class User:
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _at: object) -> None:
         for kind in ("runs", "sweeps", "tasks"):
             for folder in self.home.glob(f"**/{kind}/*/"):
-                with contextlib.suppress(OSError):  # a test may have left anything there
+                with contextlib.suppress(OSError):  # a test may have changed the folder
                     (folder / "go").touch()
         end_masters(self.runtime)
 
@@ -60,12 +60,12 @@ class User:
         return call(*words, environment={**self.environment, **environment}, cwd=Path(cwd or self.project))
 
     def quick(self, *words: str, **environment: str) -> Called:
-        """The same within this process, which costs a hundredth: for what needs no process of its own."""
+        """Call yurt within this process, which is a hundred times faster."""
         from yurt.cli import main
         from yurt.clocks import clocks
 
         if threading.current_thread() is not threading.main_thread():
-            return self(*words, **environment)  # the environment belongs to the whole process
+            return self(*words, **environment)  # threads share the environment
         streams = [io.TextIOWrapper(io.BytesIO(), "utf8", "backslashreplace", write_through=True) for _each in range(2)]
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {**self.environment, **environment}.items():
@@ -79,20 +79,20 @@ class User:
         return note(words, Called(code, out, err), {**self.environment, **environment})
 
     def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
-        """The same in a terminal."""
+        """Start yurt in a terminal."""
         environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
         return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=60, dimensions=(40, columns))
 
     def contents(self) -> list[object]:
-        """Every run of the index, and every folder of a run."""
-        known: list[dict[str, Any]] = []
+        """Return every run in the index and every local run folder."""
+        indexed: list[dict[str, Any]] = []
         if (self.home / "data" / "yurt.db").exists():
-            known = self.quick("ps", "--cached", "--all", "--json").json["data"]
-        return [*known, *sorted(self.home.glob("data/projects/*/runs/*"))]
+            indexed = self.quick("ps", "--cached", "--all", "--json").json["data"]
+        return [*indexed, *sorted(self.home.glob("data/projects/*/runs/*"))]
 
 
 def said(answer: Called, code: int) -> str:
-    """The one sentence of an error; a hint may follow it."""
+    """Check that a call failed with one sentence and at most one hint; return the sentence."""
     assert answer.code == code, answer
     assert answer.out == "" and "Traceback" not in answer.err
     first, *hints = answer.err.splitlines()

@@ -1,10 +1,10 @@
-"""yurt: a researcher's project on any cluster, and its results back home.
+"""yurt: run research projects on Slurm clusters and fetch the results.
 
 For scripts inside a run: `yurt.log`, `yurt.params`, `yurt.checkpointing`; see yurt.node.
-For those that start runs: `yurt.executor`, `yurt.run`, `yurt.runs`; see yurt.api.
+For programs that submit runs: `yurt.executor`, `yurt.run`, `yurt.runs`; see yurt.api.
 """
 
-TYPE_CHECKING = False  # typing's own would cost more than all the rest
+TYPE_CHECKING = False  # importing typing would cost more than the rest of this module
 if TYPE_CHECKING:
     from yurt.api.errors import CallError
     from yurt.api.executor import executor

@@ -1,4 +1,4 @@
-"""The command `yurt` as it starts, also `python -m yurt`: the first question goes out before the rest is loaded."""
+"""Entry point of `yurt` and `python -m yurt`: sends the first query to a site before it loads the rest."""
 
 import gc
 import sys
@@ -7,7 +7,7 @@ from yurt import queue_prefetch
 
 
 def main() -> None:
-    gc.disable()  # most verbs are over before there is anything to collect: a twentieth of their time; see frame.stay
+    gc.disable()  # saves a twentieth of the time of short verbs; long ones call yurt.cli.app.enable_gc
     queue_prefetch.begin(sys.argv[1:])
     from yurt.cli.main import main as run
 

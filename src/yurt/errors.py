@@ -1,6 +1,6 @@
-"""Every error yurt can raise on purpose: whose fault it is, and what the user does next.
+"""The errors that yurt raises: whose fault an error is, and what the user can do next.
 
-Nothing here prints or exits; `yurt.cli.main` turns an error into a message and an exit code.
+Nothing in this module prints or exits; `yurt.cli.main` turns an error into a message and an exit code.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ CODES: dict[str, str] = {
     "lab-fault-failed": "A fault could not be injected or healed.",
     "bug": "yurt hit an unexpected error and wrote a report with the traceback.",
 }
-"""Each code, with the sentence the reference gives for it."""
+"""Every error code and its meaning, as printed in the reference."""
 
 
 class YurtError(Exception):
-    """An error with a fault, a code of `CODES`, and a hint that names the next command."""
+    """An error with a fault, a code from `CODES`, and a hint that names the next command."""
 
     fault: ClassVar[Fault] = "bug"
     exit_code: ClassVar[int] = 70
@@ -93,44 +93,45 @@ class YurtError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        """As pickle takes it to another process."""
-        return _again, (type(self), self.message, self.code, self.hint), self.__dict__
+        """Support pickle, which would not pass the keyword arguments."""
+        return _rebuild, (type(self), self.message, self.code, self.hint), self.__dict__
 
 
-def _again(kind: type[YurtError], message: str, code: str, hint: str) -> YurtError:
+def _rebuild(kind: type[YurtError], message: str, code: str, hint: str) -> YurtError:
     return kind(message, code=code, hint=hint)
 
 
 class UserError(YurtError):
-    """The request or a file of the user's is wrong. Repeating it unchanged fails again."""
+    """The command or a file of the user is invalid. Retrying without a change fails again."""
 
     fault = "user"
     exit_code = 2
 
 
 class NotFoundError(YurtError):
-    """What the user named does not exist."""
+    """The named run, context, host or file does not exist."""
 
     fault = "user"
     exit_code = 3
 
 
 class UnreachableError(YurtError):
-    """The site could not be reached or asked. Safe to repeat."""
+    """The site could not be reached or queried. Safe to retry."""
 
     fault = "transient"
     exit_code = 4
 
 
 class RefusedError(YurtError):
-    """The site, or this machine, said no."""
+    """The site or this machine rejected the operation."""
 
     fault = "site"
     exit_code = 5
 
 
-def here_is_full(target: object, words: str = "") -> RefusedError:
-    """The error for a disk of this machine that has no room, by the words of whoever found out."""
-    if "quota" in words.lower():
-        return RefusedError(f"your quota is used up here, at {target}", code="quota-full", hint="--to DIR")
-    return RefusedError(f"the disk is full here, at {target}", code="disk-full", hint="free some space, or --to DIR")
+def here_is_full(target: object, reason: str = "") -> RefusedError:
+    """Return the error for a full disk or quota on this machine; `reason` is the message of the failed program."""
+    hint = "free some space, or download to another disk with `--to DIR`"
+    if "quota" in reason.lower():
+        return RefusedError(f"disk quota exceeded on this machine at {target}", code="quota-full", hint=hint)
+    return RefusedError(f"disk full on this machine at {target}", code="disk-full", hint=hint)

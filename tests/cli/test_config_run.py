@@ -1,4 +1,4 @@
-"""`yurt run --config`: one run where the file has no grid, a sweep where it has; types are those of the file."""
+"""`yurt run --config`: one run if the file has no grid, otherwise a sweep; values keep their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`yurt context …` as a user calls it."""
+"""`yurt context …`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def editor(tmp_path: Path) -> Editor:
-    """An environment whose editor is a shell script that gets the file as $1."""
+    """An environment whose editor is a shell script; $1 is the file."""
 
     def made(script: str) -> dict[str, str]:
         program = tmp_path / "my editor"
@@ -80,7 +80,7 @@ def test_list(yurt: Yurt, file: Path) -> None:
     }
 
 
-def test_list_marks_what_would_be_used(yurt: Yurt, file: Path) -> None:
+def test_list_marks_the_current_context(yurt: Yurt, file: Path) -> None:
     def current(*arguments: str, **environment: str) -> list[str]:
         found = yurt("context", "list", "--json", *arguments, environment=environment).json["data"]["contexts"]
         return [each["name"] for each in found if each["current"]]
@@ -92,7 +92,7 @@ def test_list_marks_what_would_be_used(yurt: Yurt, file: Path) -> None:
     assert lost.code == 0 and lost.err == "yurt: warning: the current context 'gone' does not exist\n"
 
 
-def test_without_a_file_there_is_local(yurt: Yurt, tmp_path: Path) -> None:
+def test_local_exists_without_a_file(yurt: Yurt, tmp_path: Path) -> None:
     assert [each["name"] for each in yurt("context", "list", "--json").json["data"]["contexts"]] == ["local"]
     assert yurt("context", "show").out == "local:\n  type: local\n"
     assert not (tmp_path / "config").exists()
@@ -153,17 +153,17 @@ def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, nam
 
 
 def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
-    assert yurt("context", "copy", "big", "big2").out == "big2 is a copy of big\n"
+    assert yurt("context", "copy", "big", "big2").out == "big copied to big2\n"
     block = MINE[MINE.index("  big:") : MINE.index("\n  # to try")].replace("big:", "big2:")
     assert file.read_text() == MINE.replace("    type: local\n", "    type: local\n" + block)
-    assert yurt("context", "use", "big2").out == "big2 is the current context\n"
+    assert yurt("context", "use", "big2").out == "the current context is now big2\n"
     assert "current_context: big2  # for now\n" in file.read_text()
     shadowed = yurt("context", "use", "big2", environment={"YURT_CONTEXT": "small"})
     assert (
         shadowed.err == "yurt: warning: the environment variable YURT_CONTEXT is set to 'small' and takes precedence\n"
     )
     assert yurt("context", "remove", "small").out == "small removed\n"
-    assert yurt("context", "remove", "big2", "big").out == "big2, big removed\nlocal is the current context now\n"
+    assert yurt("context", "remove", "big2", "big").out == "big2, big removed\nthe current context is now local\n"
     assert file.read_text() == "# my clusters\ncontexts:\n\n  # to try things\n"
     assert yurt("context", "use", "local", "--json").json["data"] == {"name": "local", "shadowed_by": None}
 
@@ -190,14 +190,14 @@ def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     assert again["kind"] == "contexts-imported"
     assert again["data"] == {"added": [], "replaced": [], "unchanged": ["pl", "big"], "current": None}
     file.unlink()
-    assert yurt("context", "import", str(theirs)).out == "added: pl, big\npl is the current context\n"
+    assert yurt("context", "import", str(theirs)).out == "added: pl, big\nthe current context is now pl\n"
     theirs.write_text("contexts: {a: {type: local}, b: {type: cloud}}\n")
     before = file.read_bytes()
     wrong = yurt("context", "import", str(theirs))
     assert wrong.code == 2 and wrong.err.startswith(f"yurt: {theirs}:1: contexts.b.type must be local, slurm or kub")
     assert file.read_bytes() == before
     theirs.write_text("")
-    assert yurt("context", "import", str(theirs)).out == f"there are no contexts in {theirs}\n"
+    assert yurt("context", "import", str(theirs)).out == f"{theirs} contains no contexts\n"
 
 
 def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
@@ -214,15 +214,15 @@ def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     }
 
 
-def test_edit_of_nothing_writes_nothing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
+def test_edit_without_a_change_writes_nothing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     before = file.stat()
     answer = yurt("context", "edit", environment=editor("true"))
-    assert (answer.code, answer.out) == (0, "big is as it was; nothing was written\n")
+    assert (answer.code, answer.out) == (0, "big unchanged\n")
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns) and untouched(file)
     assert not [*(tmp_path / "tmp").iterdir()]
 
 
-def test_edit_with_faults_changes_nothing_and_keeps_the_text(
+def test_an_invalid_edit_changes_nothing_and_saves_the_text(
     yurt: Yurt, file: Path, editor: Editor, tmp_path: Path
 ) -> None:
     answer = yurt("context", "edit", environment=editor('printf "type: local\\nntasks: x\\n" > "$1"'))
@@ -231,20 +231,20 @@ def test_edit_with_faults_changes_nothing_and_keeps_the_text(
     assert kept.read_text() == "type: local\nntasks: x\n" and kept.stat().st_mode & 0o777 == 0o600
     assert answer.err == (
         "yurt: big.yaml:2: contexts.big.ntasks must be a whole number above zero, not 'x'. For example: ntasks: 4\n"
-        f"  hint: yurt context edit big; your text is kept in {kept}\n"
+        f"  hint: your text is saved in `{kept}`; run `yurt context edit big` again\n"
     )
 
 
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"VISUAL": "", "EDITOR": "false"}, "the editor 'false' ended with 1"),
+        ({"VISUAL": "", "EDITOR": "false"}, "the editor 'false' ended with exit code 1"),
         (
             {"VISUAL": "/no/such/editor", "EDITOR": "true"},
-            "the editor '/no/such/editor' could not be started: [Errno 2]",
+            "the editor '/no/such/editor' cannot be started: [Errno 2]",
         ),
-        ({"VISUAL": "it's", "EDITOR": ""}, "the editor 'it's' could not be started: No closing quotation"),
-        ({"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "the editor 'vi' could not be started"),
+        ({"VISUAL": "it's", "EDITOR": ""}, "the editor 'it's' cannot be started: No closing quotation"),
+        ({"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "the editor 'vi' cannot be started"),
     ],
 )
 def test_an_editor_that_fails(yurt: Yurt, file: Path, tmp_path: Path, environment: dict[str, str], said: str) -> None:
@@ -256,21 +256,21 @@ def test_an_editor_that_fails(yurt: Yurt, file: Path, tmp_path: Path, environmen
 
 def test_an_editor_that_fails_after_writing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     answer = yurt("context", "edit", environment=editor('echo "venv: v" >> "$1"; exit 3'))
-    assert answer.code == 2 and "ended with 3" in answer.err and untouched(file)
+    assert answer.code == 2 and "ended with exit code 3" in answer.err and untouched(file)
     [kept] = (tmp_path / "tmp").glob("*/big.yaml")
-    assert f"your text is kept in {kept}" in answer.err
+    assert f"your text is saved in `{kept}`" in answer.err
 
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [('rm "$1"', "the editor took the file away"), ('printf "\\377" > "$1"', "the editor left text that is not UTF-8")],
+    [('rm "$1"', "the editor removed the file"), ('printf "\\377" > "$1"', "the editor saved text that is not UTF-8")],
 )
-def test_an_editor_that_leaves_nothing_to_read(yurt: Yurt, file: Path, editor: Editor, script: str, said: str) -> None:
+def test_an_editor_that_leaves_no_readable_file(yurt: Yurt, file: Path, editor: Editor, script: str, said: str) -> None:
     answer = yurt("context", "edit", environment=editor(script))
     assert answer.code == 2 and answer.err.startswith(f"yurt: {said}") and untouched(file)
 
 
-def test_edit_does_not_undo_what_another_did(yurt: Yurt, file: Path, editor: Editor) -> None:
+def test_edit_does_not_overwrite_a_concurrent_change(yurt: Yurt, file: Path, editor: Editor) -> None:
     script = f"sed -i s/lab42/lab43/ '{file}'; echo 'venv: v' >> \"$1\""
     answer = yurt("context", "edit", "--json", environment=editor(script))
     assert answer.code == 2 and answer.json["error"]["code"] == "context-changed"
@@ -291,7 +291,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     child.expect("stands twice, in lines 2 and 3")
     child.expect(r"\[Y/n\]")
     child.sendline("y")
-    child.expect("small is as it was; nothing was written")
+    child.expect("small unchanged")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0 and untouched(file)
@@ -299,7 +299,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     child = pexpect.spawn(YURT, ["context", "edit", "small"], env=environment, encoding="utf8", timeout=120)
     child.expect(r"\[Y/n\]")
     child.sendline("n")
-    child.expect("your text is kept in")
+    child.expect("your text is saved in")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 2 and untouched(file)
@@ -333,7 +333,7 @@ def test_bash_completes_names(file: Path) -> None:
     assert complete("yurt", "context", "use", "") == []
 
 
-def test_a_folder_that_is_none(yurt: Yurt, tmp_path: Path) -> None:
+def test_config_folder_is_a_file(yurt: Yurt, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("not a folder")
     answer = yurt("context", "use", "local", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "config-invalid"

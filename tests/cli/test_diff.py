@@ -1,4 +1,4 @@
-"""diff as a user types it, on real runs of this machine: what is said, of the code too, and what is not known."""
+"""`yurt diff` of real local runs: settings, code, and code that is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(user: User, *words: str) -> str:
 
 
 def printed(user: User, *words: str, **more: str) -> str:
-    """What diff prints; files may hold bytes that are no text."""
+    """Return the output of diff; files may contain bytes that are not text."""
     environment = {**os.environ, **user.environment, **more}
     done = subprocess.run([YURT, "diff", *words], env=environment, capture_output=True, check=True)
     assert done.stderr == b""
@@ -32,7 +32,7 @@ def printed(user: User, *words: str, **more: str) -> str:
 
 @pytest.fixture
 def runs(user: User) -> tuple[str, str]:
-    """Two runs of a project in which much happened in between."""
+    """Two runs of a project with many changes between them."""
     project = user.project
     strange = project / os.fsdecode(b'tab\t line\n quote" \xc3\xbc \xff')
     (project / "train.py").write_text("import yurt\nyurt.log(step=3, loss=0.5)\n")
@@ -69,20 +69,20 @@ def test_everything_that_differs(user: User, runs: tuple[str, str]) -> None:
         "exit_code 0 3",
         "metrics.loss 0.5 0.25",
         "train.py: +2 -1, mode 644 to 755",
-        "image.bin: no text",
+        "image.bin: binary",
         "moved.txt => deep/moved.txt: renamed",
         "gone.txt: removed, +0 -1",
         "latin: added, +1 -0",
     } <= lines
     assert not [line for line in lines if line.startswith(("context", "user", "host", "yurt_version"))], (
-        "that is the same"
+        "equal values are shown"
     )
     assert "+yurt.log(step=4, loss=0.25)\n" in patch and "\nBinary files a/image.bin and b/image.bin differ\n" in patch
     assert "\033" not in out
 
 
-def test_the_patch_makes_the_one_of_the_other(user: User, runs: tuple[str, str], tmp_path: Path) -> None:
-    """What is printed is a real diff, in the bytes of the files: git applies it."""
+def test_git_applies_the_patch(user: User, runs: tuple[str, str], tmp_path: Path) -> None:
+    """The output is a real patch with the bytes of the files."""
     patch = printed(user, *runs).encode(errors="surrogateescape").partition(b"\n\n")[2]
     kept = [part for part in patch.split(b"diff --git ")[1:] if b"Binary files" not in part]
     first, second = (checkout(user, run, tmp_path / run) for run in runs)
@@ -94,7 +94,7 @@ def test_the_patch_makes_the_one_of_the_other(user: User, runs: tuple[str, str],
 
 
 def checkout(user: User, run: str, folder: Path) -> Path:
-    """The code of a run as the local site has it."""
+    """Copy the code of a run from the local site."""
     tree = user.quick("show", run, "--json").json["data"]["run"]["code"]["tree"]
     (there,) = user.home.glob(f"data/projects/*/snapshots/{tree}")
     shutil.copytree(there, folder)
@@ -143,7 +143,7 @@ def test_stat_and_all(user: User, runs: tuple[str, str]) -> None:
     assert {row["same"] for row in everything} == {True, False}
 
 
-def test_the_other_way_round(user: User, runs: tuple[str, str]) -> None:
+def test_runs_in_reverse_order(user: User, runs: tuple[str, str]) -> None:
     changes = user.quick("diff", runs[1], runs[0], "--json").json["data"]["code"]["changes"]
     kinds = {change["path"]: change["kind"] for change in changes}
     assert (kinds["latin"], kinds["gone.txt"]) == ("removed", "added")
@@ -151,11 +151,11 @@ def test_the_other_way_round(user: User, runs: tuple[str, str]) -> None:
 
 def test_a_run_and_itself(user: User, runs: tuple[str, str]) -> None:
     done = user.quick("diff", runs[0], runs[0])
-    assert (done.code, done.out) == (0, f"{runs[0]} and {runs[0]}: no difference\n")
+    assert (done.code, done.out) == (0, f"{runs[0]} and {runs[0]}: no differences\n")
     assert user.quick("diff", "-", runs[1], "--json").json["data"]["same"] is True
 
 
-def test_in_colour_on_a_terminal_only(user: User, runs: tuple[str, str]) -> None:
+def test_colour_only_on_a_terminal(user: User, runs: tuple[str, str]) -> None:
     environment = {**os.environ, **user.environment, "TERM": "xterm"}
     environment.pop("NO_COLOR", None)
     for more, coloured in ({}, True), ({"NO_COLOR": "1"}, False):
@@ -166,7 +166,7 @@ def test_in_colour_on_a_terminal_only(user: User, runs: tuple[str, str]) -> None
         assert (b"\033[31m0.1 " in shown, b"\033[32m+" in shown) == (coloured, coloured)
 
 
-def test_a_taste_of_the_users_changes_nothing(user: User, runs: tuple[str, str]) -> None:
+def test_the_git_configuration_of_the_user_has_no_effect(user: User, runs: tuple[str, str]) -> None:
     before = printed(user, *runs)
     (user.home / ".gitconfig").write_text(
         "[diff]\nnoprefix = true\nexternal = false\nrenames = false\ncontext = 0\n[color]\nui = always\n"
@@ -175,8 +175,8 @@ def test_a_taste_of_the_users_changes_nothing(user: User, runs: tuple[str, str])
     assert printed(user, *runs, HOME=str(user.home), GIT_EXTERNAL_DIFF="false") == before
 
 
-def test_of_two_projects(user: User) -> None:
-    """Each has its own store of code."""
+def test_runs_of_two_projects(user: User) -> None:
+    """Each project has its own code store."""
     first = make(user, "train.py")
     other = user.home / "another"
     other.mkdir()
@@ -187,7 +187,7 @@ def test_of_two_projects(user: User) -> None:
     assert "project" in [row["key"] for row in data["rows"]]
 
 
-def test_code_that_is_gone_is_said(user: User, runs: tuple[str, str]) -> None:
+def test_missing_code_is_reported(user: User, runs: tuple[str, str]) -> None:
     shutil.rmtree(user.home / "data" / "code")
     done = user.quick("diff", *runs)
     assert (done.code, done.err) == (0, "")
@@ -197,7 +197,7 @@ def test_code_that_is_gone_is_said(user: User, runs: tuple[str, str]) -> None:
     assert (code["same"], code["changes"]) == (False, []) and runs[0] in code["unknown"]
 
 
-def test_code_of_which_a_part_is_gone(user: User, runs: tuple[str, str]) -> None:
+def test_partly_missing_code(user: User, runs: tuple[str, str]) -> None:
     for file in user.home.glob("data/code/*.git/objects/??/*"):
         kind = subprocess.run(
             ["git", f"--git-dir={file.parents[2]}", "cat-file", "-t", file.parent.name + file.name],
@@ -219,8 +219,8 @@ def test_without_a_snapshot(user: User) -> None:
     assert done.code == 0 and f"run {second} has no code snapshot" in done.out
 
 
-def test_what_is_wrong(user: User, runs: tuple[str, str]) -> None:
-    assert said(user.quick("diff", runs[0], "nosuch"), 3) == "run 'nosuch' not found"
+def test_wrong_usage(user: User, runs: tuple[str, str]) -> None:
+    assert said(user.quick("diff", runs[0], "nosuch"), 3) == "there is no run 'nosuch'"
     assert "missing argument" in said(user.quick("diff", runs[0]), 2)
 
 

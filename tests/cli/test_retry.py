@@ -1,4 +1,4 @@
-"""retry: the same run once more, linked to the old one; nothing is sent where something is wrong."""
+"""retry: the new run is linked to the old one; nothing is submitted after an error."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_same_code_parameters_and_settings(user: User) -> None:
     assert ["retry", "of", old["id"]] in [line.split() for line in user.quick("show", new["id"]).out.splitlines()]
 
 
-def test_one_that_ended_unseen(user: User) -> None:
-    """Nobody has looked since: retry looks itself."""
+def test_retry_refreshes_the_state_first(user: User) -> None:
+    """The index still says queued; retry queries the site itself."""
     runs = [user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"] for _each in range(2)]
     for run in runs:
         Path(run["folder"], "go").touch()
@@ -67,7 +67,7 @@ def test_one_that_ended_unseen(user: User) -> None:
     assert [each["run"]["retry_of"] for each in retried] == [runs[1]["id"], third["id"]]
 
 
-def test_all_that_failed_once(user: User) -> None:
+def test_all_failed_runs_are_retried_once(user: User) -> None:
     first, second = failed(user), failed(user)
     for ended in ("true", "exit 0"):
         assert user.quick("run", "--wait", "sh", "-c", ended).code == 0
@@ -76,7 +76,7 @@ def test_all_that_failed_once(user: User) -> None:
     user.quick("wait", running)
     elsewhere = user.home / "other"
     elsewhere.mkdir()
-    assert user("retry", "--failed", cwd=elsewhere).out == "no run of this project failed that was not retried\n"
+    assert user("retry", "--failed", cwd=elsewhere).out == "no failed runs to retry in this project\n"
     assert user.quick("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
     done = user.quick("retry", "--failed", "-f")
     assert done.code == 1
@@ -84,13 +84,13 @@ def test_all_that_failed_once(user: User) -> None:
         first["id"],
         second["id"],
     ]
-    assert done.out.count("--lr 0.1") == 2, "what both wrote is shown"
+    assert done.out.count("--lr 0.1") == 2, "the output of both is shown"
     again = user.quick("retry", "--failed", "--json").json["data"]
     assert {each["run"]["retry_of"] for each in again} & {first["id"], second["id"]} == set()
     assert len(again) == 2, "the retries failed too, and were not retried"
 
 
-def test_what_is_refused_sends_nothing(user: User) -> None:
+def test_an_error_submits_nothing(user: User) -> None:
     old = failed(user)
     running = user.quick("--json", "run", "sh", "-c", PATIENT).json["data"]["run"]["id"]
     eventually(lambda: shown(user, running)["status"]["state"] == "running")
@@ -100,9 +100,9 @@ def test_what_is_refused_sends_nothing(user: User) -> None:
         return [*known, *sorted(str(each) for each in user.home.glob("data/projects/*/runs/*"))]
 
     before = runs()
-    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not finished: it is running"
-    assert said(user.quick("retry", "zzzzz"), 3) == "run 'zzzzz' not found"
-    assert said(user.quick("retry"), 2) == "name the runs, or give --failed"
+    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
+    assert said(user.quick("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
+    assert said(user.quick("retry"), 2) == "no runs are given"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
     assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
@@ -112,7 +112,7 @@ def test_what_is_refused_sends_nothing(user: User) -> None:
     assert runs() == before
 
 
-def test_code_that_is_nowhere(user: User) -> None:
+def test_code_that_no_longer_exists(user: User) -> None:
     old = failed(user)
     shutil.rmtree(user.home / "data" / "code")
     assert user.quick("retry", old["id"], "--wait").code == 1, "its site still has it"
@@ -128,7 +128,7 @@ def test_code_that_is_nowhere(user: User) -> None:
 
 
 def test_other_limits_and_the_sites_facts(user: User) -> None:
-    """A site out of reach: what would be sent is in the plan."""
+    """The site is unreachable; the plan shows what would be submitted."""
     (user.home / "config").mkdir()
     (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
     with pytest.MonkeyPatch.context() as patch:

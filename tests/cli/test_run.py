@@ -1,4 +1,4 @@
-"""run, ps, show, logs, wait and cancel as a user types them: what they say, what they refuse, what they leave alone."""
+"""run, ps, show, logs, wait and cancel on the command line: output, errors, and what they do not change."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ WRONG_OPTIONS = [
     (["--param", "a b=1"], "'a b' is no name for a parameter: use letters, digits, '_', '.' and '-'"),
     (["--param", "--=1"], "'--' is no name for a parameter"),
     (["--param", "a.b=1", "--param", "a_b=2"], "the parameters 'a.b' and 'a_b' would both be $YURT_PARAM_A_B"),
-    (["--largest-file", "0"], "invalid value for '--largest-file': 0 is not in the range x>=1"),
-    (["--max-requeues", "3"], "--max-requeues needs --requeue"),
-    (["--signal-before", "3s"], "--signal-before needs --requeue"),
-    (["--retry-errors"], "--retry-errors needs --retries"),
+    (["--largest-file", "0"], "--largest-file must be a whole number of at least 1, not '0'"),
+    (["--max-requeues", "3"], "--max-requeues says something of --requeue; give both"),
+    (["--signal-before", "3s"], "--signal-before says something of --requeue; give both"),
+    (["--retry-errors"], "--retry-errors says something of --retries; give both"),
     (["--requeue", "--signal-before", "soon"], "--signal-before must be a time above zero, such as 90s"),
-    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, but the time limit is 60 s"),
-    (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
-    (["--venv", "\udcff"], "venv is not valid UTF-8: \\xff"),
-    (["--bogus"], "no such option '--bogus'"),
-    (["--name"], "no command given"),
+    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, and the time limit 60 s"),
+    (["--requeue", "--max-requeues", "0"], "--max-requeues must be a whole number of at least 1, not '0'"),
+    (["--venv", "\udcff"], "venv is no UTF-8 text: \\xff"),
+    (["--bogus"], "unknown option '--bogus'"),
+    (["--name"], "no script or command is given"),
 ]
 
 
@@ -98,20 +98,20 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["run"], 2, "no command given"),
-        (["run", "--"], 2, "no command given"),
-        (["run", ""], 2, "no command given"),
-        (["run", "nosuch.py"], 2, "file 'nosuch.py' not found"),
-        (["run", "tran.py"], 2, "file 'tran.py' not found; did you mean 'train.py'?"),
-        (["run", "sub/nosuch.sh"], 2, "file 'sub/nosuch.sh' not found"),
+        (["run"], 2, "no script or command is given"),
+        (["run", "--"], 2, "no script or command is given"),
+        (["run", ""], 2, "there is nothing to run"),
+        (["run", "nosuch.py"], 2, "there is no file 'nosuch.py' here"),
+        (["run", "tran.py"], 2, "there is no file 'tran.py' here; did you mean 'train.py'?"),
+        (["run", "sub/nosuch.sh"], 2, "there is no file 'sub/nosuch.sh' here"),
         (["run", "train.py", "--", "--a.b", "1", "--a-b", "2"], 2, "the parameters 'a.b' and 'a-b' would both be"),
         (["run", "--context", "nosuch", "train.py"], 3, "there is no context 'nosuch'"),
         (["run", "--cpus", "9999", "train.py"], 5, "local: 9999 cores requested, but this machine has 2"),
         (["run", "--gpus", "a100:5", "train.py"], 5, "local: 5 GPUs requested, but this machine has 1"),
         (["ps", "x"], 2, "got unexpected extra argument (x)"),
         (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
-        (["ps", "--filter", "state=done"], 2, "--filter: unknown state 'done'"),
-        (["ps", "-n", "0"], 2, "invalid value for '-n' / '--limit': 0 is not in the range x>=1"),
+        (["ps", "--filter", "state=done"], 2, "--filter: 'done' is no state"),
+        (["ps", "-n", "0"], 2, "--limit must be a whole number of at least 1, not '0'"),
         (["show"], 2, "missing argument 'RUN'"),
         (["show", "zzz"], 3, "run 'zzz' not found"),
         (["show", ""], 3, "run '' not found"),
@@ -120,10 +120,15 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["show", "-"], 3, "there are no runs yet"),
         (["show", "a", "b"], 2, "got unexpected extra argument (b)"),
         (["logs"], 2, "missing argument 'RUN...'"),
-        (["logs", "zzz"], 3, "run 'zzz' not found"),
-        (["logs", "--tail", "0", "-"], 2, "invalid value for '--tail'"),
-        (["wait", "zzz"], 3, "run 'zzz' not found"),
-        (["wait", "--timeout", "-1", "-"], 2, "invalid value for '--timeout'"),
+        (["logs", "zzz"], 3, "there is no run 'zzz'"),
+        (["logs", "--tail", "x", "-"], 2, "--tail must be a whole number of at least 1, not 'x'"),
+        (["wait", "zzz"], 3, "there is no run 'zzz'"),
+        (["wait", "--timeout", "-1", "-"], 2, "--timeout: '-1' is not a duration"),
+        (["run", "--shuffle", "train.py"], 2, "--shuffle needs --grid"),
+        (["retry"], 2, "no runs are given"),
+        (["shell", "-"], 2, "stdin is not a terminal"),
+        (["prune", "--older-than", "soon"], 2, "--older-than: 'soon' is not a duration"),
+        (["prune", "--dry-run", "--yes"], 2, "--dry-run and --yes cannot be combined"),
         (["cancel"], 2, "missing argument 'RUN...'"),
         (["cancel", "@last"], 3, "there are no runs yet"),
         (["agent", "once", "x"], 2, "got unexpected extra argument (x)"),
@@ -182,12 +187,12 @@ def test_help_has_examples(user: User, verb: str) -> None:
     assert answer.code == 0 and f"\n  yurt {verb}" in answer.out.partition("Examples:")[2]
 
 
-# A plan, without anybody to send it to.
+# Plans, without a reachable site.
 
 
 @pytest.fixture
 def offline(user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
-    """A user whose site is known and out of reach; a program `ssh` that is called leaves a mark."""
+    """A user whose site is probed but unreachable; a fake `ssh` records that it was called."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "contexts.yaml").write_text(CONTEXTS)
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
@@ -203,7 +208,7 @@ def planned(user: User, *words: str) -> dict[str, Any]:
     answer = user.quick("run", "--dry-run", "--json", *words)
     assert answer.code == 0, answer
     assert answer.json["kind"] == "plan" and user.contents() == []
-    assert not (user.home / "called").exists(), "a dry run calls nobody"
+    assert not (user.home / "called").exists(), "a dry run connects to no site"
     found: dict[str, Any] = {**answer.json["data"], "warnings": answer.json["warnings"]}
     return found
 
@@ -213,7 +218,7 @@ def options(view: dict[str, Any]) -> list[str]:
     return text.removeprefix("sbatch ").removesuffix(" job.sh NONCE").split()
 
 
-def test_a_dry_run_sends_nothing_and_shows_all(offline: User) -> None:
+def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
     view = planned(offline, "--gpus", "0", "--var", "A=it's", "train.py", "--", "--lr", "0.1")
     run = view["run"]
     assert run["context"] == "big" and run["params"] == {"lr": 0.1} and run["command"] == ["train.py", "--lr", "0.1"]
@@ -228,14 +233,14 @@ def test_a_dry_run_sends_nothing_and_shows_all(offline: User) -> None:
     assert sources["time"] == "contexts.yaml:7" and sources["variables"] == "flag"
     people = offline("run", "--dry-run", "train.py")
     assert people.code == 0 and people.err == ""
-    for part in ("nothing was sent", "# folder: /scratch/alice/yurt/projects/proj-", "# --- job.sh", "# --- data"):
+    for part in ("nothing was submitted", "# folder: /scratch/alice/yurt/projects/proj-", "# --- job.sh", "# --- data"):
         assert part in people.out
     assert "# time: 2h (contexts.yaml:7)\n" in people.out and "# sbatch --job-name=yurt-" in people.out
     assert "environment() {" in people.out and "set -- \"$@\" 'python' 'train.py'" in people.out
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 
-def test_what_the_site_cannot_give_is_said_without_asking_it(offline: User) -> None:
+def test_impossible_requests_fail_without_querying_the_site(offline: User) -> None:
     for words, sentence in (
         (["--time", "2d"], "time 2d exceeds the maximum of partition 'main', 1d"),
         (["--partition", "shrot"], "partition 'shrot' not found; did you mean 'short'?"),
@@ -263,17 +268,15 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     view = planned(offline, "job.sbatch", "--", "--lr", "1")
     assert view["script"].splitlines()[:5] == ["#!/bin/sh", *SBATCH.splitlines()[1:5]]
     assert "'/bin/bash' 'job.sbatch' '--lr' '1'" in view["data"]
-    # Settings of the context yield to the script's own lines, which stand for the same.
+    # #SBATCH lines of the script override the same settings of the context.
     given = options(view)
     assert "--partition=main" in given and "--account=lab" in given
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
-    assert "\nlimit=600 # seconds\n" in view["script"], "its time limit is not known to job.sh"
-    assert view["warnings"] == [
-        "`#SBATCH --output` in the script is ignored: yurt sets this option itself to identify the job"
-    ]
+    assert "\nlimit=600 # seconds\n" in view["script"], "job.sh does not contain the time limit"
+    assert view["warnings"] == ["#SBATCH --output of the script is left aside: yurt sets it, to find the run again"]
     assert "--output=out.log" in given
-    # Options of yurt's win over them.
+    # Options of yurt override them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))
     assert {"--time=30", "--mem=2048M", "--constraint=new"} <= set(given)
     assert not any(option.startswith("--cpus-per-task") for option in given)
@@ -312,13 +315,13 @@ def test_how_a_file_is_started(offline: User, name: str, text: str, mode: int, s
     assert f'\nset -- "$@" {started}\n' in planned(offline, str(offline.project / name))["data"]
 
 
-# Which runs are meant, and how they are listed: from an index that is made here.
+# Names of runs, and how runs are listed, with an index that the test creates.
 
 NOW = 1_790_000_000.0
 
 
 def listed(user: User) -> list[str]:
-    """An index of runs in many states."""
+    """Create an index of runs in several states and return their ids."""
     made: list[tuple[str, State, str, dict[str, Any], list[str], str]] = [
         ("1nfaaaa-aaaa1", "failed", "local", {"lr": 0.1, "fast": True}, ["paper"], "first"),
         ("1nfaaab-bbbb2", "completed", "local", {"lr": 0.2}, ["paper", "x y"], ""),
@@ -357,13 +360,13 @@ def listed(user: User) -> list[str]:
         ("@last", "1nfbbbb-cccc4"),
     ],
 )
-def test_which_run_is_meant(user: User, word: str, meant: str) -> None:
+def test_names_of_a_run(user: User, word: str, meant: str) -> None:
     listed(user)
     answer = user.quick("show", "--cached", "--json", word)
     assert answer.code == 0 and answer.json["data"]["run"]["id"] == meant
 
 
-def test_a_word_that_may_be_several(user: User) -> None:
+def test_an_ambiguous_name(user: User) -> None:
     listed(user)
     before = user.contents()
     for verb in ("show", "logs", "wait", "cancel"):
@@ -409,7 +412,7 @@ def test_filters(user: User, words: list[str], found: list[int]) -> None:
 
 
 def width(line: str) -> int:
-    """Columns of a terminal that a line takes."""
+    """Return the number of terminal columns that a line takes."""
     return int(cell_len(re.sub("\033\\[[0-9;]*m", "", line)))
 
 
@@ -423,12 +426,12 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert max(width(line) for line in lines) <= columns
     for run, line in zip(reversed(ids), lines[1:], strict=True):
         assert line.startswith(run)
-    titles = [title for title in ("name", "command", "why") if title[:5] in lines[0]]
-    assert titles == {46: [], 60: ["name", "command"]}.get(columns, ["name", "command", "why"])
+    titles = [title for title in ("name", "command", "reason") if title[:5] in lines[0]]
+    assert titles == {46: [], 60: ["name", "command"]}.get(columns, ["name", "command", "reason"])
     assert ("quite some words to say" in child.before) == (columns == 240)
 
 
-def test_ps_in_a_pipe_is_whole_and_plain(user: User) -> None:
+def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:
     listed(user)
     for words in (["ps", "--cached"], ["ps", "--cached", "--wide"]):
         answer = user(*words, TERM="xterm-256color", COLUMNS="60")
@@ -439,10 +442,10 @@ def test_ps_in_a_pipe_is_whole_and_plain(user: User) -> None:
     assert "\033" not in answer.out and "lr: 0.1\n" in answer.out
 
 
-# Runs, from the first word to the last.
+# Complete runs.
 
 
-def test_every_verb_speaks_json(user: User) -> None:
+def test_every_verb_prints_json(user: User) -> None:
     started = user("run", "--json", "train.py", "--", "--lr", "0.1")
     assert started.code == 0 and started.err == "" and started.json["kind"] == "run"
     run = started.json["data"]["run"]["id"]
@@ -464,7 +467,7 @@ def test_every_verb_speaks_json(user: User) -> None:
     assert json.loads(line)["data"] == {"run": run, "stream": "out", "line": "trained"}
 
 
-def test_how_a_run_ended_is_the_exit_code(user: User) -> None:
+def test_the_exit_code_is_the_outcome_of_the_run(user: User) -> None:
     failing = ["--no-snapshot", "sh", "-c", "echo out; echo err >&2; exit 9"]
     answer = user.quick("run", "-f", *failing)
     assert answer.code == 1 and "out\n" in answer.out
@@ -498,7 +501,7 @@ def test_logs(user: User) -> None:
         )
 
 
-def test_watching_says_what_changes_a_line_each(user: User) -> None:
+def test_watch_prints_an_envelope_for_each_change(user: User) -> None:
     assert user("run", "--no-snapshot", "--name", "one", "sh", "-c", PATIENT).code == 0
     argv = [YURT, "ps", "--watch", "--json"]
     environment = {**os.environ, **user.environment}
@@ -519,14 +522,14 @@ def test_watching_says_what_changes_a_line_each(user: User) -> None:
     (folder,) = user.home.glob("data/projects/*/runs/*")
     (folder / "go").touch()
     (row,) = json.loads(watching.stdout.readline())["data"]
-    assert row["state"] == "completed", "nothing was new, and yet it spoke"
+    assert row["state"] == "completed", "printed without a change"
     watching.send_signal(signal.SIGINT)
     rest, errors = watching.communicate(timeout=120)
     assert watching.returncode == 130 and "Traceback" not in errors
     assert all(json.loads(line)["kind"] == "runs" for line in rest.splitlines())
 
 
-def test_code_travels_and_stays_as_it_was(user: User) -> None:
+def test_a_run_uses_a_snapshot_of_the_code(user: User) -> None:
     (user.project / "train.py").write_text(
         "import os, pathlib\nprint(open('data.txt').read(), pathlib.Path('new').write_text('x'))\n"
         "open('data.txt', 'a') if 'COPIED' in os.environ else None\n"
@@ -576,14 +579,14 @@ def standing(laptop: Laptop, monkeypatch: pytest.MonkeyPatch) -> User:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_a_cluster_would_refuse(standing: User, context: str, words: list[str], sentence: str) -> None:
+def test_impossible_requests_on_a_cluster(standing: User, context: str, words: list[str], sentence: str) -> None:
     before = standing.contents()
     assert said(standing.quick("--context", context, "run", *words, "train.py"), 5) == f"{context}: {sentence}"
     assert standing.contents() == before
 
 
 @pytest.mark.lab
-def test_betas_home_takes_no_runs(standing: User) -> None:
+def test_beta_accepts_no_runs_in_the_home_folder(standing: User) -> None:
     before = standing.contents()
     answer = standing("--context", "beta", "run", "train.py", YURT_STORAGE_DIR="~")
     assert re.fullmatch(
@@ -594,7 +597,7 @@ def test_betas_home_takes_no_runs(standing: User) -> None:
 
 
 @pytest.mark.lab
-def test_what_only_sbatch_knows_to_refuse(standing: User) -> None:
+def test_errors_of_sbatch(standing: User) -> None:
     before = standing.contents()
     answer = standing("--context", "beta", "run", "--sbatch-option", "constraint=nosuch", "train.py")
     assert said(answer, 5) == "beta: Slurm refused the job: Invalid feature specification"
@@ -606,7 +609,7 @@ def test_what_only_sbatch_knows_to_refuse(standing: User) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_code_and_sbatch_lines_on_a_cluster(standing: User, context: str) -> None:
-    """A script of the user's own: its lines are obeyed, its code is there, may not be changed, but may be added to."""
+    """#SBATCH lines take effect; files of the code are read-only, but the script can create new ones."""
     (standing.project / "sub").mkdir(exist_ok=True)
     (standing.project / "sub" / "data.txt").write_text(f"for {context}\n")
     (standing.project / "job.sbatch").write_text(

@@ -1,4 +1,4 @@
-"""Sweeps as they are typed: with the script in a spec file, and with parameters named in the command."""
+"""Sweeps on the command line: the script in a spec file, parameters in the command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def typed(yurt: Yurt, tmp_path: Path) -> Iterator[Type]:
 
 
 def arguments(typed: Type, *words: str) -> list[str]:
-    """What each task of a sweep was called with."""
+    """Run a sweep and return the arguments of each task."""
     done = typed("run", "--wait", "--json", *words)
     assert done.code == 0, done
     run = done.json["data"]["run"]
@@ -39,11 +39,11 @@ def test_a_script_that_the_spec_file_names(typed: Type) -> None:
     assert arguments(typed, "--spec", "named.py", "--limit", "1", "echo", "mine") == ["mine --n 1"]
     Path("bare.py").write_text("spec = [dict(n=1)]\n")
     none = typed("run", "--spec", "bare.py")
-    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: bare.py names no script, and none is on the line")
-    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no command given")
+    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: no script is given, and bare.py names none")
+    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no script or command is given")
 
 
-def test_where_a_spec_file_went_wrong(typed: Type) -> None:
+def test_traceback_of_a_spec_file(typed: Type) -> None:
     Path("wrong.py").write_text("def inner():\n    return 1 / 0\n\n\nspec = [inner()]\n")
     short = typed("run", "--spec", "wrong.py", "true")
     assert (short.code, "Traceback" in short.err, "yurt -v run --spec wrong.py" in short.err) == (2, False, True)

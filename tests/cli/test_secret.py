@@ -1,4 +1,4 @@
-"""Secrets as a user has them: a real keyring, runs on this machine, and nothing of the value anywhere else."""
+"""Secrets with a real keyring and local runs: the value is in no other place."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from yurt.testing.waiting import eventually
 VALUE = "tok-4f9a; $(id) it's\n\twith a line and a half żółw\n"
 
 
-def holding(folder: Path, value: bytes) -> list[Path]:
-    """Files below a folder that hold a value."""
+def containing(folder: Path, value: bytes) -> list[Path]:
+    """Return the files below a folder that contain a value."""
     return [file for file in folder.rglob("*") if file.is_file() and value in file.read_bytes()]
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Homes and a project of the test's own, in a session without a keyring."""
+    """Home folders and a project for one test, in a session without a keyring."""
     for name, folder in {"YURT_CONFIG_HOME": "config", "YURT_DATA_HOME": "data", "HOME": "home"}.items():
         monkeypatch.setenv(name, str(tmp_path / folder))
     for name in ("DBUS_SESSION_BUS_ADDRESS", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "TOKEN"):
@@ -45,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Ring:
-    """A session with a keyring of its own, unlocked."""
+    """A session with its own unlocked keyring."""
 
     def __init__(self, address: str) -> None:
         self.environment = {"DBUS_SESSION_BUS_ADDRESS": address}
@@ -92,29 +92,29 @@ def test_a_secret_from_the_environment_reaches_the_run_and_no_file(home: Path, m
     assert re.search(r"^secrets +TOKEN, run$", call("show", "-").out, re.MULTILINE)
     folder = Path(shown["folder"])
     assert not [*folder.glob("secret.*")]
-    assert not holding(home, VALUE.encode()) and not holding(home, b"tok-4f9a")
+    assert not containing(home, VALUE.encode()) and not containing(home, b"tok-4f9a")
     (home / "planted").write_text(f"x{VALUE}y")
-    assert holding(home, VALUE.encode()), "the search finds nothing"
+    assert containing(home, VALUE.encode()), "the search finds nothing"
 
 
-def test_a_share_waits_with_a_run_and_goes_when_it_is_cancelled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_removes_the_share_of_a_queued_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     monkeypatch.setenv("YURT_LOCAL_CPUS", "1")
     assert call("run", "--no-snapshot", "sleep", "60").code == 0
     hog = call("ps", "--json").json["data"][0]["id"]
     waits = call("run", "--no-snapshot", "--secret", "TOKEN", "--json", "true").json["data"]["run"]
     (share,) = Path(waits["folder"]).glob("secret.*")
-    assert share.stat().st_mode & 0o777 == 0o600 and not holding(home, b"tok-4f9a")
+    assert share.stat().st_mode & 0o777 == 0o600 and not containing(home, b"tok-4f9a")
     assert call("cancel", waits["id"]).code == 0
     assert not share.exists()
     assert call("cancel", hog).code == 0
 
 
 @pytest.mark.parametrize(("options", "stays"), [([], False), (["--requeue"], True)])
-def test_a_share_goes_with_a_run_that_is_lost_for_good(
+def test_the_share_of_a_lost_run_is_removed_unless_it_can_restart(
     home: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], stays: bool
 ) -> None:
-    """But one that may be started again may be going on unseen, and need it for its next start."""
+    """A run that can restart may still be running unnoticed, and its next start needs the share."""
     monkeypatch.setenv("TOKEN", VALUE)
     monkeypatch.setenv("YURT_LOCAL_CPUS", "1")
     hog = call("run", "--no-snapshot", "--json", "sleep", "60").json["data"]["run"]["id"]
@@ -133,7 +133,7 @@ def test_a_share_goes_with_a_run_that_is_lost_for_good(
     assert call("cancel", hog).code == 0
 
 
-def test_the_share_of_a_sweep_goes_when_it_is_cancelled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_removes_the_share_of_a_sweep(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     monkeypatch.setenv("YURT_LOCAL_CPUS", "1")
     words = ["run", "--no-snapshot", "--secret", "TOKEN", "--json", "--grid", "n=60,61,62", "sleep"]
@@ -143,7 +143,7 @@ def test_the_share_of_a_sweep_goes_when_it_is_cancelled(home: Path, monkeypatch:
     assert not [*Path(run["folder"]).glob("secret.*")]
 
 
-def test_a_sweep_waits_for_a_yurt_that_knows_its_secret(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_waits_for_a_yurt_that_has_its_secret(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     words = ["run", "--no-snapshot", "--json", "--grid"]
     patient = f"until [ -e {home}/go ]; do sleep 0.1; done"
@@ -161,7 +161,7 @@ def test_a_sweep_waits_for_a_yurt_that_knows_its_secret(home: Path, monkeypatch:
     assert call("logs", f"{second['run']['id']}.1").out == f"{VALUE}\n"
 
 
-def test_a_retry_reads_the_value_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_reads_the_value_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     assert call("run", "--no-snapshot", "--secret", "TOKEN", "--wait", "sh", "-c", 'echo "$TOKEN"; exit 1').code == 1
     monkeypatch.setenv("TOKEN", "another")
@@ -172,7 +172,7 @@ def test_a_retry_reads_the_value_anew(home: Path, monkeypatch: pytest.MonkeyPatc
     assert done.code == 2 and "secret TOKEN is not" in done.err
 
 
-def test_what_cannot_be_is_refused_before_anything_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_secrets_are_refused_before_anything_is_saved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONG", "secretive" * 8000)
     monkeypatch.setenv("TOKEN", VALUE)
     for words, said in (
@@ -196,7 +196,7 @@ def test_a_dry_run_shows_names_only(home: Path, monkeypatch: pytest.MonkeyPatch)
         assert done.code == 0 and "TOKEN" in done.out and "tok-4f9a" not in done.out + done.err
 
 
-def test_by_hand_it_says_that_secrets_are_not_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_script_started_by_hand_reports_missing_secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", VALUE)
     assert call("run", "--secret", "TOKEN", "--wait", "sh", "-c", 'printf "[%s]" "$TOKEN" > /dev/null').code == 0
     folder = call("show", "-", "--json").json["data"]["run"]["folder"]
@@ -223,7 +223,7 @@ def test_a_run_whose_share_is_lost_starts_nothing(home: Path, monkeypatch: pytes
     assert not (home / "started").exists() and not [*Path(run["folder"]).glob("secret.*")]
 
 
-def test_without_a_keyring_it_is_said_once(home: Path) -> None:
+def test_a_missing_keyring_is_reported_once(home: Path) -> None:
     listed = call("secret", "list", "--json")
     assert (listed.code, listed.json["data"]) == (0, []) and "this machine has no keyring" in listed.json["warnings"][0]
     people = call("secret", "list")
@@ -234,19 +234,19 @@ def test_without_a_keyring_it_is_said_once(home: Path) -> None:
         assert "there is no keyring on this machine; export" in done.err and "instead" in done.err
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120)
     child.expect(pexpect.EOF)
-    assert "value of" not in child.before, "asked for what could not be kept"
+    assert "value of" not in child.before, "prompted although the value cannot be stored"
 
 
-def test_a_keyring_that_keeps_nothing_is_noticed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_that_stores_nothing_is_detected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     done = subprocess.run([YURT, "secret", "set", "TOKEN"], input=b"tok-4f9a", capture_output=True, check=False)
     assert done.returncode == 5 and b"did not keep TOKEN" in done.stderr and b"tok-4f9a" not in done.stderr
 
 
-def test_a_keyrings_life(ring: Ring, home: Path) -> None:
+def test_set_list_use_and_remove(ring: Ring, home: Path) -> None:
     assert ring("secret", "list", "--json").json["data"] == []
     done = ring("secret", "set", "TOKEN", value=VALUE.encode() + b"\n")
-    assert (done.code, done.out) == (0, "TOKEN is in the keyring\n")
+    assert (done.code, done.out) == (0, "TOKEN stored in the keyring\n")
     assert ring("secret", "set", "BYTES", "--json", value=b"\xff\x01\n\n").json["data"]["name"] == "BYTES"
     assert ring("secret", "set", "CODED", value=b"base64:eA==").code == 0
     assert ring("secret", "list").out == "BYTES\nCODED\nTOKEN\n"
@@ -255,7 +255,7 @@ def test_a_keyrings_life(ring: Ring, home: Path) -> None:
     assert done.code == 0, done
     expected = VALUE.encode() + b"|\xff\x01\n|base64:eA=="
     assert ring("logs", "-").out.split()[0] == sha256(expected).hexdigest()
-    assert not holding(home / "data", b"tok-4f9a") and not holding(home / "home", b"tok-4f9a")
+    assert not containing(home / "data", b"tok-4f9a") and not containing(home / "home", b"tok-4f9a")
     assert ring("secret", "set", "TOKEN", value=b"newer").code == 0
     assert ring("secret", "remove", "BYTES").code == 0
     assert ring("secret", "list").out == "CODED\nTOKEN\n"
@@ -265,7 +265,7 @@ def test_a_keyrings_life(ring: Ring, home: Path) -> None:
     assert ring("secret", "list").out == ""
 
 
-def test_what_a_keyring_does_not_take(ring: Ring) -> None:
+def test_wrong_names_and_values(ring: Ring) -> None:
     assert ring("secret", "set", "TOKEN", value=b"kept").code == 0
     done = ring("secret", "remove", "BYTES")
     assert done.code == 3 and "secret BYTES not found in the keyring" in done.err
@@ -276,17 +276,17 @@ def test_what_a_keyring_does_not_take(ring: Ring) -> None:
     assert ring("secret", "list").out == "TOKEN\n"
 
 
-def test_the_environment_goes_before_the_keyring(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_takes_precedence_over_the_keyring(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ring("secret", "set", "TOKEN", value=b"kept").code == 0
     for value, expected in ((None, "kept"), ("own", "own"), ("", "")):
         if value is not None:
             monkeypatch.setenv("TOKEN", value)
-            assert ring("secret", "list").out == "TOKEN; here the variable of that name goes before it\n"
+            assert ring("secret", "list").out == "TOKEN; the environment variable with this name takes precedence\n"
         assert ring("run", "--secret", "TOKEN", "--wait", "sh", "-c", 'echo "[$TOKEN]"').code == 0
         assert ring("logs", "-").out == f"[{expected}]\n"
 
 
-def test_a_terminal_is_asked_without_echo(ring: Ring) -> None:
+def test_the_prompt_does_not_echo(ring: Ring) -> None:
     environment = {**os.environ, **ring.environment}
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120, env=environment)
     child.expect("value of TOKEN: ")
@@ -294,7 +294,7 @@ def test_a_terminal_is_asked_without_echo(ring: Ring) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0 and "tok-typed" not in child.before
-    assert "TOKEN is in the keyring" in child.before
+    assert "TOKEN stored in the keyring" in child.before
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120, env=environment)
     child.expect("value of TOKEN: ")
     child.sendintr()
@@ -303,18 +303,18 @@ def test_a_terminal_is_asked_without_echo(ring: Ring) -> None:
     assert child.exitstatus == 130 and "Traceback" not in child.before
 
 
-def test_an_unforeseen_error_tells_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug's report holds a traceback; values are in no message of it."""
+def test_a_bug_report_contains_no_values(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug report contains a traceback, but no values of secrets."""
     monkeypatch.setenv("TOKEN", VALUE)
     (home / "data").mkdir()
     (home / "data" / "outbox").write_text("no folder")
     done = call("run", "--secret", "TOKEN", "true")
     assert done.code == 70, done
-    assert (home / "data" / "bug-report.txt").exists() and not holding(home, b"tok-4f9a")
+    assert (home / "data" / "bug-report.txt").exists() and not containing(home, b"tok-4f9a")
     assert "tok-4f9a" not in done.out + done.err
 
 
-def test_a_run_without_secrets_loads_nothing_of_this(home: Path) -> None:
+def test_a_run_without_secrets_does_not_load_keyring(home: Path) -> None:
     program = "import sys; from yurt.cli import main; main.run(['run', '--no-snapshot', 'true']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
@@ -322,8 +322,8 @@ def test_a_run_without_secrets_loads_nothing_of_this(home: Path) -> None:
     assert not [name for name in loaded if name.startswith("keyring") or name.endswith(".secrets")]
 
 
-def test_each_piece_of_a_run_here_has_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the last removes the share itself, though no yurt looks."""
+def test_each_start_of_a_local_run_has_its_secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last start removes the share itself, without another yurt command."""
     monkeypatch.setenv("TOKEN", VALUE)
     proof = 'printf %s "$TOKEN" | sha256sum; date > "$YURT_CHECKPOINTS/$YURT_RESTARTS"'
     command = f'{proof}; sleep 0.5; ls "$YURT_RUN_DIR" | grep -c ^secret; [ "$YURT_RESTARTS" = 2 ] || exit 85'
@@ -332,4 +332,4 @@ def test_each_piece_of_a_run_here_has_it(home: Path, monkeypatch: pytest.MonkeyP
     eventually((folder / "exit.json").exists)
     eventually(lambda: not [*folder.glob("secret.*")])
     assert (folder / "out.log").read_text().split() == [sha256(VALUE.encode()).hexdigest(), "-", "1"] * 3
-    assert not holding(home, b"tok-4f9a")
+    assert not containing(home, b"tok-4f9a")

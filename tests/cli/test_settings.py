@@ -1,4 +1,4 @@
-"""A new setting is one row of the table, and the fields of the structs that are written by hand."""
+"""A new setting needs one row in the settings table and the fields of the hand-written structs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONLY_OPTION = """\
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of yurt's source, and a user who knows a cluster."""
+    """A copy of the source of yurt, and a user with a context."""
     shutil.copytree(SOURCE, tmp_path / "source" / "yurt", ignore=shutil.ignore_patterns("__pycache__", "lab"))
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "train.py").write_text("")

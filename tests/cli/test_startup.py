@@ -1,4 +1,4 @@
-"""Start-up is a feature: held by instruction counts, which do not depend on the machine's mood."""
+"""Start-up time, measured in instructions because they do not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAVY = ("rich", "jinja2", "yaml", "ruamel", "msgspec", "sqlite3", "asyncio", "s
 
 @pytest.fixture(scope="module")
 def bare() -> int:
-    """What Python costs by itself."""
+    """The instructions of Python itself."""
     return instructions([sys.executable, "-c", "pass"])
 
 

@@ -1,4 +1,4 @@
-"""ps and show of a sweep as a user types them, on real sweeps of this machine."""
+"""`yurt ps` and `yurt show` of sweeps, with real local sweeps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
 
 @pytest.fixture(scope="module")
 def sweep(user: User) -> str:
-    """Six tasks, one of which fails."""
+    """A sweep of six tasks; one of them fails."""
     grid = ("--grid", "lr=0.1,0.001", "--grid", "seed=1..3", "--param", "epochs=5")
     done = user("--json", "run", "--name", "six", *grid, "--", "python3", "train.py")
     assert done.code == 0, done
@@ -56,7 +56,7 @@ def sweep(user: User) -> str:
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows below the line of titles."""
+    """Return the rows below the headings."""
     lines = text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.lstrip().startswith("task  "))
     return [dict(zip(lines[first].split(), line.split(), strict=True)) for line in lines[first + 1 :]]
@@ -84,7 +84,7 @@ def test_a_run_has_no_tasks(user: User) -> None:
     (row,) = (row for row in user("ps", "--cached", "--json").json["data"] if row["id"] == run)
     assert (row["tasks"], row["task_states"]) == (0, {})
     for words in (["--csv"], ["--sort", "lr"], ["--filter", "lr=1"], ["--limit", "3"], ["--plot", "loss"]):
-        assert said(user.quick("show", run, *words), 2) == f"{words[0]} is for sweeps, and {run} is one run"
+        assert said(user.quick("show", run, *words), 2) == f"{words[0]} is only for sweeps; {run} is a single run"
 
 
 def test_show(user: User, sweep: str) -> None:
@@ -92,7 +92,7 @@ def test_show(user: User, sweep: str) -> None:
     assert done.code == 0 and done.err == ""
     facts = dict(line.split(maxsplit=1) for line in done.out.splitlines() if re.match(r"[a-z]+  ", line))
     assert (facts["sweep"], facts["name"], facts["command"]) == (sweep, "six", "python3 train.py")
-    assert facts["tasks"] == "5 completed, 1 failed of 6" and {"started", "ended", "took"} <= set(facts)
+    assert facts["tasks"] == "5 completed, 1 failed of 6" and {"started", "finished", "took"} <= set(facts)
     assert "\nparameters\n  epochs: 5\n" in done.out
     rows = table(done.out)
     assert [(row["task"], row["lr"], row["seed"], row["loss"]) for row in rows] == [
@@ -107,14 +107,14 @@ def test_show(user: User, sweep: str) -> None:
     assert "epochs" not in rows[0]
 
 
-def test_sorted_filtered_cut(user: User, sweep: str) -> None:
+def test_sort_filter_limit(user: User, sweep: str) -> None:
     done = user.quick("show", "@last-sweep", "--cached", "--sort", "-loss", "--filter", "lr=1e-3", "--limit", "2")
     assert [row["task"] for row in table(done.out)] == ["5", "4"]
-    assert done.err == "1 more: --limit 3 shows them\n"
+    assert done.err == "1 more task; --limit 3 shows all\n"
     done = user.quick("show", sweep, "--cached", "--filter", "state=failed")
     assert [row["task"] for row in table(done.out)] == ["1"] and done.err == "1 of 6 tasks\n"
     done = user.quick("show", sweep, "--cached", "--filter", "seed=99")
-    assert (done.code, done.err) == (0, "no task passes these filters\n")
+    assert (done.code, done.err) == (0, "no tasks match the filters\n")
 
 
 def test_json(user: User, sweep: str) -> None:
@@ -155,14 +155,14 @@ def test_plots(user: User, sweep: str) -> None:
     [
         (["--sort", "lose"], "--sort: unknown column 'lose'; did you mean 'loss'?"),
         (["--filter", "lr"], "--filter: 'lr' is not KEY=VALUE"),
-        (["--filter", "state=bad"], "--filter: unknown state 'bad'"),
-        (["--plot", "loss"], "--plot needs --over PARAMETER; varying parameters: lr, seed"),
-        (["--plot", "loss", "--over", "sed"], "--over: unknown column 'sed'; did you mean 'seed'?"),
-        (["--over", "lr"], "--over says what to --plot a metric over, and there is no --plot"),
-        (["--csv", "--plot", "loss"], "--csv and --plot: it can only be one"),
+        (["--filter", "state=bad"], "--filter: 'bad' is no state"),
+        (["--plot", "loss"], "--plot needs --over PARAMETER: these vary: lr, seed"),
+        (["--plot", "loss", "--over", "sed"], "--over: no task has 'sed'; did you mean 'seed'?"),
+        (["--over", "lr"], "--over needs --plot"),
+        (["--csv", "--plot", "loss"], "--csv and --plot cannot be combined"),
     ],
 )
-def test_wrong_words(user: User, sweep: str, words: list[str], sentence: str) -> None:
+def test_wrong_options(user: User, sweep: str, words: list[str], sentence: str) -> None:
     assert said(user.quick("show", sweep, "--cached", *words), 2) == sentence
 
 
@@ -181,7 +181,7 @@ def test_the_table_on_a_terminal(user: User, sweep: str) -> None:
     text = re.sub(r"\x1b\[[0-9;]*m", "", child.read())
     titles = next(line.split() for line in text.splitlines() if line.startswith("task  state"))
     assert titles == ["task", "state", "took", "exit", "lr", "best"], titles
-    assert "not shown for want of room: seed, loss (--csv has all)" in text
+    assert "columns not shown: seed, loss; --csv prints all columns" in text
     lines = text.splitlines()
     assert max(map(len, lines[lines.index("") + 1 :][-9:-1])) <= 46
 
@@ -195,7 +195,7 @@ def test_a_terminal_gets_fifty_rows(user: User, sweep: str) -> None:
         index.add(long, Status(), msgspec.structs.replace(plan, run=long, sets=sets))
     child = user.spawn("show", long.id, "--cached")
     text = child.read()
-    assert len(re.findall("waiting", text)) == 1 + 1 + 50 and "5 more: --limit 55 shows them" in text
+    assert len(re.findall("waiting", text)) == 1 + 1 + 50 and "5 more tasks; --limit 55 shows all" in text
     assert len(user.quick("show", long.id, "--csv", "--cached").out.splitlines()) == 56
     assert "more" not in user.quick("show", long.id, "--cached").err
 

@@ -44,7 +44,7 @@ def test_takes_effect_and_is_restored(ssh: Ssh) -> None:
     restored = call("lab", "set", "alpha", "KillWait=", "--json")
     assert restored.json["data"] == {"cluster": "alpha", "settings": {"BatchStartTimeout": "17"}}
     assert values(ssh, "alpha") == ("5 sec", "17 sec")
-    assert call("lab", "set", "alpha", "batchstarttimeout=").out == "alpha: the lab's own settings\n"
+    assert call("lab", "set", "alpha", "batchstarttimeout=").out == "alpha: default settings\n"
     assert values(ssh, "alpha") == ("5 sec", "10 sec")
     assert ssh.state("alpha", job) == "RUNNING", "jobs go on meanwhile"
 

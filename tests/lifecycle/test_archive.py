@@ -70,7 +70,7 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
     after = shown(user, run["id"])
     assert after == {**before, "on_site": {"there": False, "parts": {}}}
     text = user.quick("show", run["id"]).out
-    assert "nothing: its folder is gone" in text and "loss: 0.25  (step 2)" in text
+    assert "run folder not found" in text and "loss: 0.25  (step 2)" in text
     logs = user.quick("logs", run["id"])
     assert (logs.code, logs.out) == (0, "written\n")
     assert logs.err == "half ü\nyurt: warning: the run folder on local is gone; showing the local copy\n"

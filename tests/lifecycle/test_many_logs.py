@@ -82,7 +82,7 @@ def test_many_tasks_take_one_connection_and_a_few_lines_each(laptop: Laptop, lab
     sweep = laptop.run("local", "--grid", "n=1..25", "sh", "-c", "seq 1 30")["run"]["id"]
     assert laptop("wait", sweep, "--timeout", "240").code == 0
     done = laptop("logs", sweep)
-    assert done.err == "yurt: the last 10 lines of each of 25 tasks; --tail N for more of them\n"
+    assert done.err == "yurt: showing the last 10 lines of each of 25 tasks; --tail N shows more\n"
     assert done.out == "".join(f"{task:>2} | {line}\n" for task in range(25) for line in range(21, 31))
     assert laptop("logs", sweep, "--tail", "30").out.count("\n") == 25 * 30
     assert sorted(laptop("logs", "-f", sweep).out.splitlines()) == sorted(done.out.splitlines())

@@ -179,7 +179,7 @@ def test_retried_tasks_are_not_retried_again(laptop: Laptop) -> None:
     (two,) = retried(sweep, "--filter", "n=2")
     (rest,) = retried("--failed", sweep)
     assert (one["retry_of"], two["retried"], rest["retried"], rest["tasks"]) == (f"{sweep}.0", "1", "3-4", 2)
-    assert laptop("retry", "--failed", sweep).out == "none of these failed that was not retried\n"
+    assert laptop("retry", "--failed", sweep).out == "no failed runs to retry\n"
     assert ended(laptop, str(rest["id"])) == {"failed": 2}
     (again,) = retried("--failed", str(rest["id"]))
     assert (again["tasks"], again["retried"]) == (2, "0-1")

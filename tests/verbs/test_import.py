@@ -146,7 +146,10 @@ def test_folders_that_cannot_be_read_are_named(user: User) -> None:
     assert state(user, newer.name) == "completed"
     assert f"the plan of run {newer.name} is not on this machine" in said(user.quick("retry", newer.name), 3)
     people = user.quick("import", "local")
-    assert people.out == "local: 0 new, 2 known, 5 left out\n" and people.err.count("yurt: warning: skipped") == 5
+    assert (
+        people.out == "local: 0 imported, 2 already in the index, 5 unreadable\n"
+        and people.err.count("yurt: warning: left out") == 5
+    )
 
 
 def test_one_project_of_several(user: User) -> None:

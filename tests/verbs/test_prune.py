@@ -61,7 +61,7 @@ def test_removes_nothing_without_confirmation(here: Here) -> None:
         assert shown.json["data"]["done"] is False
         assert shown.json["data"]["going"][0]["size"] > 0
         assert folder(here, empty).is_dir()
-        assert "would go: 1 run" in here.quick("prune").out
+        assert "would remove: 1 run" in here.quick("prune").out
 
         done = here.quick("prune", empty, running, "--yes", "--json")
         assert done.code == 0
@@ -204,7 +204,7 @@ def test_the_confirmation_prompt(here: Here) -> None:
 
     def answer(word: str) -> Any:
         child = here.spawn("prune")
-        child.expect("remove 1 run, .* for good")
+        child.expect(r"permanently remove 1 run \(.*\)\?")
         child.sendline(word)
         child.expect(pexpect.EOF)
         child.close()

@@ -127,7 +127,7 @@ def test_a_dry_run_shows_and_removes_nothing(here: Here) -> None:
     for words in ([], ["--all", "local"]):
         done = here.quick("prune", "--dry-run", *words, "--json")
         assert (done.code, done.json["data"]["done"], done.json["warnings"]) == (0, False, [])
-        assert "would go" in here.quick("prune", "--dry-run", *words).out
+        assert "would remove" in here.quick("prune", "--dry-run", *words).out
     assert split(here.quick("prune", "--dry-run", "--json"))[0] == {run, single} and folder(here, run).is_dir()
     assert here.quick("prune", "--dry-run", "--yes").code == 2
 

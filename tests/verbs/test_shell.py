@@ -55,7 +55,7 @@ def test_a_run_that_is_not_running(laptop: Laptop) -> None:
     done = laptop("shell", ended, "true")
     assert (done.code, f"run {ended} is not running: it is completed" in done.err) == (5, True)
     done = laptop("shell", ended)
-    assert (done.code, "this is no terminal" in done.err) == (2, True)
+    assert (done.code, "stdin is not a terminal" in done.err) == (2, True)
 
 
 def test_a_task_of_a_sweep(laptop: Laptop) -> None:

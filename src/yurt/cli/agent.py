@@ -1,4 +1,4 @@
-"""`yurt agent`: what waits moves on without a verb of yours."""
+"""`yurt agent`: submit pending runs and refresh states in the background."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from yurt.cli.app import Group, verb
 
 @click.group(cls=Group, examples=["yurt agent once"])
 def agent() -> None:
-    """Move on whatever waits: runs in the outbox, cancellations not told yet."""
+    """Submit pending runs and refresh states.
+
+    Submits the runs in the outbox and sends pending cancellations, on all contexts.
+    """
 
 
-@verb(agent, examples=["yurt agent once", "yurt agent once --quiet   (every five minutes, in a crontab)"])
+@verb(agent, examples=["yurt agent once", "yurt agent once --quiet", "yurt agent once --json"])
 def once() -> int:
-    """One round: submit what waits, look at every run that has not ended."""
+    """Submit pending runs and refresh states once.
+
+    To do this every five minutes, call `yurt agent once --quiet` from a crontab.
+    """
     from yurt.cli.progress import watching
     from yurt.verbs import agent as verbs
 
     with watching() as watch:
         found = verbs.once(watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         done = found.data
-        print(f"{len(done.submitted)} submitted, {len(done.waiting)} waiting, {len(done.contexts)} contexts looked at")
+        print(f"{len(done.submitted)} submitted, {len(done.waiting)} pending, {len(done.contexts)} contexts refreshed")
 
-    return render.result(found, for_people)
+    return render.result(found, print_text)

@@ -1,4 +1,4 @@
-"""What every verb shares: the global options, the classes commands are made of, examples in help."""
+"""Shared by all verbs: the global options, the classes of commands and groups, examples in help."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 
 
 class App:
-    """The global options of one call, wherever on the line they stood, and the warnings so far."""
+    """The global options of one call, given before or after the verb, and the warnings so far."""
 
-    def __init__(self) -> None:  # no dataclass: importing and making one costs a tenth of start-up
+    def __init__(self) -> None:  # not a dataclass: that would add a tenth to start-up
         self.context = ""
         self.json = False
         self.quiet = False
@@ -21,18 +21,18 @@ class App:
 
 
 def current() -> App:
-    """The frame of the call under way."""
+    """Return the App of the current call."""
     return click.get_current_context().find_root().ensure_object(App)
 
 
-def stay() -> None:
-    """For verbs that go on for long: memory is looked after from now on."""
+def enable_gc() -> None:
+    """Turn garbage collection on again, for verbs that run long; `yurt.__main__` turns it off."""
     import gc
 
     gc.enable()
 
 
-def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def callback(ctx: click.Context, _parameter: click.Parameter, value: Any) -> None:
         if value:
             setattr(ctx.find_root().ensure_object(App), name, value)
@@ -41,20 +41,20 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None
 
 
 def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Contexts a shell may complete a word to; none where their file cannot be read."""
+    """Return the contexts that complete a word; none if contexts.yaml cannot be read."""
     try:
         from yurt.config import contexts
 
-        there = contexts.load(contexts.default_file()).contexts
+        found = contexts.load(contexts.default_file()).contexts
     except Exception:
         return []
-    return [name for name in there if name.startswith(incomplete)]
+    return [name for name in found if name.startswith(incomplete)]
 
 
 def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Runs and sweeps a shell may complete a word to: their ids, or the second part of them, the newest first.
+    """Return the runs and sweeps that complete a word, newest first: their ids or the second part of their ids.
 
-    After the dot of a sweep's id its tasks.
+    After a sweep's id and a dot, return its tasks.
     """
     if incomplete.startswith("@"):
         return [word for word in ("@last", "@last-sweep") if word.startswith(incomplete)]
@@ -73,10 +73,10 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def global_options() -> list[click.Parameter]:
-    """Options accepted both before and after the verb."""
+    """Return the options that are accepted both before and after the verb."""
 
-    def option(*words: str, name: str, **more: Any) -> click.Option:
-        return click.Option(words, expose_value=False, callback=_remember(name), **more)
+    def option(*flags: str, name: str, **more: Any) -> click.Option:
+        return click.Option(flags, expose_value=False, callback=_store(name), **more)
 
     return [
         option(
@@ -84,29 +84,36 @@ def global_options() -> list[click.Parameter]:
             name="context",
             metavar="NAME",
             shell_complete=context_names,
-            help="Where to run, instead of the current context.",
+            help="Use this context instead of the current one.",
         ),
-        option("--json", name="json", is_flag=True, help="Print one JSON envelope."),
-        option("-q", "--quiet", name="quiet", is_flag=True, help="Print only what was asked for."),
-        option("-v", "--verbose", name="verbose", count=True, help="Say more; twice, still more."),
+        option("--json", name="json", is_flag=True, help="Print JSON instead of text."),
+        option("-q", "--quiet", name="quiet", is_flag=True, help="Print no status messages."),
+        option("-v", "--verbose", name="verbose", count=True, help="Print more detail."),
     ]
 
 
 class _WithExamples(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples, one on each line, never wrapped."""
 
     examples: Sequence[str] = ()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click omits it for an option without its value
+            raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
-                    formatter.write_text(example)
+                    formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
 class Verb(_WithExamples):
-    """A command that does something. Its examples are obligatory."""
+    """A command that is not a group. Examples are required."""
 
     def __init__(self, *args: Any, examples: Sequence[str], **more: Any) -> None:
         super().__init__(*args, **more)
@@ -115,9 +122,9 @@ class Verb(_WithExamples):
 
 
 class Group(_WithExamples, click.Group):
-    """A group whose commands live in other modules, imported only when one of them is called.
+    """A group of commands. The module of a lazy command is imported when the command is called.
 
-    `lazy` maps a command to ("module:attribute", its line in the group's help).
+    `lazy` maps the name of a command to ("module:attribute", short help).
     """
 
     def __init__(
@@ -139,9 +146,9 @@ class Group(_WithExamples, click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        known = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        loaded = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([*known, *((name, line) for name, (_where, line) in self.lazy.items())])
+            formatter.write_dl([*loaded, *((name, line) for name, (_where, line) in self.lazy.items())])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -149,31 +156,32 @@ class Group(_WithExamples, click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise self._with_nearest(ctx, args[0], error) from None
+            from difflib import get_close_matches
 
-    def _with_nearest(self, ctx: click.Context, word: str, error: click.UsageError) -> click.UsageError:
-        from difflib import get_close_matches
-
-        near = get_close_matches(word, self.list_commands(ctx), n=1)
-        text = f"there is no command '{word}' in '{ctx.command_path}'"
-        return click.UsageError(text + (f"; did you mean '{near[0]}'?" if near else ""), ctx=error.ctx or ctx)
+            near = did_you_mean(get_close_matches(args[0], self.list_commands(ctx)))
+            raise click.UsageError(f"unknown command '{ctx.command_path} {args[0]}'{near}", error.ctx or ctx) from None
 
 
-def every_command(root: click.Command, words: str = "yurt") -> Iterator[tuple[str, click.Command]]:
-    """Every command there is, with the words that call it."""
-    yield words, root
+def did_you_mean(near: Sequence[str]) -> str:
+    """Return the end of an error about an unknown word; empty if nothing is similar to it."""
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def every_command(root: click.Command, path: str = "yurt") -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with its path, such as `yurt lab up`."""
+    yield path, root
     if isinstance(root, click.Group):
         context = click.Context(root)
         for name in root.list_commands(context):
             below = root.get_command(context, name)
             if below is not None:
-                yield from every_command(below, f"{words} {name}")
+                yield from every_command(below, f"{path} {name}")
 
 
 def verb(
     group: click.Group | None = None, *, examples: Sequence[str], **more: Any
 ) -> Callable[[Callable[..., Any]], Verb]:
-    """Decorator: make a function a verb, in a group or on its own."""
+    """Return a decorator that makes a function a verb, in a group if one is given."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
         made: Verb = click.command(cls=Verb, examples=examples, **more)(function)

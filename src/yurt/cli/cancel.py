@@ -1,4 +1,4 @@
-"""`yurt cancel RUN…`: end runs."""
+"""`yurt cancel RUN…`: cancel runs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from yurt.model.progress import unwatched
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @FILTER
 def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
-    """End runs: those that run, those in a queue, and those that have not gone out yet.
+    """Cancel runs.
 
-    With --filter those tasks of sweeps that pass it, in one go.
-    Where the site is out of reach the wish is kept, and carried out with the next command that reaches it.
+    Cancels running, queued and not yet submitted runs. --filter selects tasks of sweeps and cancels them in one
+    request. If the site is unreachable, the request is saved and the next yurt command that reaches the site sends
+    it.
     """
     from yurt.verbs import cancel as verbs
 
     with watching() if filters else nullcontext(unwatched) as watch:
         found = verbs.cancel(runs, filters=filters, watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         done = found.data
         for name, places in folded([each.id for each in done]).items():
             each = done[places[0]]
             if len(places) > 1:
-                waits = "" if each.told else f"; {each.context} is not told yet ({each.note}), it will be"
-                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{waits}")
+                pending = "" if each.told else f"; cancellation pending: {each.note}"
+                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{pending}")
                 continue
             if not each.told:
-                print(f"{each.id}: {each.context} is not told yet ({each.note}); it will be when it answers")
+                print(f"{each.id}: cancellation pending: {each.note}")
             else:
                 print(f"{each.id} {each.state}" + (f": {each.note}" if each.note else ""))
 
-    return render.result(found, for_people)
+    return render.result(found, print_text)

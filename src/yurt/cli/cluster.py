@@ -1,4 +1,4 @@
-"""`yurt cluster [CONTEXT]`: a site in a dozen lines."""
+"""`yurt cluster [CONTEXT]`: a summary of a site."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from yurt.cli.app import context_names, verb
 
 @verb(examples=["yurt cluster", "yurt cluster big", "yurt cluster big --forgive n7"])
 @click.argument("name", metavar="[CONTEXT]", required=False, default="", shell_complete=context_names)
-@click.option("--forgive", metavar="NODE", multiple=True, help="Use a node again on which runs failed.")
+@click.option("--forgive", metavar="NODE", multiple=True, help="Use an avoided node again; repeatable.")
 def cluster(name: str, forgive: tuple[str, ...]) -> None:
-    """What is known of a site (the current one): partitions and limits, and which nodes yurt leaves alone.
+    """Show the facts and the avoided nodes of a site.
 
-    A node on which a run failed through no fault of its own is left alone for three days; --nodelist and
-    --forgive say otherwise. `yurt context probe` asks the site anew.
+    The facts (partitions, limits, storage) are cached; `yurt context probe` queries the site again. yurt avoids a
+    node for three days after a run failed because of the node. --forgive ends this; `yurt run --nodelist` overrides
+    it for one run.
     """
     from yurt.cli.context_add import print_facts
     from yurt.cli.progress import watching
@@ -24,10 +25,10 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
     with watching() as watch:
         found = verbs.cluster(name or app.current().context, forgive=forgive, watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         print_facts(found.data.facts)
         for each in found.data.left_alone:
-            why = f"{each.why or 'a run failed there'}, {render.moment(each.at)} (run {each.run})"
-            print(f"{'left alone':11} {each.node}: {why}")
+            reason = f"{each.why or 'a run failed on this node'}, {render.moment(each.at)} (run {each.run})"
+            print(f"{'avoided':11} {each.node}: {reason}")
 
-    render.result(found, for_people, asked=True)
+    render.result(found, print_text, requested=True)

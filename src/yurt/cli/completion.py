@@ -1,4 +1,4 @@
-"""`yurt completion SHELL`: the script that makes a shell complete yurt's commands."""
+"""`yurt completion SHELL`: print a completion script."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ SHELLS = ("bash", "zsh", "fish")
 
 @verb(
     examples=[
-        'eval "$(yurt completion bash)"',
+        "yurt completion bash > ~/.local/share/bash-completion/completions/yurt",
         "yurt completion zsh > ~/.zfunc/_yurt",
         "yurt completion fish > ~/.config/fish/completions/yurt.fish",
     ]
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that lets SHELL complete yurt's commands."""
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh or fish. To enable completion in bash without the package bash-completion, add
+    `eval "$(yurt completion bash)"` to ~/.bashrc.
+    """
     from click.shell_completion import get_completion_class
 
     from yurt.cli.main import root
@@ -27,4 +31,4 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     script = found(root, {}, "yurt", "_YURT_COMPLETE").source()
-    render.show("completion", {"shell": shell, "script": script}, lambda: print(script), asked=True)
+    render.show("completion", {"shell": shell, "script": script}, lambda: print(script), requested=True)

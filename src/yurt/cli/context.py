@@ -1,4 +1,4 @@
-"""`yurt context …`: the places to run, on the command line."""
+"""`yurt context …`: manage contexts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 @click.group(
     cls=Group,
     lazy={
-        "add": ("yurt.cli.context_add:add", "Connect to a cluster, look at it, and write a context for it."),
-        "edit": ("yurt.cli.context_edit:edit", "Change a context in your editor."),
-        "probe": ("yurt.cli.context_add:probe", "Ask a site what it is like, and keep the answer."),
+        "add": ("yurt.cli.context_add:add", "Add a context for a Slurm cluster."),
+        "edit": ("yurt.cli.context_edit:edit", "Edit a context in your editor."),
+        "probe": ("yurt.cli.context_add:probe", "Query a site and cache its facts."),
     },
     examples=["yurt context list", "yurt context use big", "yurt context show --resolved"],
 )
 def context() -> None:
-    """Places to run: a cluster, Kubernetes, this machine. They are kept in contexts.yaml."""
+    """Manage contexts, the named places to run.
+
+    A context is a cluster, Kubernetes or this machine. Contexts are stored in contexts.yaml.
+    """
 
 
 _name = click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
@@ -36,7 +39,7 @@ def list_() -> None:
     from yurt.verbs import context as verbs
 
     found = verbs.list_(app.current().context)
-    render.result(found, lambda: _print_list(found.data), asked=True)
+    render.result(found, lambda: _print_list(found.data), requested=True)
 
 
 def _print_list(found: Contexts) -> None:
@@ -49,28 +52,31 @@ def _print_list(found: Contexts) -> None:
 
 @verb(context, examples=["yurt context show", "yurt context show big", "yurt context show big --resolved"])
 @_name
-@click.option("--resolved", is_flag=True, help="Show every setting a run would have now, and where it comes from.")
+@click.option("--resolved", is_flag=True, help="Show every setting of a new run and its source.")
 def show(name: str, resolved: bool) -> None:
-    """Show the keys a context sets (the current one, if none is named)."""
+    """Show the keys of a context.
+
+    Without NAME, shows the current context.
+    """
     from yurt.verbs import context as verbs
 
     flag = app.current().context
     if resolved:
         settings = verbs.resolved(name, flag)
-        render.result(settings, lambda: _print_resolved(settings.data), asked=True)
+        render.result(settings, lambda: _print_resolved(settings.data), requested=True)
         return
     from yurt.config import yaml_text
 
     found = verbs.show(name, flag)
     text = {found.data.name: found.data.keys}
-    render.result(found, lambda: print(yaml_text.dump(text), end=""), asked=True)
+    render.result(found, lambda: print(yaml_text.dump(text), end=""), requested=True)
 
 
 def _print_resolved(found: Resolved) -> None:
-    _table(["key", "value", "source"], [[each.key, _said(each.value), each.source] for each in found.settings])
+    _table(["key", "value", "source"], [[each.key, _text(each.value), each.source] for each in found.settings])
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     import msgspec
 
     if value is None or value in ("", (), [], {}):
@@ -88,10 +94,10 @@ def _table(columns: list[str], rows: list[list[str]]) -> None:
 @click.argument("source", metavar="SOURCE", shell_complete=context_names)
 @click.argument("target", metavar="TARGET")
 def copy(source: str, target: str) -> None:
-    """Make a new context TARGET with everything SOURCE says."""
+    """Copy context SOURCE to a new context TARGET."""
     from yurt.verbs import context as verbs
 
-    render.result(verbs.copy(source, target), lambda: print(f"{target} is a copy of {source}"))
+    render.result(verbs.copy(source, target), lambda: print(f"{source} copied to {target}"))
 
 
 @verb(context, examples=["yurt context use big"])
@@ -100,23 +106,26 @@ def use(name: str) -> None:
     """Make NAME the current context."""
     from yurt.verbs import context as verbs
 
-    render.result(verbs.use(name), lambda: print(f"{name} is the current context"))
+    render.result(verbs.use(name), lambda: print(f"the current context is now {name}"))
 
 
 @verb(context, examples=["yurt context remove big", "yurt context remove old older"])
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=context_names)
 def remove(names: tuple[str, ...]) -> None:
-    """Forget contexts. Nothing on their sites is touched."""
+    """Remove contexts from this machine.
+
+    Does not change anything on their sites.
+    """
     from yurt.verbs import context as verbs
 
     done = verbs.remove(names)
 
-    def for_people() -> None:
+    def print_text() -> None:
         print(f"{', '.join(done.data.names)} removed")
         if done.data.current:
-            print(f"{done.data.current} is the current context now")
+            print(f"the current context is now {done.data.current}")
 
-    render.result(done, for_people)
+    render.result(done, print_text)
 
 
 @verb(
@@ -125,21 +134,24 @@ def remove(names: tuple[str, ...]) -> None:
     examples=["yurt context import ~/.config/mrunner/config.yaml", "yurt context import contexts.yaml --replace"],
 )
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Let contexts of the file replace others of the same name.")
+@click.option("--replace", is_flag=True, help="Replace existing contexts with the same names.")
 def import_(file: Path, replace: bool) -> None:
-    """Add all contexts of FILE, which mrunner or yurt wrote: all of them or none."""
+    """Add all contexts of a yurt or mrunner file.
+
+    If one context of FILE is invalid or differs from an existing one, none is added.
+    """
     from yurt.verbs import context as verbs
 
     found = verbs.import_(file, replace=replace)
 
-    def for_people() -> None:
+    def print_text() -> None:
         done = found.data
-        for word, names in (("added", done.added), ("replaced", done.replaced), ("unchanged", done.unchanged)):
+        for label, names in (("added", done.added), ("replaced", done.replaced), ("unchanged", done.unchanged)):
             if names:
-                print(f"{word}: {', '.join(names)}")
+                print(f"{label}: {', '.join(names)}")
         if done.current:
-            print(f"{done.current} is the current context")
+            print(f"the current context is now {done.current}")
         if not (done.added or done.replaced or done.unchanged):
-            print(f"there are no contexts in {file}")
+            print(f"{file} contains no contexts")
 
-    render.result(found, for_people)
+    render.result(found, print_text)

@@ -1,4 +1,4 @@
-"""`yurt context add` and `yurt context probe`: a site described by asking it."""
+"""`yurt context add` and `yurt context probe`: query a site and store its facts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from yurt.cli import app, progress, render
 from yurt.cli.app import context_names, verb
+from yurt.cli.option_types import Duration
 
 if TYPE_CHECKING:
     from yurt.model.facts import Facts
@@ -27,21 +28,26 @@ def _ask(question: str, names: Sequence[str]) -> str:
     examples=[
         "yurt context add big --slurm-url alice@login.big.example",
         "yurt context add big --slurm-url big-alias --account physics --partition gpu",
-        "yurt context add far --slurm-url alice@inner --ssh-option=-J --ssh-option=gate.example",
+        "yurt context add big --slurm-url me@big --ssh-option=-J --ssh-option=gateway",
     ]
 )
 @click.argument("name")
-@click.option("--slurm-url", required=True, metavar="USER@HOST", help="The login node, or an alias your ssh knows.")
-@click.option("--partition", metavar="NAME", help="Where jobs go (else the site's default).")
-@click.option("--account", metavar="NAME", help="Who pays (else your default there).")
+@click.option(
+    "--slurm-url", required=True, metavar="USER@HOST", help="Login node, or a host alias of your ssh configuration."
+)
+@click.option("--partition", metavar="NAME", help="Partition for jobs (default: the default partition of the site).")
+@click.option("--account", metavar="NAME", help="Account to charge (default: your default account on the site).")
 @click.option("--qos", metavar="NAME", help="Quality of service.")
-@click.option("--storage-dir", metavar="DIR", help="Where yurt keeps runs there (else $SCRATCH).")
-@click.option("--ssh-option", "ssh_options", multiple=True, metavar="WORD", help="A further word for ssh (repeatable).")
-@click.option("--ssh-command", metavar="COMMAND", help="The program to call instead of ssh.")
-@click.option("--probe/--no-probe", default=True, help="Ask the site first (the default), or write what is given.")
+@click.option("--storage-dir", metavar="DIR", help="Folder for runs on the site (default: $SCRATCH).")
+@click.option("--ssh-option", "ssh_options", multiple=True, metavar="ARG", help="Additional ssh argument; repeatable.")
+@click.option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
+@click.option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")
 @click.option("--use", is_flag=True, help="Make it the current context.")
 def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe: bool, use: bool, **keys: Any) -> None:
-    """Connect to a cluster, look at it, and write a complete context NAME for it."""
+    """Add a context for a Slurm cluster.
+
+    Connects to the cluster, queries its facts and writes a complete context NAME.
+    """
     import shlex
 
     from yurt.config import contexts
@@ -57,79 +63,87 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
     if not given["slurm_url"].strip():
         raise click.UsageError("--slurm-url is empty")
     wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
-    person = sys.stdin.isatty() and sys.stderr.isatty() and not app.current().json
-    with progress.watching(asks=person) as watch:
-        added = verbs.add(wanted, look=probe, use=use, ask=_ask if person else None, watch=watch)
+    interactive = sys.stdin.isatty() and sys.stderr.isatty() and not app.current().json
+    with progress.watching(asks=interactive) as watch:
+        added = verbs.add(wanted, look=probe, use=use, ask=_ask if interactive else None, watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         if added.data.facts is not None:
             print_facts(added.data.facts)
             print()
-        print(f"context '{name}' added" + (", and it is the current one" if added.data.current else ""))
+        print(f"context '{name}' added" + ("; it is now the current context" if added.data.current else ""))
         print(f"next:  yurt context show {name}")
 
-    render.result(added, for_people)
+    render.result(added, print_text)
 
 
 @verb(examples=["yurt context probe", "yurt context probe alpha --deep"])
 @click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
-@click.option("--deep", is_flag=True, help="Run a job of a few seconds, to learn what only a node knows.")
+@click.option("--deep", is_flag=True, help="Also run a short job to query a compute node.")
 @click.option(
     "--internet",
     metavar="HOST:PORT",
     default="",
-    help="What the node tries to reach with --deep (else example.com:443).",
+    help="Address that --deep connects to from the node (default: example.com:443).",
 )
-@click.option("--patience", metavar="SECONDS", type=click.IntRange(5, 3600), default=120, help="How long --deep waits.")
-def probe(name: str, deep: bool, internet: str, patience: int) -> None:
-    """Ask the site of context NAME (the current one) what it is like, and keep the answer for a week."""
+@click.option(
+    "--patience",
+    metavar="TIME",
+    type=Duration("2m", least=5, most=3600),
+    default="2m",
+    show_default=True,
+    help="How long --deep waits for a node: 90s, 10m.",
+)
+def probe(name: str, deep: bool, internet: str, patience: float) -> None:
+    """Query a site and cache its facts.
+
+    Queries the site of context NAME, or of the current context. The facts are cached for a week.
+    """
     from yurt.verbs import context_probe as verbs
 
     name = name or app.current().context
     with progress.watching() as watch:
-        found = verbs.probe(name, deep=deep, internet=internet, patience=patience, watch=watch)
-    render.result(found, lambda: print_facts(found.data), asked=True)
+        found = verbs.probe(name, deep=deep, internet=internet, patience=round(patience), watch=watch)
+    render.result(found, lambda: print_facts(found.data), requested=True)
 
 
 def print_facts(facts: Facts) -> None:
-    """A site in a dozen lines."""
+    """Print a summary of a site."""
     where = f"{facts.user}@{facts.host}"
     print(f"{where}: Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else f"{where}: no Slurm")
     if facts.partitions:
         rows = [_partition_row(each) for each in facts.partitions]
-        render.table(["partition", "limit", "default", "grace", "nodes", "cpus", "memory", "gpus"], rows)
+        render.table(["partition", "limit", "default", "preempt", "nodes", "cpus", "memory", "gpus"], rows)
     slurm = bool(facts.slurm_version)
     lines = {
-        "accounting": ("yes, but it does not answer" if facts.accounting_silent else "yes")
-        if facts.accounting
-        else "no",
+        "accounting": ("yes, but not responding" if facts.accounting_silent else "yes") if facts.accounting else "no",
         "accounts": ", ".join(f"{each.name} ({', '.join(each.qos)})" for each in facts.accounts),
         "qos": ", ".join(
             each.name + (f" (at most {each.max_submit} jobs)" if each.max_submit else "") for each in facts.qos
         ),
         "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
         "requeue": ("yes" if facts.requeue else f"no: {facts.requeue_refusal}") if slurm else "",
-        "from home": ("may submit" if not facts.home_refusal else f"refused: {facts.home_refusal}") if slurm else "",
+        "home jobs": ("yes" if not facts.home_refusal else f"no: {facts.home_refusal}") if slurm else "",
         "storage": ", ".join(f"{each.name} {each.path} ({_space(each.free_mb)} free)" for each in facts.tiers),
         "modules": facts.modules or "none",
         "tools": ", ".join(facts.tools),
     }
     if facts.node is not None:
         node = facts.node
-        lines["a node"] = (
+        lines["node"] = (
             f"{node.node}: internet {'yes' if node.internet else 'no'}, ssh {'yes' if node.ssh else 'no'}, "
             f"local disk {node.local_disk or 'none'} ({_space(node.local_free_mb)} free)"
         )
     for name, text in lines.items():
         if text:
             print(f"{name:11} {text}")
-    print(f"{'seen':11} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
+    print(f"{'probed':11} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
 
 
 def _partition_row(each: Any) -> list[str]:
     kinds = each.nodes
     gpus = ", ".join(sorted({f"{kind.gpu_type or 'gpu'}:{kind.gpus}" for kind in kinds if kind.gpus}))
-    preempt = f"{each.preempt}, {each.grace_seconds} s" if each.preempt else ""
+    preempt = f"{each.preempt}, {each.grace_seconds} s grace" if each.preempt else ""
     return [
         each.name + ("*" if each.default else ""),
         _time(each.max_minutes),

@@ -1,4 +1,4 @@
-"""`yurt context edit`: one context in the user's editor."""
+"""`yurt context edit`: edit a context in the user's editor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @verb(examples=["yurt context edit", "yurt context edit big"])
 @click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
 def edit(name: str) -> None:
-    """Change a context (the current one, if none is named) in $VISUAL, $EDITOR or vi."""
+    """Edit a context in your editor.
+
+    Opens context NAME, or the current context, in $VISUAL, $EDITOR or vi.
+    """
     import tempfile
 
     from yurt.config.contexts import current_name
@@ -28,24 +31,23 @@ def edit(name: str) -> None:
 
     name = name or current_name(app.current().context)
     was = verbs.text(name)
-    file = Path(tempfile.mkdtemp(prefix="yurt-")) / f"{name}.yaml"  # a folder only its owner can enter
+    file = Path(tempfile.mkdtemp(prefix="yurt-")) / f"{name}.yaml"  # mkdtemp creates a private folder
     file.touch(mode=0o600)
     file.write_text(was)
     try:
         done = _edited(name, file, was)
     except UserError as error:
         if file.exists() and file.read_bytes() != was.encode():
-            error.hint = f"yurt context edit {name}; your text is kept in {file}"
+            error.hint = f"your text is saved in `{file}`; run `yurt context edit {name}` again"
             raise
         _clean(file)
         raise
     _clean(file)
-    said = f"{name} changed" if done.data.changed else f"{name} is as it was; nothing was written"
-    render.result(done, lambda: print(said))
+    render.result(done, lambda: print(f"{name} {'changed' if done.data.changed else 'unchanged'}"))
 
 
 def _edited(name: str, file: Path, was: str) -> Result[Edited]:
-    """Let the user edit until the text is right, or they have had enough."""
+    """Open the editor until the text is valid or the user gives up."""
     from yurt.verbs import context as verbs
 
     while True:
@@ -72,19 +74,25 @@ def _open(file: Path) -> None:
 
     try:
         code = subprocess.call([*shlex.split(editor()), str(file)])
-        problem = f"ended with {code}" if code else ""
+        problem = f"ended with exit code {code}" if code else ""
     except (OSError, ValueError) as error:
-        problem = f"could not be started: {error}"
+        problem = f"cannot be started: {error}"
     if problem:
-        raise UserError(f"the editor '{editor()}' {problem}", code="editor-failed", hint="export EDITOR=nano")
+        raise UserError(
+            f"the editor '{editor()}' {problem}",
+            code="editor-failed",
+            hint="choose another editor, for example `export EDITOR=nano`",
+        )
 
 
 def _read(file: Path) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        problem = "took the file away" if isinstance(error, OSError) else "left text that is not UTF-8"
-        raise UserError(f"the editor {problem}", code="editor-failed", hint="nothing was changed; try again") from None
+        problem = "removed the file" if isinstance(error, OSError) else "saved text that is not UTF-8"
+        raise UserError(
+            f"the editor {problem}", code="editor-failed", hint="nothing was changed; run `yurt context edit` again"
+        ) from None
 
 
 def _clean(file: Path) -> None:

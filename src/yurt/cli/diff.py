@@ -1,4 +1,4 @@
-"""`yurt diff RUN RUN`: what differs between two runs."""
+"""`yurt diff RUN RUN`: the differences between two runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from yurt.verbs.diff import Difference, Patch
 
 WIDE = 36
-"""Values longer than this are shown one below the other."""
+"""Maximum width of a value in the table; longer values are printed on separate lines."""
 
 
 @verb(examples=["yurt diff x7q4z -", "yurt diff x7q4z k2m9d --stat", "yurt diff x7q4z k2m9d --json"])
 @click.argument("left", metavar="RUN", shell_complete=run_names)
 @click.argument("right", metavar="RUN", shell_complete=run_names)
-@click.option("--stat", is_flag=True, help="Of the code, only which files differ and by how many lines.")
-@click.option("--all", "everything", is_flag=True, help="Show what is the same, too.")
-@click.option("--cached", is_flag=True, help="Ask no site: compare what was last known.")
+@click.option("--stat", is_flag=True, help="Show only the changed files and line counts, not the patch.")
+@click.option("--all", "everything", is_flag=True, help="Show equal values too.")
+@click.option("--cached", is_flag=True, help="Compare cached data without querying the sites.")
 def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> None:
-    """Show what differs between two runs: command, parameters, code, environment, resources, outcome.
+    """Show the differences between two runs.
 
-    They may be of different projects and on different contexts. The exit code is 0 whether or not they differ.
+    Compares command, parameters, code, environment, resources and outcome. The runs can belong to different projects
+    and contexts. The exit code is 0 whether or not they differ.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import diff as verbs
@@ -38,7 +39,7 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
     with watching() as watch:
         found = verbs.diff(left, right, everything=everything, patch=patch, cached=cached, watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         _print(found.data)
         if found.patch:
             print()
@@ -46,7 +47,7 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
             sys.stdout.buffer.write(found.patch)
             sys.stdout.buffer.flush()
 
-    render.result(found, for_people, asked=True)
+    render.result(found, print_text, requested=True)
 
 
 def _colour() -> bool:
@@ -55,7 +56,7 @@ def _colour() -> bool:
 
 def _print(found: Difference) -> None:
     if found.same and not found.rows:
-        print(f"{found.left} and {found.right}: no difference")
+        print(f"{found.left} and {found.right}: no differences")
         return
     parts: dict[str, list[ComparedValue]] = {}
     for row in found.rows:
@@ -95,7 +96,7 @@ def _shown(row: ComparedValue, value: Any, source: str) -> str:
     if value is msgspec.UNSET:
         return "-"
     if row.key == "command" and row.part == "command":
-        text = render.words(value)
+        text = render.command_line(value)
     elif row.key in ("tree", "commit") and row.part == "code":
         text = value[:12]
     else:
@@ -112,11 +113,11 @@ def _print_changes(code: Any) -> None:
 
 def _change(change: Change) -> str:
     name = f"{change.before} => {change.path}" if change.before else change.path
-    words: list[str] = [change.kind] if change.kind != "changed" else []
+    parts: list[str] = [change.kind] if change.kind != "changed" else []
     if change.lines_added is None or change.lines_removed is None:
-        words.append("no text")
+        parts.append("binary")
     elif change.lines_added or change.lines_removed:
-        words.append(f"+{change.lines_added} -{change.lines_removed}")
+        parts.append(f"+{change.lines_added} -{change.lines_removed}")
     if change.mode:
-        words.append(f"mode {change.mode}")
-    return f"{render.plain(name)}: {', '.join(words) or 'changed'}"
+        parts.append(f"mode {change.mode}")
+    return f"{render.plain(name)}: {', '.join(parts) or 'changed'}"

@@ -1,4 +1,4 @@
-"""`yurt fetch RUN…`: bring results home."""
+"""`yurt fetch RUN…`: download results."""
 
 from __future__ import annotations
 
@@ -25,27 +25,32 @@ EXAMPLES = [
     "--only",
     multiple=True,
     metavar="GLOB",
-    help="Only files of this name, or in this folder where it ends with a slash; may be repeated.",
+    help="Download only files with this name, or in this folder if it ends with a slash; repeatable.",
 )
-@click.option("--all", "everything", is_flag=True, help="The whole run folder: also logs, checkpoints, records.")
-@click.option("--to", "folder", metavar="DIR", help="Where to, instead of results/RUN; of several runs to DIR/RUN.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Download the complete run folder, with logs, checkpoints and records."
+)
+@click.option(
+    "--to", "folder", metavar="DIR", help="Download to DIR instead of results/RUN; to DIR/RUN for several runs."
+)
 @FILTER
 def fetch(
     runs: tuple[str, ...], only: tuple[str, ...], everything: bool, folder: str | None, filters: tuple[str, ...]
 ) -> int:
-    """Bring here what runs wrote into $YURT_OUTPUTS, also while they run.
+    """Download the results of runs.
 
-    Files that are here already are not sent again, and a transfer that was cut goes on where it was. The folder
-    `results` keeps itself out of git, so that results do not travel back as code. `--all` goes to results/RUN.all.
-    Of a sweep its tasks come, those that have begun, each as results/SWEEP.NUMBER.
+    Downloads $YURT_OUTPUTS of each run to results/RUN, or the run folder to results/RUN.all with --all. Also works
+    while a run is running. Files that did not change are not transferred again, and an interrupted transfer
+    continues. git ignores the folder `results`, so snapshots do not include it. The started tasks of a sweep are
+    stored as results/SWEEP.NUMBER.
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
     from yurt.verbs import fetch as verbs
 
     if "" in (folder, *only):
-        raise UserError("an empty name was given", code="usage", hint="yurt fetch --help")
-    app.stay()
+        raise UserError("--to and --only cannot be empty", code="usage", hint="see `yurt fetch --help`")
+    app.enable_gc()
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:
         found = verbs.fetch(runs, filters=filters, only=only, everything=everything, folder=to, watch=watch)
@@ -58,26 +63,26 @@ def _print(done: list[Any]) -> None:
         if len(places) > 1:
             _print_tasks(name, [done[at] for at in places])
         elif not each.target:
-            print(f"{each.id}: it has written nothing into its outputs")
+            print(f"{each.id}: no results yet")
         elif not each.files:
-            print(f"{each.id}: nothing new; {render.plain(each.target)} has it all")
+            print(f"{each.id}: {render.plain(each.target)} is up to date")
         else:
-            print(f"{each.id}: {_files(each.files)}, {render.amount(each.size)}, into {render.plain(each.target)}")
+            print(f"{each.id}: {_files(each.files)}, {render.amount(each.size)} to {render.plain(each.target)}")
 
 
 def _print_tasks(sweep: str, done: list[Any]) -> None:
-    """What came of many tasks of a sweep, in a line."""
+    """Print one line for many tasks of a sweep."""
     targets = [each.target for each in done if each.target]
     files = sum(each.files for each in done)
-    said = f"{sweep}: {len(done)} tasks, "
+    start = f"{sweep}: {len(done)} tasks, "
     if not targets:
-        print(f"{said}which have written nothing into their outputs")
+        print(f"{start}no results yet")
         return
     where = render.plain(f"{targets[0].rpartition(sweep)[0]}{sweep}.*")
     if not files:
-        print(f"{said}nothing new; {where} have it all")
+        print(f"{start}{where} are up to date")
     else:
-        print(f"{said}{_files(files)}, {render.amount(sum(each.size for each in done))}, into {where}")
+        print(f"{start}{_files(files)}, {render.amount(sum(each.size for each in done))} to {where}")
 
 
 def _files(count: int) -> str:

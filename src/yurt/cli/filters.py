@@ -1,4 +1,4 @@
-"""`--filter KEY=VALUE` of the verbs that take tasks of sweeps, and how these are told of when they are many."""
+"""`--filter KEY=VALUE`, which selects tasks of sweeps, and short output for many tasks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ FILTER = click.option(
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of sweeps: only tasks with this state, parameter or metric, as in yurt show; may be repeated.",
+    help="Select only tasks of a sweep with this state, parameter or metric; repeatable.",
 )
 
 FEW = 20
-"""Tasks of a sweep that are told of one by one."""
+"""Maximum number of tasks of a sweep that are printed one by one."""
 
 
 def counted(states: Iterable[str]) -> str:
-    """How many are in which state: 3 completed, 1 failed."""
+    """Return how many runs are in each state: 3 completed, 1 failed."""
     counts: dict[str, int] = {}
     for state in states:
         counts[state] = counts.get(state, 0) + 1
@@ -27,7 +27,7 @@ def counted(states: Iterable[str]) -> str:
 
 
 def folded(runs: Sequence[str]) -> dict[str, list[int]]:
-    """Runs by their place among these: one by one, but tasks of a sweep together where they are many."""
+    """Return the positions of runs in the list by name; more than FEW tasks of a sweep are grouped under the sweep."""
     groups: dict[str, list[int]] = {}
     for at, run in enumerate(runs):
         sweep, dot, _number = run.partition(".")

@@ -1,4 +1,4 @@
-"""`yurt import CONTEXT`: the runs on a context, also those that another machine made."""
+"""`yurt import CONTEXT`: add the runs on a context to the index, including those of other machines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from yurt.cli.app import context_names, verb
 
 @verb(name="import", examples=["yurt import alpha", "yurt import alpha --project thesis"])
 @click.argument("name", metavar="CONTEXT", shell_complete=context_names)
-@click.option("--project", metavar="NAME", default="", help="Only runs of this project.")
+@click.option("--project", metavar="NAME", default="", help="Import only runs of this project.")
 def import_(name: str, project: str) -> None:
-    """Make the runs on a context known here: those of another machine of yours, or after the index was lost.
+    """Add the runs on a context to the index on this machine.
 
-    From then on they are followed, cancelled and retried like any other. What is known here stays as it is.
+    Use it for runs that you submitted from another machine, or after the index was lost. Imported runs can be
+    followed, cancelled and retried like any other run. Runs that are already in the index do not change.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import import_ as verbs
@@ -22,9 +23,9 @@ def import_(name: str, project: str) -> None:
     with watching() as watch:
         found = verbs.import_(name, project=project, watch=watch)
 
-    def for_people() -> None:
+    def print_text() -> None:
         done = found.data
-        left_out = f", {len(done.unreadable)} left out" if done.unreadable else ""
-        print(f"{done.context}: {len(done.new)} new, {done.known} known{left_out}")
+        unreadable = f", {len(done.unreadable)} unreadable" if done.unreadable else ""
+        print(f"{done.context}: {len(done.new)} imported, {done.known} already in the index{unreadable}")
 
-    render.result(found, for_people)
+    render.result(found, print_text)

@@ -1,4 +1,4 @@
-"""`yurt lab …`: the lab's verbs on the command line."""
+"""`yurt lab …`: the verbs of the lab."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ CLUSTERS = ("alpha", "beta")
 
 @click.group(
     cls=Group,
-    lazy={"fault": ("yurt.cli.lab_fault:fault", "Break something real in the lab, or heal it.")},
+    lazy={"fault": ("yurt.cli.lab_fault:fault", "Inject a fault into the lab, or heal it.")},
     examples=["yurt lab up", "yurt lab shell alpha", "yurt lab down"],
 )
 def lab() -> None:
-    """Two real Slurm clusters on this machine (Linux, root): to try yurt, to teach, to test.
+    """Manage two real Slurm clusters on this machine.
 
-    alpha has accounting, GPUs, preemption and ssh to nodes. beta has none of these, and rules of its own.
+    Use them to try yurt, to teach and to test; they need Linux and root. alpha has accounting, GPUs, preemption and
+    ssh to its nodes. beta has none of these and stricter rules.
     """
 
 
 instance_option = click.option(
-    "--instance", metavar="NAME", default="", help="Which lab, if you have several (default: $YURT_LAB, else default)."
+    "--instance", metavar="NAME", default="", help="Name of the lab (default: $YURT_LAB, or `default`)."
 )
 _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=click.Choice(CLUSTERS))
 
@@ -38,50 +39,56 @@ _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=c
 @verb(lab, examples=["yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"])
 @_clusters
 @instance_option
-@click.option("--install", is_flag=True, help="Install missing Debian packages; none of their services is started.")
-@click.option("--link/--no-link", default=None, help="Connect the two clusters' login hosts, or not (as it was).")
-@click.option("--subnet", metavar="NET", default="", help="Private network for the links to the login hosts.")
+@click.option("--install", is_flag=True, help="Install missing Debian packages without starting their services.")
+@click.option("--link/--no-link", default=None, help="Connect or disconnect the login hosts of the clusters.")
+@click.option("--subnet", metavar="NET", default="", help="Private network for the connections to the login hosts.")
 @click.option(
     "--limits",
     type=click.Choice(["auto", "v1", "v2", "none"]),
     default="auto",
-    help="Control groups that hold alpha's jobs to their memory (v2 is unverified).",
+    help="Control groups that enforce memory limits on alpha (v2 is untested).",
 )
 def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
-    """Bring CLUSTERS up (both, if none is named) and write contexts for them."""
+    """Start the clusters and write their contexts.
+
+    Starts CLUSTERS, or both clusters.
+    """
     from yurt.verbs import lab as verbs
 
     try:
         with progress.watching() as watch:
             found = verbs.up(clusters, name=instance, watch=watch, **options)
     except KeyboardInterrupt:
-        print("\ninterrupted; `yurt lab up` goes on from here, `yurt lab down` stops what is up", file=sys.stderr)
+        print("\nyurt: interrupted; `yurt lab up` continues, `yurt lab down` stops the lab", file=sys.stderr)
         raise
 
-    def for_people() -> None:
+    def print_text() -> None:
         started = found.data
         times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(started.seconds.items()))
         print(f"ready: {times}, {render.size(started.memory)}")
         print(f"contexts: {', '.join(started.contexts)}")
-        print(f"next:  yurt lab shell {sorted(started.seconds)[0]}{_again(instance)}  (you are alice)")
+        print(f"next:  yurt lab shell {sorted(started.seconds)[0]}{_instance_option(instance)}  (as user alice)")
         print(f"or:    ssh -F {as_typed(started.ssh_config)} {sorted(started.seconds)[0]}")
         if app.current().verbose:
             now = verbs.figures(instance)
             print(f"idle:  {now.idle_percent:.2f} % of a core, {render.size(now.memory)}")
 
-    render.result(found, for_people)
+    render.result(found, print_text)
 
 
-def _again(instance: str) -> str:
+def _instance_option(instance: str) -> str:
     return f" --instance {instance}" if instance else ""
 
 
 @verb(lab, examples=["yurt lab down", "yurt lab down beta", "yurt lab down --wipe"])
 @_clusters
 @instance_option
-@click.option("--wipe", is_flag=True, help="Remove the lab's disks, job history and contexts too.")
+@click.option("--wipe", is_flag=True, help="Also remove the disks, the job history and the contexts of the lab.")
 def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
-    """Stop CLUSTERS (both, if none is named). Their disks stay for the next `up`."""
+    """Stop the clusters.
+
+    Stops CLUSTERS, or both clusters. Their disks stay for the next `yurt lab up`.
+    """
     from yurt.verbs import lab as verbs
 
     with progress.watching() as watch:
@@ -93,11 +100,11 @@ def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
 @verb(lab, examples=["yurt lab status", "yurt lab status --json"])
 @instance_option
 def status(instance: str) -> None:
-    """Show the lab's hosts, daemons, addresses and memory."""
+    """Show the hosts, daemons, addresses and memory of the lab."""
     from yurt.verbs import lab as verbs
 
     found = verbs.status(instance)
-    render.result(found, lambda: _print_status(found.data), asked=True)
+    render.result(found, lambda: _print_status(found.data), requested=True)
 
 
 def _print_status(found: LabStatus) -> None:
@@ -108,7 +115,7 @@ def _print_status(found: LabStatus) -> None:
     print()
     print(
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
-        f"memory limits {found.limits or 'not decided yet'}"
+        f"memory limits {found.limits or 'not set'}"
     )
     print(f"ssh config: {as_typed(found.ssh_config)}")
 
@@ -126,14 +133,15 @@ def _row(cluster: str, host: HostStatus) -> list[str]:
 @click.argument("settings", metavar="KEY=VALUE...", nargs=-1, required=True)
 @instance_option
 def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
-    """Change settings of a running cluster's slurm.conf. An empty value restores the lab's own.
+    """Change slurm.conf settings of a running cluster.
 
-    Settings stay until `yurt lab down --wipe`. Those that Slurm reads only at its start need `yurt lab down` and `up`.
+    An empty value restores the default of the lab. Changes last until `yurt lab down --wipe`. Settings that Slurm
+    reads only when it starts need `yurt lab down` and `yurt lab up`.
     """
     from yurt.verbs import lab as verbs
 
     done = verbs.configure(cluster, settings, name=instance)
-    lines = ", ".join(f"{key}={value}" for key, value in done.data.settings.items()) or "the lab's own settings"
+    lines = ", ".join(f"{key}={value}" for key, value in done.data.settings.items()) or "default settings"
     render.result(done, lambda: print(f"{cluster}: {lines}"))
 
 
@@ -144,10 +152,12 @@ def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
 )
 @click.argument("target", metavar="CLUSTER[:HOST]")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--user", metavar="NAME", default="", help="alice, bob, root, … (alice on a login host, else root).")
+@click.option(
+    "--user", metavar="NAME", default="", help="User to run as (default: alice on a login host, root elsewhere)."
+)
 @instance_option
 def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> int:
-    """Open a shell on a host of the lab, or run COMMAND there."""
+    """Open a shell or run COMMAND on a host of the lab."""
     from yurt.verbs import lab as verbs
 
     found = verbs.shell_command(target, name=instance, user=user, command=command)

@@ -1,4 +1,4 @@
-"""`yurt lab fault …`: each fault is a command of its own."""
+"""`yurt lab fault …`: one command for each fault."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from yurt.cli import progress, render
 from yurt.cli.app import Group, verb
 from yurt.cli.lab import instance_option
+from yurt.cli.option_types import Number
 from yurt.verbs import lab as verbs
 
 NO_TARGET = ("link", "unlink")
@@ -16,10 +17,10 @@ NO_TARGET = ("link", "unlink")
 
 @click.group(cls=Group, examples=["yurt lab fault cut alpha", "yurt lab fault heal alpha"])
 def fault() -> None:
-    """Break something real in the lab, or heal it.
+    """Inject a fault into the lab, or heal it.
 
-    TARGET is a cluster (alpha) or a host of one (beta:login2); for disks alpha:home, alpha:scratch,
-    alpha:project or a node's own disk (alpha:n1). A fault stays until its opposite.
+    TARGET is a cluster (alpha), a host (beta:login2) or a disk: alpha:home, alpha:scratch, alpha:project, or the
+    local disk of a node (alpha:n1). A fault lasts until the command that reverses it.
     """
 
 
@@ -50,12 +51,31 @@ for _kind, (_line, _example) in verbs.FAULTS.items():
 )
 @click.argument("target", metavar="TARGET")
 @instance_option
-@click.option("--ms", "delay_ms", type=click.FloatRange(min=0), default=0, help="Milliseconds added each way.")
-@click.option("--rate", type=click.IntRange(min=0), default=0, help="Bytes per second each way; 0 is no limit.")
-@click.option("--cut-at", type=click.IntRange(min=-1), default=-1, help="Cut after exactly this many bytes.")
-@click.option("--direction", type=click.Choice(["up", "down", "both"]), default="up", help="Which way --cut-at counts.")
-@click.option("--ending", type=click.Choice(["reset", "stall"]), default="reset", help="How a cut looks.")
-@click.option("--connections", type=click.IntRange(min=0), default=0, help="Only the next N connections; 0 is all.")
+@click.option(
+    "--ms",
+    "delay_ms",
+    metavar="N",
+    type=Number(0, whole=False),
+    default=0,
+    help="Milliseconds to add in each direction.",
+)
+@click.option("--rate", metavar="N", type=Number(0), default=0, help="Bytes per second in each direction; 0: no limit.")
+@click.option("--cut-at", metavar="N", type=Number(-1), default=-1, help="Interrupt after exactly N bytes; -1: never.")
+@click.option(
+    "--direction",
+    type=click.Choice(["up", "down", "both"]),
+    default="up",
+    help="Direction whose bytes --cut-at counts.",
+)
+@click.option(
+    "--ending", type=click.Choice(["reset", "stall"]), default="reset", help="Reset or stall an interrupted connection."
+)
+@click.option(
+    "--connections", metavar="N", type=Number(0), default=0, help="Affect only the next N connections; 0: all."
+)
 def delay(target: str, instance: str, **rules: Any) -> None:
-    """Delay, throttle or cut new connections to a login host; `heal` ends it."""
+    """Delay, throttle or interrupt new connections to a login host.
+
+    `yurt lab fault heal` ends it.
+    """
     render.result(verbs.delay(target, rules, name=instance), lambda: print(f"done: delay {target}"))

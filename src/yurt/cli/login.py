@@ -1,4 +1,4 @@
-"""`yurt login [CONTEXT…]`: answer a site's questions once; every other verb uses the connection."""
+"""`yurt login [CONTEXT…]`: open an ssh connection that all other verbs share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from yurt.cli.app import context_names, verb
 
 @verb(examples=["yurt login", "yurt login alpha beta", "yurt login alpha --close"])
 @click.argument("contexts", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
-@click.option("--close", is_flag=True, help="End the connection instead.")
+@click.option("--close", is_flag=True, help="Close the connections instead.")
 def login(contexts: tuple[str, ...], close: bool) -> None:
-    """Open the connection to each CONTEXT (the current one, if none is named).
+    """Connect to sites and answer their login prompts.
 
-    The only verb that may ask you something: a passphrase, a code, whether a host key is right.
-    The connection stays for twelve hours after its last use.
+    Opens a connection to each CONTEXT, or to the current context. This is the only verb that prompts for a
+    passphrase, a one-time code or a host key. The connection stays open for twelve hours after its last use.
     """
     from yurt.verbs import login as verbs
 
@@ -28,10 +28,10 @@ def login(contexts: tuple[str, ...], close: bool) -> None:
         may_prompt = sys.stdin.isatty() and sys.stderr.isatty() and not now.json
         done = verbs.login(contexts, context=now.context, may_prompt=may_prompt)
 
-    def for_people() -> None:
+    def print_text() -> None:
         for each in done.data:
-            words = ("was not connected", "closed") if close else ("was connected already", "connected")
-            state = words[each.changed]
+            unchanged, changed = ("not connected", "closed") if close else ("already connected", "connected")
+            state = changed if each.changed else unchanged
             print(f"{each.context}: {state} ({each.destination})")
 
-    render.result(done, for_people)
+    render.result(done, print_text)

@@ -1,4 +1,4 @@
-"""`yurt logs [-f] RUN…`: what runs wrote."""
+"""`yurt logs [-f] RUN…`: show the output of runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
+from yurt.cli.option_types import Number
 
 if TYPE_CHECKING:
     from yurt.model.files import Stream
@@ -28,36 +29,39 @@ EXAMPLES = [
 
 @verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
-@click.option("--tail", "lines", metavar="N", type=click.IntRange(1), help="Begin with the last lines.")
-@click.option("--out", "only_out", is_flag=True, help="Only standard output.")
-@click.option("--err", "only_err", is_flag=True, help="Only standard error.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the runs have finished.")
+@click.option("--tail", "lines", metavar="N", type=Number(1), help="Start with the last N lines.")
+@click.option("--out", "only_out", is_flag=True, help="Show only standard output.")
+@click.option("--err", "only_err", is_flag=True, help="Show only standard error.")
 @FILTER
 def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[str, ...], **only: bool) -> None:
-    """Print what runs wrote: their standard output on yours, their standard error on yours.
+    """Show the output of runs.
 
-    Following goes on after a cut connection where it was, with no line lost or doubled. Of several, each line has its
-    run before it; of a sweep, the number of its task. Of more than 20 tasks the last 10 lines of each are shown.
+    Prints the standard output and standard error of a run to the same streams. With several runs, each line starts
+    with its run; for a sweep, with the number of its task. For more than 20 tasks, only the last 10 lines of each
+    are shown. --follow reconnects after a lost connection without losing or repeating lines.
     """
     from yurt.verbs import logs as verbs
 
     one = only["only_out"] != only["only_err"]
     printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
     if follow:
-        app.stay()
+        app.enable_gc()
     verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
 
 
 class Printer:
-    """Prints what runs write: of one as it is, of several with a label before each line. The label is the number of a
-    task, if all are tasks of one sweep, else the run."""
+    """Prints the output of runs: unchanged for one run, with a label before each line for several.
+
+    The label is the task number if all are tasks of one sweep, otherwise the run.
+    """
 
     def __init__(self, wanted: Collection[str] = ("out", "err")) -> None:
         self.wanted = wanted
         self.quiet = app.current().quiet if click.get_current_context(silent=True) else True
         self.made: dict[str, _Sink] = {}
         self.last: _Sink | None = None
-        self.told: set[str] = set()
+        self.printed: set[str] = set()
 
     def begin(self, runs: Sequence[Run], *, labels: bool) -> None:
         self.labels = labels
@@ -80,9 +84,9 @@ class Printer:
 
     def word(self, text: str) -> None:
         kind = text.partition(";")[0] if self.labels else text
-        if self.quiet or kind in self.told:
+        if self.quiet or kind in self.printed:
             return
-        self.told.add(kind)
+        self.printed.add(kind)
         if self.last is not None:
             self.last.notice(f"yurt: {text}")
         else:
@@ -94,12 +98,13 @@ class Printer:
 
     def shortened(self, lines: int, tasks: int) -> None:
         if not self.quiet:
-            print(f"yurt: the last {lines} lines of each of {tasks} tasks; --tail N for more of them", file=sys.stderr)
+            print(
+                f"yurt: showing the last {lines} lines of each of {tasks} tasks; --tail N shows more", file=sys.stderr
+            )
 
 
 class _Sink:
-    """Writes what comes: bytes as they are; with a label, whole lines with that before them; with --json, one
-    envelope a piece."""
+    """Writes the output of one run: bytes unchanged; with a label, complete lines; with --json, an envelope a line."""
 
     def __init__(self, run: str, wanted: Collection[str], label: str = "") -> None:
         context = click.get_current_context(silent=True)
@@ -121,17 +126,17 @@ class _Sink:
             self._line(which, line)
 
     def notice(self, text: str) -> None:
-        """Say something on standard error, but not in the middle of a line of the run's."""
+        """Print a message on standard error, but not inside a line of the run."""
         self.notices.append(text)
-        self._say()
+        self._print_notices()
 
-    def _say(self, *, at_once: bool = False) -> None:
-        if self.notices and (self.line_ended or at_once):
+    def _print_notices(self, *, now: bool = False) -> None:
+        if self.notices and (self.line_ended or now):
             print("\n".join(self.notices), file=sys.stderr)
             self.notices.clear()
 
     def end(self) -> None:
-        self._say(at_once=True)
+        self._print_notices(now=True)
         for which, rest in self.held.items():
             if rest:
                 self._line(which, rest)
@@ -147,12 +152,12 @@ class _Sink:
 
     def _write(self, which: str, part: bytes) -> None:
         target = sys.stdout if which == "out" else sys.stderr
-        target.flush()  # what yurt itself said before goes first
+        target.flush()  # earlier messages of yurt come first
         if which == "err" and self.notices and b"\n" in part:
             line, newline, part = part.partition(b"\n")
             target.buffer.write(line + newline)
             target.buffer.flush()
-            self._say(at_once=True)
+            self._print_notices(now=True)
         target.buffer.write(part)
         target.buffer.flush()
         if which == "err" and part:

@@ -1,4 +1,4 @@
-"""The command `yurt`: the table of verbs, the one `except`, the one exit."""
+"""The command `yurt`: the table of verbs, and the only place that catches every error and sets the exit code."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from collections.abc import Sequence
 import click
 
 from yurt import __version__
+from yurt.cli import app
 from yurt.cli.app import Group
+from yurt.cli.option_types import param_name
 from yurt.errors import RefusedError, UserError, YurtError
 
 VERBS = {
-    "run": ("yurt.cli.run:run", "Run a script or a command, with the code as it is on disk now."),
-    "ps": ("yurt.cli.ps:ps", "How runs stand, the newest first."),
-    "show": ("yurt.cli.show:show", "Everything known of a run."),
-    "logs": ("yurt.cli.logs:logs", "What runs wrote."),
-    "wait": ("yurt.cli.wait:wait", "Wait until runs have ended."),
-    "cancel": ("yurt.cli.cancel:cancel", "End runs."),
-    "shell": ("yurt.cli.shell:shell", "A terminal inside a running run."),
-    "retry": ("yurt.cli.retry:retry", "Run ended runs once more."),
-    "fetch": ("yurt.cli.fetch:fetch", "Bring home what runs wrote."),
-    "cluster": ("yurt.cli.cluster:cluster", "What is known of a site, and which nodes are left alone."),
-    "prune": ("yurt.cli.prune:prune", "Remove runs that have ended from their sites."),
-    "diff": ("yurt.cli.diff:diff", "What differs between two runs."),
-    "import": ("yurt.cli.import_:import_", "Make the runs on a context known here, whoever made them."),
-    "context": ("yurt.cli.context:context", "Places to run: a cluster, Kubernetes, this machine."),
-    "login": ("yurt.cli.login:login", "Open the connection to a site; the only verb that may ask you something."),
-    "secret": ("yurt.cli.secret:secret", "Values that only runs get to see, kept in the system's keyring."),
-    "agent": ("yurt.cli.agent:agent", "Move on whatever waits."),
-    "lab": ("yurt.cli.lab:lab", "Two real Slurm clusters on this machine: to try, to teach, to test."),
-    "completion": ("yurt.cli.completion:completion", "Completion of commands in bash, zsh or fish."),
+    "run": ("yurt.cli.run:run", "Run a script or a command on a context."),
+    "ps": ("yurt.cli.ps:ps", "List runs, newest first."),
+    "show": ("yurt.cli.show:show", "Show a run in detail."),
+    "logs": ("yurt.cli.logs:logs", "Show the output of runs."),
+    "wait": ("yurt.cli.wait:wait", "Wait until runs have finished."),
+    "cancel": ("yurt.cli.cancel:cancel", "Cancel runs."),
+    "shell": ("yurt.cli.shell:shell", "Open a terminal inside a running run."),
+    "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
+    "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
+    "cluster": ("yurt.cli.cluster:cluster", "Show the facts and the avoided nodes of a site."),
+    "prune": ("yurt.cli.prune:prune", "Remove finished runs from their sites."),
+    "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
+    "import": ("yurt.cli.import_:import_", "Add the runs on a context to the index on this machine."),
+    "context": ("yurt.cli.context:context", "Manage contexts, the named places to run."),
+    "login": ("yurt.cli.login:login", "Connect to sites and answer their login prompts."),
+    "secret": ("yurt.cli.secret:secret", "Manage secrets in the system keyring."),
+    "agent": ("yurt.cli.agent:agent", "Submit pending runs and refresh states."),
+    "lab": ("yurt.cli.lab:lab", "Manage two real Slurm clusters on this machine."),
+    "completion": ("yurt.cli.completion:completion", "Print the completion script of a shell."),
 }
 
 
@@ -45,27 +47,27 @@ VERBS = {
 )
 @click.version_option(__version__, message="yurt %(version)s")
 def root() -> None:
-    """Take a research project from your laptop to any cluster, and bring the results home."""
+    """Run research projects on Slurm clusters and fetch the results."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one call of yurt and leave with its exit code."""
+    """Run one yurt command and exit with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str]) -> int:
-    """Run one call of yurt. Every error ends here, as a message and an exit code."""
+    """Run one yurt command and return its exit code. Errors are printed, never raised."""
     if sys.stdout is None:  # closed by the caller
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         code = _call(arguments)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
-    except click.exceptions.Exit as left:  # --help and --version
-        return left.exit_code
-    except BrokenPipeError:  # the reader of our output went away, which is its right
-        _write_no_more()
+    except click.exceptions.Exit as done:  # --help and --version
+        return done.exit_code
+    except BrokenPipeError:  # the reader of stdout exited, as `head` does
+        _discard_stdout()
         return 141
     except Exception as error:
         return _fail(error, arguments)
@@ -75,15 +77,15 @@ def run(arguments: list[str]) -> int:
 
 
 def _call(arguments: list[str]) -> object:
-    """What the verb returns. Not through click's own `main`, which has exit codes of its own for some errors."""
+    """Return what the verb returns. Does not use click's `main`, which sets its own exit codes for some errors."""
     if "_YURT_COMPLETE" in os.environ:
         root.main(arguments, prog_name="yurt")
-    with root.make_context("yurt", [*arguments]) as context:  # click empties the list it is given
+    with root.make_context("yurt", [*arguments]) as context:  # click empties the list
         return root.invoke(context)
 
 
-def _write_no_more() -> None:
-    """What is still in the buffer of standard output cannot be written, and Python must not try at exit."""
+def _discard_stdout() -> None:
+    """Redirect stdout to /dev/null. Otherwise Python fails at exit when it flushes the buffer."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -100,17 +102,29 @@ def _fail(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, click.ClickException):
         error = _usage(error)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF) and not error.filename:
-        _write_no_more()
-        error = RefusedError(f"the output could not be written: {error.strerror}", code="output-failed")
+        _discard_stdout()
+        error = RefusedError(f"cannot write the output: {error.strerror}", code="output-failed")
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
-    with contextlib.suppress(OSError):  # not even the error can be said
+    with contextlib.suppress(OSError):  # the error cannot be printed either
         render.error(error, as_json=as_json)
         sys.stdout.flush()
     return error.exit_code
 
 
 def _usage(error: click.ClickException) -> UserError:
-    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "yurt"
-    text = " ".join(error.format_message().split()).rstrip(".")
-    return UserError(text[:1].lower() + text[1:], code="usage", hint=f"{where} --help")
+    """Return a click error as one sentence, with a hint that names the help of the command."""
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "yurt"
+    return UserError(_sentence(error), code="usage", hint=f"see `{command} --help`")
+
+
+def _sentence(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchOption):
+        return f"unknown option '{error.option_name}'" + app.did_you_mean(error.possibilities or ())
+    text = " ".join(error.message.split()).rstrip(".")
+    if isinstance(error, click.MissingParameter):
+        text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from: ", "; choose from ")
+    elif isinstance(error, click.BadParameter) and error.param is not None:
+        name = param_name(error.param)
+        return f"{name} {text}" if text.startswith("must ") else f"{name}: {text}"
+    return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""Draws the events of a long operation: a bar on a terminal, lines with -v, else nothing."""
+"""Shows the progress of a long operation: a bar on a terminal, lines with -v, otherwise nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from yurt.model.progress import Event, Watch, unwatched
 
 @contextmanager
 def watching(*, asks: bool = False) -> Iterator[Watch]:
-    """A watcher for the operation inside the `with`; one that asks the person gets lines, not a bar."""
+    """Yield a progress callback. With `asks` it prints lines: a bar would overwrite the prompts of the operation."""
     now = app.current()
     if asks and not (now.json or now.quiet):
         yield lambda event: print(event.text, file=sys.stderr, flush=True)
@@ -29,7 +29,7 @@ def watching(*, asks: bool = False) -> Iterator[Watch]:
 
 @contextmanager
 def watching_late() -> Iterator[Watch]:
-    """The same from its first event on: an operation that has none does not load a bar."""
+    """Yield a progress callback that loads the bar with the first event, so an operation without events stays fast."""
     with ExitStack() as stack:
         begun: list[Watch] = []
 

@@ -1,4 +1,4 @@
-"""`yurt prune`: remove runs that have ended from their sites."""
+"""`yurt prune`: remove finished runs from their sites."""
 
 from __future__ import annotations
 
@@ -36,51 +36,62 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 
 @verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=run_names)
-@click.option("--older-than", metavar="TIME", help="Only runs that ended longer ago than this: 30d, 12h.")
+@click.option("--older-than", metavar="TIME", help="Remove only runs that finished longer ago than this: 30d, 12h.")
 @click.option(
-    "--state", "states", multiple=True, metavar="STATE", shell_complete=_states, help="Only runs that ended so."
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    shell_complete=_states,
+    help="Remove only runs with this final state; repeatable.",
 )
 @click.option(
-    "--all", "everything", metavar="CONTEXT", shell_complete=context_names, help="All yurt left on a context."
+    "--all",
+    "everything",
+    metavar="CONTEXT",
+    shell_complete=context_names,
+    help="Remove everything that yurt stored on a context.",
 )
-@click.option("--unfetched", is_flag=True, help="Also the only copy of results that were not fetched.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--unfetched", is_flag=True, help="Also remove results that were not fetched.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 def prune(
     runs: tuple[str, ...], everything: str | None, unfetched: bool, yes: bool, dry_run: bool, **filters: Any
 ) -> int:
-    """Remove the folders of runs that have ended from their sites, after showing what would go.
+    """Remove finished runs from their sites.
 
-    Without RUN, of all runs that have ended. A run that has not ended is never removed, nor is the only copy of
-    results, unless --unfetched says so. What is known of a run stays here; `yurt show` says that its folder is gone.
-    A sweep goes with all its tasks.
+    Removes the folders of the given runs, or of all finished runs, after it shows them and asks. Runs that have not
+    finished are never removed. Results that exist only on the site are kept without --unfetched. The records in the
+    index stay; `yurt show` says that the folder is removed. A sweep is removed with all its tasks.
     """
     from yurt.errors import UserError
 
     if dry_run and yes:
-        raise UserError("--dry-run and --yes: it can only be one", code="usage", hint="yurt prune --dry-run")
+        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="use `yurt prune --dry-run`")
     agreed = None if dry_run else yes
     if everything is not None:
         if runs or filters["older_than"] or filters["states"] or app.current().context not in ("", everything):
             raise UserError(
-                "--all takes a context and nothing else", code="usage", hint=f"yurt prune --all {everything}"
+                "--all cannot be combined with runs, --older-than, --state or another context",
+                code="usage",
+                hint=f"use `yurt prune --all {everything}`",
             )
         return _all(everything, unfetched=unfetched, yes=agreed)
     return _some(runs, unfetched=unfetched, yes=agreed, **filters)
 
 
 def _some(
-    words: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
+    runs: Sequence[str], *, older_than: str | None, states: Sequence[str], unfetched: bool, yes: bool | None
 ) -> int:
     from yurt.cli.progress import watching
     from yurt.verbs import prune as verbs
 
     age = _age(older_than)
     _check(states)
-    app.stay()
+    app.enable_gc()
     with watching() as watch:
         found = verbs.survey(
-            words,
+            runs,
             context=app.current().context,
             states=states,
             older_than=age,
@@ -88,11 +99,11 @@ def _some(
             watch=watch,
         )
     going = found.data.going
-    question = f"remove {_runs(len(going))}, {render.amount(sum(each.size for each in going))}, for good?"
+    question = f"permanently remove {_runs(len(going))} ({render.amount(sum(each.size for each in going))})?"
     if yes is None:
-        return render.result(found, lambda: _print(found.data), asked=True)
+        return render.result(found, lambda: _print(found.data), requested=True)
     if going and not _agreed(yes, lambda: _print(found.data), question):
-        return _not_asked(found, lambda: _print(found.data))
+        return _not_confirmed(found, lambda: _print(found.data))
     with watching() if going else nullcontext(unwatched) as watch:
         done = verbs.remove(found.data, watch=watch)
     return render.result(done, lambda: _print(done.data))
@@ -102,16 +113,16 @@ def _all(context: str, *, unfetched: bool, yes: bool | None) -> int:
     from yurt.cli.progress import watching
     from yurt.verbs import prune_all as verbs
 
-    app.stay()
+    app.enable_gc()
     with watching() as watch:
         found = verbs.survey(context, unfetched=unfetched, watch=watch)
     if not found.data.projects:
-        return render.result(found, lambda: print(f"yurt has nothing on {context}"))
-    question = f"remove all of it from {context}, for good?"
+        return render.result(found, lambda: print(f"nothing to remove on {context}"))
+    question = f"permanently remove everything from {context}?"
     if yes is None:
-        return render.result(found, lambda: _print_all(found.data), asked=True)
+        return render.result(found, lambda: _print_all(found.data), requested=True)
     if not _agreed(yes, lambda: _print_all(found.data), question):
-        return _not_asked(found, lambda: _print_all(found.data))
+        return _not_confirmed(found, lambda: _print_all(found.data))
     with watching() as watch:
         done = verbs.remove(found.data, watch=watch)
     return render.result(done, lambda: _print_all(done.data))
@@ -124,7 +135,9 @@ def _age(text: str | None) -> float | None:
     try:
         return None if text is None else float(parse_seconds(text))
     except ValueError:
-        raise UserError(f"--older-than: '{text}' is no time", code="usage", hint="for example 30d or 12h") from None
+        raise UserError(
+            f"--older-than: '{text}' is not a duration", code="usage", hint="use for example `--older-than 30d`"
+        ) from None
 
 
 def _check(states: Sequence[str]) -> None:
@@ -133,11 +146,12 @@ def _check(states: Sequence[str]) -> None:
 
     for state in states:
         if state not in FINAL:
-            raise UserError(f"--state: no run ends as '{state}'", code="usage", hint=", ".join(sorted(FINAL)))
+            names = ", ".join(f"`{each}`" for each in sorted(FINAL))
+            raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=f"use one of {names}")
 
 
 def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
-    """Whether it may be done: said ahead, or asked of whoever is there to be asked."""
+    """Return whether the user agrees: with --yes, or by answering on a terminal. Abort if the answer is no."""
     if yes:
         return True
     if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -148,9 +162,9 @@ def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
     return True
 
 
-def _not_asked(found: Result[Any], show: Callable[[], None]) -> int:
-    app.current().warnings.append("nothing was removed: repeat the command with --yes to do so")
-    render.result(found, show, asked=True)
+def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
+    app.current().warnings.append("nothing was removed; run the command again with --yes to remove the runs")
+    render.result(found, show, requested=True)
     return 2
 
 
@@ -162,18 +176,18 @@ def _print(found: Pruned) -> None:
     now = time.time()
 
     def row(each: Candidate) -> list[str]:
-        results = "none" if not each.files else "fetched" if each.fetched else "only there"
+        results = "none" if not each.files else "fetched" if each.fetched else "not fetched"
         age = render.span(now - (each.ended or each.created))
         return [each.id, each.context, each.state, age, render.amount(each.size), results]
 
-    word = "removed" if found.done else "would go"
-    for title, group in ((word, found.going), ("kept", found.staying)):
+    verb = "removed" if found.done else "would remove"
+    for title, group in ((verb, found.going), ("kept", found.staying)):
         if group:
             print(f"{title}: {_runs(len(group))}, {render.amount(sum(each.size for each in group))}")
             stays = group is found.staying
-            columns = ["run", "context", "state", "age", "size", "results", *(["why"] if stays else [])]
+            columns = ["run", "context", "state", "age", "size", "results", *(["reason"] if stays else [])]
             rows = [[*row(each), *([each.kept] if stays else [])] for each in group]
-            render.table(columns, rows, numbers=["size"], folds=["why"])
+            render.table(columns, rows, numbers=["size"], folds=["reason"])
     if not found.going:
         print("nothing to remove", file=sys.stderr)
 
@@ -181,8 +195,8 @@ def _print(found: Pruned) -> None:
 def _print_all(found: Cleared) -> None:
     runs = sum(each.runs for each in found.projects)
     size = render.amount(sum(each.size for each in found.projects))
-    print(f"{'removed' if found.done else 'would go'} from {found.context}, {found.folder}: {_runs(runs)}, {size}")
+    print(f"{'removed' if found.done else 'would remove'} from {found.context}, {found.folder}: {_runs(runs)}, {size}")
     rows = [[each.project, str(each.runs), render.amount(each.size)] for each in found.projects]
     render.table(["project", "runs", "size"], rows, numbers=["runs", "size"])
     for folder in found.left:
-        print(f"left, because something in it is not yurt's: {render.plain(folder)}")
+        print(f"kept, because it contains files that yurt did not create: {render.plain(folder)}")

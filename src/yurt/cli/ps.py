@@ -1,4 +1,4 @@
-"""`yurt ps`: how runs stand."""
+"""`yurt ps`: list runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
+from yurt.cli.option_types import Number
 from yurt.cli.tally_bar import STYLES, TallyBar
 
 if TYPE_CHECKING:
@@ -26,20 +27,23 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES)
-@click.option("--cached", is_flag=True, help="Ask no site: show what was last known.")
-@click.option("--wide", is_flag=True, help="All columns, whatever the width of the terminal.")
-@click.option("--watch", is_flag=True, help="Go on showing, until Ctrl-C.")
+@click.option("--cached", is_flag=True, help="Show cached states without querying the sites.")
+@click.option("--wide", is_flag=True, help="Show all columns without truncation.")
+@click.option("--watch", is_flag=True, help="Update the list until Ctrl-C.")
 @click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only runs with this state, context, name, project, tag or parameter.",
+    help="Show only runs with this state, context, name, project, tag or parameter; repeatable.",
 )
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="How many.")
-@click.option("--all", "everything", is_flag=True, help="All there are, not only the newest.")
+@click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
+@click.option("--all", "everything", is_flag=True, help="Show all runs.")
 def ps(**options: Any) -> None:
-    """List runs, the newest first, after asking the sites of those that have not ended."""
+    """List runs, newest first.
+
+    Queries the sites of unfinished runs first.
+    """
     from yurt.verbs import ps as verbs
 
     wanted = {
@@ -57,14 +61,14 @@ def ps(**options: Any) -> None:
 
         with watching() as watch:
             found = verbs.ps(**wanted, watch=watch)
-    render.result(found, lambda: _print(found.data, wide=options["wide"]), asked=True)
+    render.result(found, lambda: _print(found.data, wide=options["wide"]), requested=True)
 
 
 def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
-    """Show again after every look: on a terminal in place, else only what changed."""
+    """Print the list after every refresh: in place on a terminal, otherwise only if it changed."""
     from yurt.verbs.ps import changes
 
-    app.stay()
+    app.enable_gc()
     now = app.current()
     terminal = sys.stdout.isatty() and not now.json
     shown: list[RunRow] | None = None
@@ -73,7 +77,7 @@ def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
             sys.stdout.write("\033[H\033[2J\033[3J")
         if terminal or shown is None or any(changes(shown, found.data)):
             now.warnings.clear()
-            render.result(found, lambda found=found: _print(found.data, wide=wide), asked=True)  # type: ignore[misc]
+            render.result(found, lambda found=found: _print(found.data, wide=wide), requested=True)  # type: ignore[misc]
             sys.stdout.flush()
         shown = found.data
 
@@ -92,11 +96,11 @@ CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     ),
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
-    "command": lambda row, _now: render.words(row.command),
-    "why": lambda row, _now: TallyBar(row.task_states, row.reason) if row.tasks else row.reason,
+    "command": lambda row, _now: render.command_line(row.command),
+    "reason": lambda row, _now: TallyBar(row.task_states, row.reason) if row.tasks else row.reason,
 }
 
-NARROW = ("run", "name", "context", "state", "age", "took", "command", "why")
+NARROW = ("run", "name", "context", "state", "age", "took", "command", "reason")
 
 
 def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
@@ -107,4 +111,4 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     columns = list(CELLS) if wide else [name for name in NARROW if name != "name" or any(row.name for row in rows)]
     cells = [[CELLS[column](row, now) for column in columns] for row in rows]
     styles = [STYLES.get(row.state, "") for row in rows]
-    render.listing(columns, cells, styles=styles, styled="state", shrinks=("name", "command", "why"), wide=wide)
+    render.listing(columns, cells, styles=styles, styled="state", shrinks=("name", "command", "reason"), wide=wide)

@@ -1,4 +1,4 @@
-"""Turns what a verb returned into a JSON envelope or into text for a person."""
+"""Prints the result of a verb as a JSON envelope or as text."""
 
 from __future__ import annotations
 
@@ -18,42 +18,44 @@ if TYPE_CHECKING:
     from yurt.verbs.result import Result
 
 ENVELOPE = 1
-"""Version of the envelope; a change that breaks a reader raises it."""
+"""Version of the envelope; raised by a change that breaks readers."""
 
 
 class Bug(YurtError):
-    """An exception nobody foresaw."""
+    """An unexpected exception."""
 
 
-def show(kind: str, data: Any, for_people: Callable[[], None], *, asked: bool = False) -> None:
-    """Print a result: one envelope with --json, else whatever `for_people` prints.
+def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: bool = False) -> None:
+    """Print a result: one envelope with --json, otherwise what `print_text` prints.
 
-    What a person `asked` to see is printed with --quiet too; word of what was done is not.
+    With --quiet, text is printed only if it is `requested`: the output of `ps`, not a message that a run is submitted.
     """
     now = app.current()
     if now.json:
         _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": now.warnings})
         return
-    if asked or not now.quiet:
-        for_people()
+    if requested or not now.quiet:
+        print_text()
     for warning in now.warnings:
         print(f"yurt: warning: {warning}", file=sys.stderr)
 
 
-def result(found: Result[Any], for_people: Callable[[], None], *, asked: bool = False) -> int:
-    """Print what a verb returned; returns its exit code."""
+def result(found: Result[Any], print_text: Callable[[], None], *, requested: bool = False) -> int:
+    """Print the result of a verb and return its exit code."""
     app.current().warnings += found.warnings
-    show(found.kind, found.data, for_people, asked=asked)
+    show(found.kind, found.data, print_text, requested=requested)
     return found.exit_code
 
 
 def error(fault: YurtError, *, as_json: bool) -> None:
-    """Print an error: one envelope on stdout with --json, else a sentence and a hint on stderr."""
+    """Print an error: one envelope on stdout with --json, otherwise a sentence and a hint on stderr."""
     if as_json:
-        words = fault.message, fault.hint
-        # What a user typed may be no text; JSON holds nothing else.
-        said, hint = (text.encode(errors="surrogateescape").decode(errors="backslashreplace") for text in words)
-        body = {"code": fault.code, "fault": fault.fault, "message": said, "hint": hint}
+        # Arguments of the user may be invalid UTF-8, which JSON cannot contain.
+        message, hint = (
+            text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            for text in (fault.message, fault.hint)
+        )
+        body = {"code": fault.code, "fault": fault.fault, "message": message, "hint": hint}
         _print_json({"yurt": ENVELOPE, "error": body})
         return
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -64,7 +66,7 @@ def error(fault: YurtError, *, as_json: bool) -> None:
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:
-    """Write an unforeseen exception into a report file, and make an error that names the file."""
+    """Write an unexpected exception to a report file and return an error that names the file."""
     import traceback
 
     from yurt import __version__
@@ -76,9 +78,9 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
     try:
         file = paths.data_home() / "bug-report.txt"
         paths.write_private(file, text.encode(errors="backslashreplace"))
-        hint = f"please report it with the file {file}"
+        hint = f"report it and attach `{file}`"
     except OSError:
-        hint = "please report it"
+        hint = "report it with the command that you ran"
     return Bug(f"a bug in yurt: {summary}", code="bug", hint=hint)
 
 
@@ -87,12 +89,12 @@ def _print_json(envelope: dict[str, Any]) -> None:
 
 
 def console() -> Console:
-    """Where text for people goes. On a terminal as wide as it is; in a pipe nothing is cut short."""
+    """Return a console on stdout: as wide as the terminal, or without truncation if stdout is a pipe."""
     from rich import console
 
     class Console(console.Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would leave with an exit code of its own
+            raise BrokenPipeError  # rich would exit with its own exit code
 
     if sys.stdout.isatty():
         return Console(highlight=False)
@@ -102,7 +104,7 @@ def console() -> Console:
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = (), folds: Sequence[str] = ()
 ) -> None:
-    """Print a table sized to the terminal; where it is narrow, only the columns in `folds` go over several lines."""
+    """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap."""
     from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False)
@@ -115,14 +117,14 @@ def table(
 
 
 class Drawn(Protocol):
-    """A cell that is drawn for the room it gets."""
+    """A table cell that adapts to the width of its column."""
 
     @property
     def widest(self) -> int:
-        """The most columns it makes use of."""
+        """The maximum useful width."""
 
     def draw(self, width: int, *, paint: bool) -> str:
-        """It, in as many columns as that or fewer. May hold colours if it is to `paint`; else it is plain text."""
+        """Return the text in at most `width` columns, with colour codes only if `paint` is set."""
 
 
 def listing(
@@ -135,9 +137,9 @@ def listing(
     numbers: Sequence[str] = (),
     wide: bool = False,
 ) -> None:
-    """Print a long list, a line each: on a terminal the columns in `shrinks` share what width is left.
+    """Print a long table, one line for each row: on a terminal the columns in `shrinks` share the remaining width.
 
-    Not rich's table: it would take a second for ten thousand lines.
+    Does not use rich, which takes a second for ten thousand lines.
     """
     terminal = sys.stdout.isatty()
     widths = [max(width(column), *(_wanted(row[at]) for row in rows)) for at, column in enumerate(columns)]
@@ -158,14 +160,14 @@ def listing(
 
 
 def terminal_columns() -> int:
-    """How wide standard output is; in a pipe nothing is cut short."""
+    """Return the width of the terminal on stdout; a large number if stdout is a pipe."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
 def colours() -> bool:
-    """Whether standard output may have some."""
+    """Return whether stdout may contain colour codes."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -174,11 +176,11 @@ def _wanted(cell: str | Drawn) -> int:
 
 
 LEAST = 6
-"""A column narrower than this says nothing."""
+"""Minimum width of a column; a narrower one is left out."""
 
 
 def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -> list[int]:
-    """Widths with which a line fits the terminal; 0 for columns that do not, the last of `shrinks` first."""
+    """Return widths that fit the terminal; 0 for columns left out, beginning with the last of `shrinks`."""
     loose = [at for at, column in enumerate(columns) if column in shrinks]
     fitted = [width if at not in loose else 0 for at, width in enumerate(widths)]
     room = terminal_columns() + 2 - sum(width + 2 for width in fitted if width)
@@ -192,14 +194,14 @@ def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -
 
 
 def _cell(text: str, room: int, right: bool = False) -> str:
-    """A text as wide as its column: cut short, or filled up; nothing in it moves the cursor."""
+    """Return a text as wide as its column, truncated or padded, without control characters."""
     shown = short(text, room)
     filling = " " * (room - width(shown))
     return filling + shown if right else shown + filling
 
 
 def short(text: str, room: int) -> str:
-    """A text that takes no more columns than that, and is one line."""
+    """Return a text as one line of at most `room` columns, truncated with an ellipsis."""
     shown = plain(text)
     if width(shown) > room:
         while width(shown) > room - 1:
@@ -209,43 +211,45 @@ def short(text: str, room: int) -> str:
 
 
 def width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """Return the number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def plain(text: str) -> str:
-    """A text of one line, with nothing in it that a terminal would obey."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
+    """Return a text as one line, with control characters replaced."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
 
 
 def codes(style: str) -> tuple[str, str]:
+    """Return the escape codes that turn a style on and off; empty for an unknown style."""
     number = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}.get(style)
     return (f"\033[{number}m", "\033[0m") if number else ("", "")
 
 
 def stream(kind: str, data: Any) -> None:
-    """One envelope of many, at once."""
+    """Print one envelope of a stream immediately."""
     _print_json({"yurt": ENVELOPE, "kind": kind, "data": data, "warnings": []})
     sys.stdout.flush()
 
 
-def words(command: Sequence[str]) -> str:
-    """A command as one would type it."""
+def command_line(command: Sequence[str]) -> str:
+    """Return a command as typed in a shell."""
     import shlex
 
     return " ".join(shlex.quote(word) for word in command)
 
 
 def value(each: Any) -> str:
+    """Return a setting or parameter as text: strings unchanged, other values as JSON."""
     return each if isinstance(each, str) else msgspec.json.encode(each).decode()
 
 
 def span(seconds: float) -> str:
-    """A length of time in a few letters: 42s, 7m, 3h12m, 5d."""
+    """Return a duration in short form: 42s, 7m, 3h12m, 5d."""
     count = max(0, int(seconds))
     if count < 120:
         return f"{count}s"
@@ -257,14 +261,14 @@ def span(seconds: float) -> str:
 
 
 def moment(at: float | None) -> str:
-    """A time as the user's clock shows it; empty for none."""
+    """Return a timestamp in local time; empty for None."""
     import time
 
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def amount(count: int) -> str:
-    """A number of bytes, small ones too."""
+    """Return a number of bytes with a decimal unit: 512 B, 1.2 MB."""
     for unit in ("B", "KB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
@@ -273,5 +277,5 @@ def amount(count: int) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes in words."""
+    """Return a number of bytes in MiB."""
     return f"{count / (1 << 20):.0f} MiB"

@@ -1,4 +1,4 @@
-"""`yurt retry RUN…`: runs once more."""
+"""`yurt retry RUN…`: run finished runs again."""
 
 from __future__ import annotations
 
@@ -22,47 +22,50 @@ EXAMPLES = [
 
 @verb(examples=EXAMPLES)
 @click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=run_names)
-@click.option("--failed", is_flag=True, help="What failed: of these runs and sweeps, or of this project.")
-@click.option("--time", metavar="TIME", help="Another time limit: 90m, 2h, 1-12:00:00.")
-@click.option("--mem", metavar="SIZE", help="Another amount of memory: 4096 (MB), 8G.")
-@click.option("--follow", "-f", is_flag=True, help="Stay and show what they write, until they have ended.")
-@click.option("--wait", is_flag=True, help="Stay until they have ended.")
+@click.option("--failed", is_flag=True, help="Retry only failed runs: of RUN, or of this project.")
+@click.option("--time", metavar="TIME", help="New time limit: 90m, 2h, 1-12:00:00.")
+@click.option("--mem", metavar="SIZE", help="New amount of memory: 4096 (MB), 8G.")
+@click.option("--follow", "-f", is_flag=True, help="Show the output until the runs have finished.")
+@click.option("--wait", is_flag=True, help="Wait until the runs have finished.")
 @FILTER
 def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **options: Any) -> int:
-    """Run ended runs once more: new runs with the same code, parameters and settings, on the same context.
+    """Run finished runs again.
 
-    With --failed those that failed, ran into a limit or were lost, and were not retried since; not those you cancelled;
-    --context keeps to one context. With --filter those tasks of sweeps that pass it: of each sweep one new one.
+    Each retry is a new run with the same code, parameters and settings on the same context. --failed selects runs
+    that failed, reached a limit or were lost, and were not retried since; it does not select cancelled runs.
+    --filter selects tasks of sweeps and creates one new sweep for each sweep.
     """
     from yurt.cli.progress import watching
-    from yurt.cli.send import keeping, say, stay
+    from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import retry as verbs
 
     now = app.current()
     _check(runs, failed, filters)
     anew = verbs.Anew(options["time"], options["mem"])
-    with keeping() as on_kept, watching() as watch:
+    with on_interrupt() as on_kept, watching() as watch:
         done = verbs.retry(
             runs, failed=failed, filters=filters, context=now.context, anew=anew, on_kept=on_kept, watch=watch
         )
     sent = done.data
     staying = bool(sent) and (options["follow"] or options["wait"])
 
-    def for_people() -> None:
+    def print_text() -> None:
         for entry in sent:
-            print(f"{say(entry)}; retry of {entry.run.retry_of}")
+            print(f"{submitted_line(entry)}; retry of {entry.run.retry_of}")
         if not sent:
-            print(f"{'none of these' if runs else 'no run of this project'} failed that was not retried")
+            print(f"no failed runs to retry{'' if runs else ' in this project'}")
 
     if not (staying and now.json):
-        render.result(done, for_people)
+        render.result(done, print_text)
     code = done.exit_code
-    return stay(sent, follow=options["follow"], kind="runs-ended") or code if staying else code
+    return wait_or_follow(sent, follow=options["follow"], kind="runs-ended") or code if staying else code
 
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:
     if filters and not runs:
-        hint = f"yurt retry @last-sweep --filter {filters[0]}"
-        raise UserError("--filter picks tasks of sweeps, and none is named", code="usage", hint=hint)
+        hint = f"use for example `yurt retry @last-sweep --filter {filters[0]}`"
+        raise UserError("--filter needs a sweep", code="usage", hint=hint)
     if not failed and not runs:
-        raise UserError("name the runs, or give --failed", code="usage", hint="yurt retry --failed")
+        raise UserError(
+            "no runs are given", code="usage", hint="retry all failed runs of this project with `yurt retry --failed`"
+        )

@@ -1,4 +1,4 @@
-"""`yurt run [OPTIONS] SCRIPT-or-COMMAND … [-- PARAMS …]`."""
+"""`yurt run [OPTIONS] SCRIPT-or-COMMAND … [-- PARAMS …]`: submit a run or a sweep."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
-    "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py -- --lr 0.1",
+    "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py",
     "yurt run --name warm-up --tag paper python -m pkg.train",
     "yurt run job.sbatch",
     "yurt run --secret HF_TOKEN train.py",
@@ -36,41 +37,51 @@ EXAMPLES = [
 @verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
 @click.argument("words", nargs=-1, metavar="[SCRIPT-or-COMMAND ...] [-- PARAMS ...]", type=click.UNPROCESSED)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
-@click.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="Parameter: --KEY VALUE for the script.")
 @click.option(
-    "--grid", multiple=True, metavar="KEY=V1,V2", help="A sweep: every value with every other; also a..b, @file."
+    "--param", "params", multiple=True, metavar="KEY=VALUE", help="Pass --KEY VALUE to the script; repeatable."
 )
 @click.option(
-    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="A sweep: the first with the first, and so on."
+    "--grid", multiple=True, metavar="KEY=V1,V2", help="Sweep over all combinations of values; also a..b, @file."
 )
-@click.option("--config", "config", metavar="FILE", help="Parameters from neptune.yaml or yurt.yaml.")
 @click.option(
-    "--spec", metavar="FILE.py", help="Experiments from a Python file: spec(), experiments_list, mrunner's way."
+    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="Sweep over values pairwise: first with first."
 )
-@click.option("--shuffle", is_flag=True, help="Sweep in an order that is drawn.")
-@click.option("--seed", metavar="N", type=int, help="Draws the order of --shuffle.")
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the first N sets of parameters.")
+@click.option("--config", "config", metavar="FILE", help="Read parameters from neptune.yaml or yurt.yaml.")
+@click.option("--spec", metavar="FILE.py", help="Read experiments from a Python file, as mrunner does.")
+@click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
+@click.option("--seed", metavar="N", type=Number(), help="Random seed of --shuffle.")
+@click.option("--limit", metavar="N", type=Number(1), help="Run only the first N sets of parameters.")
 @setting_options(settings.SWEEP, settings.FILES)
-@click.option("--largest-file", metavar="MB", type=click.IntRange(1), help="Let files up to this size travel as code.")
+@click.option("--largest-file", metavar="MB", type=Number(1), help="Maximum size of a file in the snapshot.")
 @setting_options(settings.CODE)
-@click.option("--copy", is_flag=True, help="Give the run a copy of the code instead of links to it.")
-@click.option("--hold", is_flag=True, help="Queue it and let it wait for: scontrol release.")
-@click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has completed.")
-@click.option("--after-any", multiple=True, metavar="RUN", shell_complete=run_names, help="Start when RUN has ended.")
+@click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
+@click.option("--hold", is_flag=True, help="Submit the job held; start it with `scontrol release`.")
+@click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start after RUN has completed.")
+@click.option(
+    "--after-any",
+    multiple=True,
+    metavar="RUN",
+    shell_complete=run_names,
+    help="Start after RUN has finished in any state.",
+)
 @setting_options(settings.RESTARTS)
-@click.option("--notify", is_flag=True, help="Tell you on the desktop when it has ended.")
-@click.option("--notify-with", metavar="COMMAND", help="Run this here when it has ended; $YURT_RUN_ID, $YURT_STATE.")
-@click.option("--follow", "-f", is_flag=True, help="Stay and show what it writes, until it has ended.")
-@click.option("--wait", is_flag=True, help="Stay until it has ended.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and the script, and send nothing.")
+@click.option("--notify", is_flag=True, help="Show a desktop notification when the run has finished.")
+@click.option(
+    "--notify-with",
+    metavar="COMMAND",
+    help="Run COMMAND locally when the run has finished, with $YURT_RUN_ID and $YURT_STATE.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Show the output until the run has finished.")
+@click.option("--wait", is_flag=True, help="Wait until the run has finished.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and the job script, and submit nothing.")
 def run(**options: Any) -> int:
-    """Run a script or a command, with the code as it is on disk now.
+    """Run a script or a command on a context.
 
-    Options of yurt's stand before the script; what follows it belongs to it. A .py file is started with
-    python, a script with #SBATCH lines as sbatch would; yurt's own options win over such lines.
-    A file given with --spec may name the script; then none need be on the line.
+    The run uses a snapshot of the code on disk. Options of yurt come before the script; everything after the script
+    is passed to it. yurt starts a .py file with python and honours #SBATCH lines; its own options override them. The
+    script can be omitted if the --spec file names it.
     """
-    from yurt.cli.send import keeping, say, stay
+    from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import run as verbs
 
     request = _request(options)
@@ -78,19 +89,19 @@ def run(**options: Any) -> int:
     if options["dry_run"]:
         with watching() as watch:
             plan = verbs.preview(request, **where, watch=watch)
-        return render.result(plan, lambda: _print_plan(plan.data), asked=True)
+        return render.result(plan, lambda: _print_plan(plan.data), requested=True)
     notify = options["notify_with"] or ("desktop" if options["notify"] else "")
-    with keeping() as on_kept, watching() as watch:
+    with on_interrupt() as on_kept, watching() as watch:
         done = verbs.run(request, **where, notify=notify, on_kept=on_kept, watch=watch)
-    following = options["follow"] or _stays(done.data)
+    following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
     if not (staying and app.current().json):
-        render.result(done, lambda: print(say(done.data)))
-    return stay([done.data], follow=following, kind="run") if staying else 0
+        render.result(done, lambda: print(submitted_line(done.data)))
+    return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
 
 
-def _stays(entry: Entry) -> bool:
-    """Whether the context says cmd_type: srun, which is to stay with a run."""
+def _follows(entry: Entry) -> bool:
+    """Return whether the context sets `cmd_type: srun`, which follows every run."""
     return any(each.key == "cmd_type" and each.value == "srun" for each in entry.run.settings)
 
 
@@ -99,8 +110,8 @@ def _request(options: dict[str, Any]) -> Request:
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
-    if astray := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
-        app.current().warnings.append(f"{astray[0]} went to the script: yurt's own options stand before it")
+    if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
+        app.current().warnings.append(f"{misplaced[0]} was passed to the script; options of yurt come before it")
     flags = run_options.flags({**options, **_mappings(options)})
     largest = options["largest_file"]
     sets = _sets(options)
@@ -131,7 +142,7 @@ def _request(options: dict[str, Any]) -> Request:
 
 
 def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
-    """The options that are given as KEY=VALUE, as mappings."""
+    """Return the options that are given as KEY=VALUE, as mappings."""
     rows = [row for row in settings.TABLE if row.option and row.form in ("mapping", "options")]
     return {
         row.option: {
@@ -143,24 +154,24 @@ def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
 
 
 def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
-    """The command of a spec file. UserError where there is none."""
+    """Return the command of the spec file. Raise UserError if there is none."""
     if sets is not None and sets.script:
         return sets.script
     if options["spec"]:
-        hint = f"yurt run --spec {options['spec']} train.py"
-        raise UserError(f"{options['spec']} names no script, and none is on the line", code="usage", hint=hint)
-    raise UserError("there is nothing to run", code="usage", hint="yurt run train.py -- --lr 0.1")
+        hint = f"add the script: `yurt run --spec {options['spec']} train.py`"
+        raise UserError(f"no script is given, and {options['spec']} names none", code="usage", hint=hint)
+    raise UserError(
+        "no script or command is given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`"
+    )
 
 
 def _sets(options: dict[str, Any]) -> SweepPlan | None:
-    """The sets of parameters of a sweep; None if it is one run."""
+    """Return the sets of parameters of a sweep; None if it is one run."""
     if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
         for each in ("shuffle", "seed", "limit", "max_parallel"):
             if options[each] not in (None, False):
                 name = each.replace("_", "-")
-                raise UserError(
-                    f"--{name} says something of a sweep; give both", code="usage", hint="--grid lr=0.1,0.01"
-                )
+                raise UserError(f"--{name} needs --grid", code="usage", hint="add for example `--grid lr=0.1,0.01`")
         return None
     from pathlib import Path
 
@@ -183,12 +194,12 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
     )
     app.current().warnings += found.warnings
     if found.seed is not None and options["seed"] is None:
-        app.current().warnings.append(f"the order was drawn; the same again with --seed {found.seed}")
+        app.current().warnings.append(f"the sweep is shuffled; use --seed {found.seed} to repeat this order")
     return found
 
 
 def _read(flags: Flags) -> SweepPlan:
-    """What files and flags ask for; with -v, also where in a spec file something went wrong."""
+    """Return the sweep of files and flags; with -v, print the traceback of an error in the spec file."""
     from yurt.config.spec import SpecError
     from yurt.lifecycle.plan import sweep
 
@@ -199,14 +210,14 @@ def _read(flags: Flags) -> SweepPlan:
         if error.traceback and now.verbose and not now.json:
             print(error.traceback, end="", file=sys.stderr)
         elif error.traceback and not error.hint:
-            error.hint = f"yurt -v run --spec {flags.spec} …, for Python's traceback"
+            error.hint = f"see the traceback with `yurt -v run --spec {flags.spec} …`"
         raise
 
 
 def _split(words: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The command, and what stands after the first `--`."""
+    """Return the command, and the arguments after the first `--`."""
     given = list(words)
-    if given and given[0].startswith("-"):  # the first `--` stood where the command would begin
+    if given and given[0].startswith("-"):  # click dropped the `--`, which came before any command
         return [], given
     if "--" not in given:
         return given, []
@@ -218,18 +229,18 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
     found = [text.partition("=") for text in texts]
     for text, (key, equals, _value) in zip(texts, found, strict=True):
         if not key or (needs_value and not equals):
-            raise UserError(f"--{option}: '{text}' is not KEY=VALUE", code="usage", hint=f"--{option} KEY=VALUE")
+            raise UserError(f"--{option}: '{text}' is not KEY=VALUE", code="usage", hint=f"use `--{option} KEY=VALUE`")
     return found
 
 
 def _print_plan(view: PlanView) -> None:
     run = view.run
-    print(f"# run {run.id} on {run.context}; nothing was sent")
+    print(f"# run {run.id} on {run.context}; nothing was submitted")
     print(f"# folder: {run.folder}")
     code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
     print(f"# code: {code}")
     if run.secrets:
-        print(f"# secrets, by name only: {' '.join(run.secrets)}")
+        print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:
         print(f"# {each.key}: {render.value(each.value)} ({each.source})")
     print(f"# {view.submitted_as}")

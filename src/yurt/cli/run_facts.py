@@ -1,4 +1,4 @@
-"""What `yurt show` prints of runs and of sweeps alike."""
+"""Parts of `yurt show` that runs and sweeps share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from yurt.cli import render
 
 
 def head(found: Any, here: Any) -> list[tuple[str, str]]:
-    """What is said of runs and of sweeps alike."""
+    """Return the first facts of a run or a sweep, as labels and texts."""
     run, status = found.run, found.status
     state = status.state + (f": {status.reason}" if status.reason else "")
     return [
@@ -18,8 +18,8 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("task of", run.sweep),
         ("name", run.name),
         ("state", state),
-        ("native", status.native),
-        ("command", render.words(run.command)),
+        ("native state", status.native),
+        ("command", render.command_line(run.command)),
         ("context", run.context),
         ("job", status.job),
         ("node", status.node),
@@ -30,16 +30,16 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("code", _code(run)),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
-        ("follows", ", ".join(each.run for each in run.after)),
+        ("after", ", ".join(each.run for each in run.after)),
         ("retry of", run.retry_of),
         ("retried as", ", ".join(found.retried_as)),
         ("secrets", ", ".join(run.secrets)),
-        ("made", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
+        ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
 
 
 def print_facts(facts: Sequence[tuple[str, str | render.Drawn]]) -> None:
-    """One below the other, without those of which nothing is known."""
+    """Print one fact on each line, without empty ones."""
     room = max(len(label) for label, text in facts if text) + 2
     for label, text in facts:
         if not isinstance(text, str):
@@ -49,7 +49,7 @@ def print_facts(facts: Sequence[tuple[str, str | render.Drawn]]) -> None:
 
 
 def print_parts(**parts: Sequence[tuple[str, Any, str]]) -> None:
-    """Values by their key, each with its source, under titles."""
+    """Print titled lists of keys, values and sources."""
     for title, pairs in parts.items():
         if pairs:
             print(f"\n{title}")
@@ -65,7 +65,7 @@ def took(status: Any) -> str:
     if not status.started:
         return ""
     took = render.span(status.seconds or (status.ended or time.time()) - status.started)
-    return f"{took} over {status.restarts + 1} starts" if status.restarts and status.seconds else took
+    return f"{took} in {status.restarts + 1} starts" if status.restarts and status.seconds else took
 
 
 def _code(run: Any) -> str:
@@ -73,6 +73,6 @@ def _code(run: Any) -> str:
         return "none"
     text = f"{run.code.tree[:12]} ({run.code.files} files, {render.amount(run.code.size)})"
     if run.code.commit:
-        changed = ", with changes" if run.code.dirty else ""
+        changed = ", with uncommitted changes" if run.code.dirty else ""
         text += f", {run.code.branch} at {run.code.commit[:12]}{changed}"
     return text

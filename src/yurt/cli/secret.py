@@ -1,4 +1,4 @@
-"""`yurt secret`: values that only runs get to see, kept in the system's keyring."""
+"""`yurt secret`: values for `yurt run --secret`, stored in the system keyring."""
 
 from __future__ import annotations
 
@@ -12,52 +12,56 @@ from yurt.cli.app import Group, verb
 
 @click.group(cls=Group, examples=["yurt secret set HF_TOKEN", "yurt run --secret HF_TOKEN train.py"])
 def secret() -> None:
-    """Values for --secret of `yurt run`, kept in the system's keyring.
+    """Manage secrets in the system keyring.
 
-    A variable of the same name in the environment goes before the keyring.
+    `yurt run --secret NAME` passes a secret to a run. An environment variable with the same name takes precedence
+    over the keyring.
     """
 
 
 @verb(secret, examples=["yurt secret set HF_TOKEN", "yurt secret set HF_TOKEN < token.txt"], name="set")
 @click.argument("name", metavar="NAME")
 def set_(name: str) -> None:
-    """Keep a value, typed unseen or read from standard input.
+    """Store a secret in the keyring.
 
-    On a terminal it is asked for, without showing it. Else all of standard input is the value, but for
-    one newline at its end.
+    On a terminal it prompts for the value without showing it. Otherwise it reads the value from standard input and
+    strips one newline at the end.
     """
     from yurt.verbs import secret as verbs
 
     verbs.check_ready(name)
     done = verbs.keep(name, _value(name))
-    render.result(done, lambda: print(f"{name} is in the keyring" + _shadowed(done.data.environment)))
+    render.result(done, lambda: print(f"{name} stored in the keyring" + _shadowed(done.data.environment)))
 
 
 @verb(secret, examples=["yurt secret list", "yurt secret list --json"], name="list")
 def list_() -> None:
-    """The names of the secrets in the keyring; never their values."""
+    """List the names of the secrets in the keyring.
+
+    Values are never shown.
+    """
     from yurt.verbs import secret as verbs
 
     found = verbs.kept()
 
-    def for_people() -> None:
+    def print_text() -> None:
         for each in found.data:
             print(each.name + _shadowed(each.environment))
 
-    render.result(found, for_people, asked=True)
+    render.result(found, print_text, requested=True)
 
 
 @verb(secret, examples=["yurt secret remove HF_TOKEN"])
 @click.argument("name", metavar="NAME")
 def remove(name: str) -> None:
-    """Take a secret out of the keyring."""
+    """Remove a secret from the keyring."""
     from yurt.verbs import secret as verbs
 
-    render.result(verbs.forget(name), lambda: print(f"{name} is no longer in the keyring"))
+    render.result(verbs.forget(name), lambda: print(f"{name} removed from the keyring"))
 
 
 def _shadowed(environment: bool) -> str:
-    return "; here the variable of that name goes before it" if environment else ""
+    return "; the environment variable with this name takes precedence" if environment else ""
 
 
 def _value(name: str) -> bytes:

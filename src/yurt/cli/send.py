@@ -1,4 +1,4 @@
-"""What `run` and `retry` share: whoever wants to stays until the runs have ended."""
+"""Shared by `run` and `retry`: messages about submitted runs, and waiting for them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def keeping() -> Iterator[Callable[[str], None]]:
-    """Yields what is to be told of each run that is kept; says of the last one what becomes of it after Ctrl-C."""
-    kept: list[str] = []
+def on_interrupt() -> Iterator[Callable[[str], None]]:
+    """Yield a callback for each saved run. After Ctrl-C, print what happens to the last one."""
+    saved: list[str] = []
     try:
-        yield kept.append
+        yield saved.append
     except KeyboardInterrupt:
-        for run in kept[-1:]:
+        for run in saved[-1:]:
             print(
-                f"\nyurt: run {run} is kept and goes out, if it has not; to end it: yurt cancel {run}", file=sys.stderr
+                f"\nyurt: interrupted; run {run} is saved, and the next yurt command submits it if necessary\n"
+                f"  hint: cancel it with `yurt cancel {run}`",
+                file=sys.stderr,
             )
         raise
 
 
-def stay(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
-    """Wait until runs have ended, and show meanwhile what they write; returns the exit code."""
+def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
+    """Wait until runs have finished, with `follow` show their output, and return the exit code."""
     from yurt.cli.wait import wait_for
 
     now = app.current()
@@ -37,13 +39,13 @@ def stay(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
         from yurt.cli.logs import Printer
         from yurt.verbs.logs import follow_started
 
-        app.stay()
+        app.enable_gc()
         follow_started([entry.run for entry in entries], Printer())
     return wait_for([entry.run.id for entry in entries], kind=kind)
 
 
-def say(entry: Entry) -> str:
-    """A run that was sent, in a line."""
+def submitted_line(entry: Entry) -> str:
+    """Return one line about a new run: its id, state, context and job."""
     from yurt.verbs.run import job_number
 
     run, status = entry.run, entry.status

@@ -1,4 +1,4 @@
-"""Options of a command, made from rows of the table of settings."""
+"""Options of a command, generated from rows of the settings table."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any, TypeVar
 
 import click
 
+from yurt.cli.option_types import Number
 from yurt.model.settings_row import Row
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 
 def options(*groups: Sequence[Row]) -> Callable[[_Decorated], _Decorated]:
-    """Decorate a command with an option for each row, in their order."""
+    """Return a decorator that adds an option for each row, in the order of the rows."""
 
     def decorate(function: _Decorated) -> _Decorated:
-        for row in reversed([row for group in groups for row in group]):  # click shows the last decorator last
+        for row in reversed([row for group in groups for row in group]):  # click lists the topmost decorator first
             function = _option(row)(function)
         return function
 
@@ -32,7 +33,7 @@ def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
     if row.form in ("list", "mapping", "options"):
         more["multiple"] = True
     elif row.form == "number":
-        more["type"] = click.IntRange(row.least)
+        more["type"] = Number(row.least)
     elif row.form == "text" and not row.key and not row.sbatch:
         more["default"] = ""
     return click.option(*flags, row.option, metavar=words[-1], help=row.help, **more)

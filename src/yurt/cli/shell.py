@@ -1,4 +1,4 @@
-"""`yurt shell RUN [COMMAND…]`: inside a running run."""
+"""`yurt shell RUN [COMMAND…]`: a terminal or a command inside a running run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from yurt.cli.app import run_names, verb
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("run", metavar="RUN", shell_complete=run_names)
-@click.argument("words", nargs=-1, metavar="[COMMAND ...]", type=click.UNPROCESSED)
-def shell(run: str, words: tuple[str, ...]) -> int:
-    """Open a terminal inside a running run: on its node, in its folder, with its modules and variables.
+@click.argument("command", nargs=-1, metavar="[COMMAND ...]", type=click.UNPROCESSED)
+def shell(run: str, command: tuple[str, ...]) -> int:
+    """Open a terminal inside a running run.
 
-    With a COMMAND that is run there instead, and its exit code is yours. What you do there counts against the
-    run's own cores and memory. Secrets of the run are not there.
+    The shell runs on the node of the run, in its folder, with its modules and variables but without its secrets. It
+    shares the cores and the memory of the run. With COMMAND it runs the command instead and returns its exit code.
     """
     from yurt.errors import UserError
     from yurt.verbs import shell as verbs
 
-    terminal = not words
+    terminal = not command
     if terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("this is no terminal", code="usage", hint=f"yurt shell {run} COMMAND")
-    return verbs.shell(run, words, terminal=terminal)
+        raise UserError("stdin is not a terminal", code="usage", hint=f"run a command with `yurt shell {run} COMMAND`")
+    return verbs.shell(run, command, terminal=terminal)

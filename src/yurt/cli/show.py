@@ -1,4 +1,4 @@
-"""`yurt show RUN`: everything known of a run."""
+"""`yurt show RUN`: a run or a sweep in detail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.option_types import Number
 from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.model import layout
 
@@ -26,47 +27,49 @@ EXAMPLES = [
 
 @verb(examples=EXAMPLES)
 @click.argument("run", metavar="RUN", shell_complete=run_names)
-@click.option("--cached", is_flag=True, help="Ask no site: show what was last known.")
+@click.option("--cached", is_flag=True, help="Show cached data without querying the site.")
 @click.option(
     "--sort",
     metavar="KEY",
     default="",
-    help="Of a sweep: by task, state, took, exit, a parameter or a metric; -KEY: descending.",
+    help="Sort tasks by task, state, took, exit, a parameter or a metric; -KEY: descending.",
 )
 @click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of a sweep: only tasks with this state or parameter.",
+    help="Show only tasks with this state, parameter or metric; repeatable.",
 )
-@click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(1), help="Of a sweep: how many tasks; 50 on a terminal."
-)
-@click.option("--csv", "as_csv", is_flag=True, help="Of a sweep: only its table, as CSV.")
-@click.option("--plot", metavar="METRIC", default="", help="Of a sweep: draw the last values of a metric.")
-@click.option("--over", metavar="PARAMETER", default="", help="What to draw it over.")
+@click.option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
+@click.option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
+@click.option("--over", metavar="PARAMETER", default="", help="Parameter on the x axis of --plot.")
 def show(run: str, cached: bool, **options: Any) -> None:
-    """Show a run: what was asked for, where each setting came from, how it stands.
+    """Show a run in detail.
 
-    Of a sweep, also a table of its tasks: outcome, parameters and last metrics. SWEEP.NUMBER is one of these.
+    Shows its state, its command and each setting with its source. For a sweep it also prints a table of the tasks
+    with their states, parameters and last metrics; SWEEP.NUMBER is one task. All options except --cached are for
+    sweeps.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import show as verbs
 
     table = verbs.Table(**{key: value for key, value in options.items() if key != "as_csv"})
     with watching_late() as watch:
-        found = verbs.show(run, cached=cached, table=table, on_found=lambda meant: _check(meant, options), watch=watch)
+        found = verbs.show(
+            run, cached=cached, table=table, on_found=lambda record: _check(record, options), watch=watch
+        )
     if isinstance(found, verbs.ShownSweep):
         from yurt.cli.show_sweep import show_sweep
 
         show_sweep(found, limit=options["limit"], as_csv=options["as_csv"])
         return
-    render.result(found, lambda: _print(found.data, found.here), asked=True)
+    render.result(found, lambda: _print(found.data, found.here), requested=True)
 
 
 def _check(run: Run, options: dict[str, Any]) -> None:
-    """UserError where options contradict each other, or what the run is."""
+    """Raise UserError if options contradict each other or do not apply to the run."""
     if not run.tasks:
         _only_for_sweeps(run.id, options)
     elif any(options[key] for key in ("as_csv", "plot", "over")):
@@ -81,8 +84,8 @@ def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:
         if value:
             from yurt.errors import UserError
 
-            text = f"{names.get(key, f'--{key}')} is for sweeps, and {run} is one run"
-            raise UserError(text, code="usage", hint=f"yurt show {run}")
+            text = f"{names.get(key, f'--{key}')} is only for sweeps; {run} is a single run"
+            raise UserError(text, code="usage", hint=f"use `yurt show {run}`")
 
 
 def _print(found: Any, here: Any) -> None:
@@ -91,13 +94,13 @@ def _print(found: Any, here: Any) -> None:
         *head(found, here),
         ("submitted", render.moment(here.submitted)),
         ("started", render.moment(status.started)),
-        ("ended", render.moment(status.ended)),
+        ("finished", render.moment(status.ended)),
         ("took", took(status)),
         ("exit code", "" if status.exit_code is None else str(status.exit_code)),
-        ("started again", _again(run, status)),
-        ("looked at", render.moment(here.refreshed_at)),
+        ("restarts", _restarts(run, status)),
+        ("refreshed", render.moment(here.refreshed_at)),
         ("on site", _on_site(found.on_site, here)),
-        ("kept here", _kept(here.kept)),
+        ("saved locally", _saved(here.kept)),
     ]
     metrics = [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]
     print_facts(facts)
@@ -106,29 +109,29 @@ def _print(found: Any, here: Any) -> None:
     )
 
 
-def _again(run: Any, status: Any) -> str:
-    most = [
-        f"{run.restart_policy.max_requeues} times after its limit" if run.restart_policy.max_requeues else "",
-        f"{run.restart_policy.retries} times after a failure" if run.restart_policy.retries else "",
+def _restarts(run: Any, status: Any) -> str:
+    limits = [
+        f"{run.restart_policy.max_requeues} after the time limit" if run.restart_policy.max_requeues else "",
+        f"{run.restart_policy.retries} after a failure" if run.restart_policy.retries else "",
     ]
-    allowed = " and ".join(part for part in most if part)
+    allowed = " and ".join(part for part in limits if part)
     if not allowed:
         return str(status.restarts or "")
-    return f"{status.restarts} times (at most {allowed})"
+    return f"{status.restarts} (at most {allowed})"
 
 
 def _on_site(parts: Any, here: Any) -> str:
-    """What is left of a run on its site."""
+    """Return what the run folder on the site contains."""
     if parts is None:
         return ""
     if not parts.there:
-        said = "nothing: its folder is gone"
+        text = "run folder not found"
     else:
-        said = (
+        text = (
             ", ".join(f"{name} {_amount(each)}" for name, each in parts.parts.items() if each.files != 0)
             or "no results"
         )
-    return said + f" ({render.moment(here.folder_seen_at)})"
+    return text + f" ({render.moment(here.folder_seen_at)})"
 
 
 def _amount(each: Any) -> str:
@@ -137,8 +140,8 @@ def _amount(each: Any) -> str:
     return render.amount(each.bytes) + (f" in {each.files} files" if each.files > 1 else "")
 
 
-def _kept(kept: Any) -> str:
-    """What of a run is on this machine, whatever becomes of its folder."""
+def _saved(kept: Any) -> str:
+    """Return what the index on this machine contains of the output of a run."""
     if kept is None:
         return ""
     files = [
@@ -146,9 +149,9 @@ def _kept(kept: Any) -> str:
         (layout.ERR_LOG, kept.err, kept.err_size),
         (layout.METRICS, kept.metrics, kept.metrics_size),
     ]
-    said = [
+    parts = [
         name if len(text) >= size else f"{render.amount(len(text))} of {render.amount(size)} of {name}"
         for name, text, size in files
         if size
     ]
-    return ", ".join(said) or "its record"
+    return ", ".join(parts) or "the record of the run"

@@ -1,4 +1,4 @@
-"""`yurt show SWEEP`: how a sweep stands, and its tasks as a table, as CSV or as a plot."""
+"""`yurt show SWEEP`: the state of a sweep, and its tasks as a table, as CSV or as a plot."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
     from yurt.verbs.show import Here, ShownSweep
 
 ROWS = 50
-"""Tasks shown on a terminal, unless more are asked for."""
+"""Maximum number of tasks shown on a terminal without --limit."""
 
 WIDEST = 28
-"""Columns of a terminal that one value takes at most."""
+"""Maximum width of a value on a terminal."""
 
 
 def check(sweep: str, options: dict[str, Any], *, as_json: bool) -> None:
-    """UserError where options contradict each other."""
+    """Raise UserError if the options contradict each other."""
     if options["as_csv"] and as_json:
-        raise UserError("--csv and --json: it can only be one", code="usage", hint=f"yurt show {sweep} --csv")
+        raise UserError("--csv and --json cannot be combined", code="usage", hint=f"use `yurt show {sweep} --csv`")
     if options["as_csv"] and options["plot"]:
-        raise UserError("--csv and --plot: it can only be one", code="usage", hint=f"yurt show {sweep} --csv")
+        raise UserError("--csv and --plot cannot be combined", code="usage", hint=f"use `yurt show {sweep} --csv`")
     if options["over"] and not options["plot"]:
-        hint = f"yurt show {sweep} --plot loss --over {options['over']}"
-        raise UserError("--over says what to --plot a metric over, and there is no --plot", code="usage", hint=hint)
+        hint = f"use for example `yurt show {sweep} --plot loss --over {options['over']}`"
+        raise UserError("--over needs --plot", code="usage", hint=hint)
 
 
 def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
-    """Print a sweep: its table as CSV, the plot if there is one, or how it stands with its table."""
+    """Print a sweep: its table as CSV, its plot if there is one, or its state and its table."""
     from yurt.model import sweep_table
 
-    def for_people() -> None:
+    def print_text() -> None:
         rows = found.data.rows
         if as_csv:
             sys.stdout.write(sweep_table.as_csv(found.columns, rows))
@@ -50,7 +50,7 @@ def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
             _table([each for each in found.columns if _shown(each, same)], rows[:most], keep=found.named)
             _more(found.data, len(rows[:most]), found.passing)
 
-    render.result(found, for_people, asked=True)
+    render.result(found, print_text, requested=True)
 
 
 def _shown(column: Column, same: Collection[str]) -> bool:
@@ -69,26 +69,26 @@ def _head(found: SweepShown, here: Here, same: dict[str, Any]) -> None:
             ("tasks", TallyBar(found.task_states)),
             ("submitted", render.moment(here.submitted)),
             ("started", render.moment(status.started)),
-            ("ended", render.moment(status.ended)),
+            ("finished", render.moment(status.ended)),
             ("took", took(status)),
-            ("looked at", render.moment(here.refreshed_at)),
+            ("refreshed", render.moment(here.refreshed_at)),
         ]
     )
     print_parts(parameters=[(key, value, "") for key, value in same.items()], settings=settings(found.run))
 
 
-def _table(there: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collection[str]) -> None:
+def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collection[str]) -> None:
     from yurt.model.sweep_table import fitting, number
 
     print()
     if not rows:
         return
     terminal = sys.stdout.isatty()
-    cells = {each.title: [_text(each, row, cut=terminal) for row in rows] for each in there}
-    shown, left_out = list(there), list[Any]()
+    cells = {each.title: [_text(each, row, truncate=terminal) for row in rows] for each in columns}
+    shown, left_out = list(columns), list[Any]()
     if terminal:
-        widths = {title: max(map(render.width, [title, *column])) for title, column in cells.items()}
-        shown, left_out = fitting(there, widths, render.terminal_columns(), keep)
+        widths = {title: max(map(render.width, [title, *texts])) for title, texts in cells.items()}
+        shown, left_out = fitting(columns, widths, render.terminal_columns(), keep)
     right = [
         each.title
         for each in shown
@@ -99,10 +99,10 @@ def _table(there: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collection
     render.listing([each.title for each in shown], lines, styles=styles, styled="state", numbers=right)
     if left_out:
         names = ", ".join(each.title for each in left_out)
-        print(f"not shown for want of room: {render.plain(names)} (--csv has all)", file=sys.stderr)
+        print(f"columns not shown: {render.plain(names)}; --csv prints all columns", file=sys.stderr)
 
 
-def _text(column: Column, row: TaskRow, *, cut: bool) -> str:
+def _text(column: Column, row: TaskRow, *, truncate: bool) -> str:
     from yurt.model.params import as_text
 
     value = column.of(row)
@@ -111,16 +111,20 @@ def _text(column: Column, row: TaskRow, *, cut: bool) -> str:
     if column.title == "took":
         return render.span(value)
     text = f"{value:.6g}" if isinstance(value, float) and column.part == "metrics" else as_text(value)
-    return render.short(text, WIDEST) if cut else render.plain(text)
+    return render.short(text, WIDEST) if truncate else render.plain(text)
 
 
-def _more(found: SweepShown, shown: int, asked: int) -> None:
-    if not asked:
-        print("no task passes these filters", file=sys.stderr)
-    elif shown < asked:
-        print(f"{asked - shown} more: --limit {asked} shows them", file=sys.stderr)
-    elif asked < found.run.tasks:
-        print(f"{asked} of {found.run.tasks} tasks", file=sys.stderr)
+def _more(found: SweepShown, shown: int, matching: int) -> None:
+    if not matching:
+        print("no tasks match the filters", file=sys.stderr)
+    elif shown < matching:
+        print(f"{_tasks(matching - shown, 'more ')}; --limit {matching} shows all", file=sys.stderr)
+    elif matching < found.run.tasks:
+        print(f"{matching} of {found.run.tasks} tasks", file=sys.stderr)
+
+
+def _tasks(count: int, adjective: str = "") -> str:
+    return f"{count} {adjective}{'task' if count == 1 else 'tasks'}"
 
 
 def _plot(sweep: str, drawn: Plotted) -> None:
@@ -136,4 +140,4 @@ def _plot(sweep: str, drawn: Plotted) -> None:
     print(render.plain(f"{sweep}: {up} over {over}" + (", mean and range" if several else "")))
     print("\n".join(made.lines))
     if drawn.without:
-        print(f"{drawn.without} tasks have no number to draw", file=sys.stderr)
+        print(f"{_tasks(drawn.without)} without a number to plot", file=sys.stderr)

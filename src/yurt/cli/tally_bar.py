@@ -1,4 +1,4 @@
-"""How the tasks of a sweep stand, as a cell of a list or a line; and the colours of states."""
+"""The states of a sweep's tasks as a bar with text, and the colours of states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLES = {
 
 
 class TallyBar:
-    """A bar of states and words beside it, in the room there is; in a pipe all of it in words."""
+    """A bar of states followed by text, as wide as the column allows; only text if stdout is a pipe."""
 
     def __init__(self, tally: Mapping[str, int], reason: str = "") -> None:
         self.tally = tally
@@ -35,20 +35,20 @@ class TallyBar:
     def widest(self) -> int:
         from yurt.model import tally
 
-        here = tally.widest(self.tally) if sys.stdout.isatty() else len(tally.words(self.tally))
-        return here + render.width(self.reason)
+        own = tally.widest(self.tally) if sys.stdout.isatty() else len(tally.words(self.tally))
+        return own + render.width(self.reason)
 
     def draw(self, width: int, *, paint: bool) -> str:
         from yurt.model import tally
 
         if not sys.stdout.isatty():
             return render.short(tally.words(self.tally) + self.reason, width)
-        bar, words = tally.drawn(self.tally, width)
+        bar, text = tally.drawn(self.tally, width)
         if not bar:
-            return render.short(words + self.reason, width)
+            return render.short(text + self.reason, width)
         marks = sum(len(part) for _state, part in bar)
-        said = render.short(words + self.reason, width - marks - len(tally.GAP))
-        return "".join(_painted(state, part, paint=paint) for state, part in bar) + tally.GAP + said
+        text = render.short(text + self.reason, width - marks - len(tally.GAP))
+        return "".join(_painted(state, part, paint=paint) for state, part in bar) + tally.GAP + text
 
 
 def _painted(state: str, part: str, *, paint: bool) -> str:

@@ -1,20 +1,20 @@
-"""The table of settings: one row for each option of a run and each key of a context. Pure, and cheap to import.
+"""The settings table: one row for each option of a run and each key of a context. Pure and cheap to import.
 
-The options of `yurt run`, the keys of contexts.yaml and yurt.yaml, the arguments of sbatch and the reference are made
-from it. `Options` of the Python API, `Context` and `Resources` are written by hand, for editors and type checkers; a
-test compares them with the table.
+The options of `yurt run`, the keys of contexts.yaml and yurt.yaml, the sbatch arguments and the reference are
+generated from it. `Options` of the Python API, `Context` and `Resources` are written by hand, for editors and type
+checkers; a test compares them with the table.
 """
 
 from __future__ import annotations
 
 from yurt.model.settings_row import Row
 
-# An option that adds to what the context says, such as --tag, has a row apart from the key.
+# An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
 
 LABELS = (
-    Row(option="name", cli="--name TEXT", help="What to call it; any text."),
-    Row(option="tags", cli="--tag --tags TAG", form="list", help="A tag to find it by; may be repeated."),
-    Row(option="note", cli="--note TEXT", help="A line about it, for yourself."),
+    Row(option="name", cli="--name TEXT", help="Name of the run; any text."),
+    Row(option="tags", cli="--tag --tags TAG", form="list", help="Tag of the run; repeatable."),
+    Row(option="note", cli="--note TEXT", help="Note about the run."),
 )
 
 RESOURCES = (
@@ -27,8 +27,8 @@ RESOURCES = (
         sbatch="cpus-per-task",
         aliases=("cpu",),
         example="4",
-        help="Cores.",
-        about="Cores.",
+        help="CPU cores per task.",
+        about="CPU cores per task.",
     ),
     Row(
         option="gpus",
@@ -39,8 +39,8 @@ RESOURCES = (
         sbatch="gres",
         aliases=("gpu",),
         example="a100:2",
-        help="GPUs, with a type where it matters: 2, a100:2.",
-        about="GPUs, with a type where it matters: 2, a100:2.",
+        help="GPUs per node, with an optional type: 2, a100:2.",
+        about="GPUs per node, with an optional type: 2, a100:2.",
     ),
     Row(
         option="mem",
@@ -52,8 +52,8 @@ RESOURCES = (
         sbatch="mem",
         aliases=("mem",),
         example="8G",
-        help="Memory: 4096 (MB), 8G.",
-        about="Memory; a bare number is MB.",
+        help="Memory per node: 4096 (MB), 8G.",
+        about="Memory per node; a bare number is MB.",
     ),
     Row(
         option="time",
@@ -73,7 +73,7 @@ RESOURCES = (
         form="range",
         sbatch="nodes",
         scheduler=True,
-        help="Nodes; with several, the command is started by srun.",
+        help="Number of nodes; above 1, srun starts the command.",
     ),
     Row(
         option="ntasks",
@@ -84,8 +84,8 @@ RESOURCES = (
         sbatch="ntasks",
         scheduler=True,
         example="4",
-        help="Tasks; with several, the command is started by srun.",
-        about="How many tasks a job starts.",
+        help="Number of tasks; above 1, srun starts the command.",
+        about="Number of tasks of a job.",
     ),
     Row(
         option="partition",
@@ -95,8 +95,8 @@ RESOURCES = (
         sbatch="partition",
         scheduler=True,
         example="main",
-        help="Partition.",
-        about="The partition jobs go to.",
+        help="Partition to submit to.",
+        about="Partition that jobs are submitted to.",
     ),
     Row(
         option="account",
@@ -107,7 +107,7 @@ RESOURCES = (
         scheduler=True,
         example="lab42",
         help="Account to charge.",
-        about="The account jobs are charged to.",
+        about="Account that jobs are charged to.",
     ),
     Row(
         option="qos",
@@ -118,14 +118,14 @@ RESOURCES = (
         scheduler=True,
         example="normal",
         help="Quality of service.",
-        about="The quality of service jobs ask for.",
+        about="Quality of service of jobs.",
     ),
     Row(
         option="constraint",
         cli="--constraint TEXT",
         sbatch="constraint",
         scheduler=True,
-        help="Features a node must have.",
+        help="Node features that the job requires.",
     ),
     Row(
         option="nodelist",
@@ -135,8 +135,8 @@ RESOURCES = (
         sbatch="nodelist",
         scheduler=True,
         example="n[1-4]",
-        help="Nodes it must have.",
-        about="Nodes a job must have.",
+        help="Nodes that the job must include.",
+        about="Nodes that a job must include.",
     ),
     Row(
         option="exclude_nodes",
@@ -146,8 +146,8 @@ RESOURCES = (
         sbatch="exclude",
         scheduler=True,
         example="n7",
-        help="Nodes it must not have.",
-        about="Nodes a job must not have.",
+        help="Nodes that the job must not use.",
+        about="Nodes that a job must not use.",
     ),
     Row(
         option="sbatch",
@@ -156,8 +156,8 @@ RESOURCES = (
         form="options",
         scheduler=True,
         example="{constraint: a100, exclusive: null}",
-        help="Any option of sbatch.",
-        about="Further options of sbatch; one without a value is null.",
+        help="Any other sbatch option; repeatable.",
+        about="Other sbatch options; null for an option without a value.",
     ),
 )
 
@@ -168,8 +168,8 @@ ENVIRONMENT = (
         key="modules_to_load",
         form="list",
         example="[python/3.11, cuda/12.1]",
-        help="Environment module to load.",
-        about="Environment modules a job loads first.",
+        help="Environment module to load; repeatable.",
+        about="Environment modules that a job loads first.",
     ),
     Row(
         option="venv",
@@ -177,7 +177,7 @@ ENVIRONMENT = (
         key="venv",
         example="~/venvs/torch",
         help="Virtual environment to activate.",
-        about="Virtual environment a job activates.",
+        about="Virtual environment that a job activates.",
     ),
     Row(
         option="conda",
@@ -185,7 +185,7 @@ ENVIRONMENT = (
         key="conda",
         example="torch",
         help="Conda environment to activate.",
-        about="Conda environment a job activates.",
+        about="Conda environment that a job activates.",
     ),
     Row(
         option="container",
@@ -194,7 +194,7 @@ ENVIRONMENT = (
         aliases=("singularity", "singularity_container"),
         example="/images/torch.sif",
         help="Container image to run in.",
-        about="Container image a job runs in.",
+        about="Container image that a job runs in.",
     ),
     Row(
         option="variables",
@@ -202,20 +202,20 @@ ENVIRONMENT = (
         key="variables",
         form="mapping",
         example='{OMP_NUM_THREADS: "4"}',
-        help="Environment variable of the run.",
+        help="Environment variable of the run; repeatable.",
         about="Environment variables of a job.",
     ),
     Row(
         option="secrets",
         cli="--secret NAME",
         form="list",
-        help="Variable that only the run gets, from the environment or the keyring; may be repeated.",
+        help="Secret variable from the environment or the keyring; repeatable.",
     ),
 )
 
 FILES = (
-    Row(option="include", cli="--include GLOB", form="list", help="Ignored files that shall travel all the same."),
-    Row(option="exclude", cli="--exclude GLOB", form="list", help="Files that shall not travel."),
+    Row(option="include", cli="--include GLOB", form="list", help="Include ignored files in the snapshot; repeatable."),
+    Row(option="exclude", cli="--exclude GLOB", form="list", help="Leave files out of the snapshot; repeatable."),
 )
 
 CODE = (
@@ -223,7 +223,7 @@ CODE = (
         option="snapshot",
         cli="--no-snapshot",
         form="flag",
-        help="Take no code along; on this machine, run in the folder itself.",
+        help="Do not upload code; a local run uses the project folder.",
     ),
 )
 
@@ -232,29 +232,50 @@ RESTARTS = (
         option="requeue",
         cli="--requeue",
         form="flag",
-        help="Start it again after its time limit, and when its node is taken away.",
+        help="Restart the run after its time limit and after preemption.",
     ),
-    Row(option="max_requeues", cli="--max-requeues N", form="number", help="So often at most after its limit (10)."),
+    Row(
+        option="max_requeues",
+        cli="--max-requeues N",
+        form="number",
+        help="Restart at most N times after the time limit (default: 10).",
+    ),
     Row(
         option="signal_before",
         cli="--signal-before TIME",
         form="seconds",
-        help="When it is told to save, before its limit: 90s, 5m.",
+        help="Signal the run this long before its time limit: 90s, 5m.",
     ),
-    Row(option="retries", cli="--retries N", form="number", least=0, help="Again after a failure of the site's."),
     Row(
-        option="retry_errors", cli="--retry-errors", form="flag", help="With --retries: also after an error of its own."
+        option="retries",
+        cli="--retries N",
+        form="number",
+        least=0,
+        help="Restart up to N times after a failure of the site.",
+    ),
+    Row(
+        option="retry_errors",
+        cli="--retry-errors",
+        form="flag",
+        help="With --retries, also restart after errors of the run itself.",
     ),
 )
 
-SWEEP = (Row(option="max_parallel", cli="--max-parallel N", form="number", help="So many tasks of a sweep at a time."),)
+SWEEP = (
+    Row(
+        option="max_parallel",
+        cli="--max-parallel N",
+        form="number",
+        help="Run at most N tasks of a sweep at the same time.",
+    ),
+)
 
 CONTEXT = (
     Row(
         key="name",
         aliases=("context_name",),
         example="big",
-        about="What the context is called; the key in the file says it already.",
+        about="Name of the context; the key in the file already sets it.",
     ),
     Row(
         key="type",
@@ -263,79 +284,83 @@ CONTEXT = (
         choices=("local", "slurm", "kubernetes"),
         aliases=("backend_type",),
         example="slurm",
-        about="What kind of place it is: local, slurm or kubernetes.",
+        about="Type of the site: local, slurm or kubernetes.",
     ),
     Row(
         key="slurm_url",
         site=True,
         example="alice@login.big.example",
-        about="user@host of the login node, or an alias ssh knows.",
+        about="user@host of the login node, or a host alias of your ssh configuration.",
     ),
     Row(
         key="ssh_options",
         form="list",
         site=True,
         example='["-J", "gateway"]',
-        about="Further arguments for ssh, such as -J with a gateway.",
+        about="Additional ssh arguments, such as -J with a gateway.",
     ),
     Row(
         key="ssh_command",
         form="list",
         site=True,
         example='["gcloud", "compute", "ssh"]',
-        about="What to run instead of ssh, such as gcloud compute ssh.",
+        about="Command to run instead of ssh, such as gcloud compute ssh.",
     ),
     Row(
         key="storage_dir",
         site=True,
         aliases=("storage",),
         example="$HOME/runs",
-        about="Where yurt keeps runs; variables such as $HOME are resolved there.",
+        about="Folder for runs on the site; variables such as $HOME are expanded on the site.",
     ),
     Row(
         key="scratch_dir",
         site=True,
         aliases=("scratch_subdir",),
         example="yurt",
-        about="Folder for short-lived data; a relative one is under $SCRATCH.",
+        about="Folder for short-lived data; a relative path is below $SCRATCH.",
     ),
-    Row(key="user_id", site=True, example="alice", about="Who you are in the records of runs; any word of yours."),
+    Row(key="user_id", site=True, example="alice", about="Your name in the records of runs; any word."),
     Row(
         key="resources",
         form="group",
         example="{cpu: 4, gpu: 1, mem: 8G}",
-        about="What a run asks for: cpu, gpu and mem.",
+        about="Resources of a run: cpu, gpu and mem.",
     ),
     Row(
         key="cmd_type",
         form="choice",
         choices=("sbatch", "srun"),
         example="sbatch",
-        about="sbatch to queue runs, srun to stay with them.",
+        about="sbatch to submit runs, srun to submit and follow them.",
     ),
     Row(key="track", form="flag", site=True, aliases=("neptune",), example="true", about="Whether runs are tracked."),
-    Row(key="tags", form="list", example="[baseline, paper]", about="Tags every run gets."),
+    Row(key="tags", form="list", example="[baseline, paper]", about="Tags that every run gets."),
     Row(
         key="after_module_load_cmd",
         example="source ~/setup.sh",
-        about="Shell line a job runs after its modules are loaded.",
+        about="Shell command that a job runs after it loads its modules.",
     ),
-    Row(key="env", example="environment.yml", about="Environment yurt builds: its name or the file that defines it."),
-    Row(key="requirements_file", example="requirements.txt", about="Python requirements the environment must hold."),
-    Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files that do not travel."),
+    Row(
+        key="env",
+        example="environment.yml",
+        about="Environment that yurt builds: its name or the file that defines it.",
+    ),
+    Row(key="requirements_file", example="requirements.txt", about="Requirements file of the Python environment."),
+    Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files to leave out of the snapshot."),
     Row(
         key="paths_to_copy",
         form="list",
         example="[../shared]",
-        about="Further files and folders that travel with the code.",
+        about="Additional files and folders to upload with the code.",
     ),
     Row(
         key="registry_url",
         site=True,
         example="registry.example/alice",
-        about="Registry that images are published to (Kubernetes).",
+        about="Registry that images are pushed to (Kubernetes).",
     ),
-    Row(key="lab", site=True, example="default", about="The lab that made this context, and may renew or remove it."),
+    Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 
 TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *RESTARTS, *SWEEP, *CONTEXT)
