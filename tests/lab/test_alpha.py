@@ -24,7 +24,7 @@ def test_gpu_job_gets_its_gpu(ssh: Ssh) -> None:
 
 
 def test_job_over_its_memory_ends_out_of_memory(lab: Lab, ssh: Ssh) -> None:
-    assert lab.instance.recall().limits == "v1", "this machine has no control groups of version 1"
+    assert lab.instance.load_state().limits == "v1", "this machine has no control groups of version 1"
     answer = ssh.ask(
         "alpha", "cd $HOME; sbatch --parsable --wait --mem=60 --wrap \"python3 -c 'bytearray(400 << 20)'\" -o o"
     )

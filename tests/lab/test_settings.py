@@ -21,7 +21,7 @@ pytestmark = pytest.mark.lab
 def own_settings(lab: Lab) -> Iterator[None]:
     """The lab's own settings are in force again for the next test."""
     yield
-    for cluster, settings in lab.instance.recall().settings.items():
+    for cluster, settings in lab.instance.load_state().settings.items():
         if settings:
             lab.configure(cluster, dict.fromkeys(settings, ""))
 
@@ -58,7 +58,7 @@ def test_what_slurm_does_not_take_is_refused(lab: Lab, ssh: Ssh, bad: str) -> No
     assert said(call("lab", "set", "beta", bad), 5).startswith("beta: Slurm refused it: ")
     eventually(lambda: ssh.ask("beta", "sinfo").code == 0)
     assert values(ssh, "beta")[0] == "33 sec"
-    assert lab.instance.recall().settings["beta"] == {"KillWait": "33"}
+    assert lab.instance.load_state().settings["beta"] == {"KillWait": "33"}
     assert call("lab", "set", "beta", "KillWait=34").code == 0
     assert values(ssh, "beta")[0] == "34 sec"
     eventually(lambda: ssh.state("beta", job) == "RUNNING")
@@ -67,7 +67,7 @@ def test_what_slurm_does_not_take_is_refused(lab: Lab, ssh: Ssh, bad: str) -> No
 @pytest.mark.parametrize("bad", ["KillWait", "=3", "Kill Wait=3", "KillWait=3\nPrologFlags=Alloc"])
 def test_what_is_no_setting_is_refused(lab: Lab, bad: str) -> None:
     said(call("lab", "set", "beta", bad), 2)
-    assert not lab.instance.recall().settings.get("beta")
+    assert not lab.instance.load_state().settings.get("beta")
 
 
 def test_they_outlive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_they_outlive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None
         assert other("up", "beta").code == 0
         assert kill_wait() == "35 sec"
         memory = Instance("default", tmp_path / "data" / "lab" / "default")
-        assert memory.recall().settings == {"beta": {"KillWait": "35"}}
+        assert memory.load_state().settings == {"beta": {"KillWait": "35"}}
         assert other("down", "beta", "--wipe").code == 0
-        assert memory.recall().settings == {}
+        assert memory.load_state().settings == {}
     finally:
         other("down", "--wipe")
