@@ -1,4 +1,4 @@
-"""The installed `yurt` as a user calls it; what a test called is kept, so that a failing test can show it."""
+"""Calls the installed `yurt` as a user does, and records the calls for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ YURT = str(Path(sys.executable).parent / "yurt")
 
 @dataclass(frozen=True)
 class Called:
-    """What one call of yurt came to."""
+    """Result of one call of yurt."""
 
     code: int
     out: str
@@ -34,7 +34,7 @@ Yurt = Callable[..., Called]
 def call(
     *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None, timeout: float = 300
 ) -> Called:
-    """Run yurt to its end, as a user does with no terminal."""
+    """Run yurt without a terminal and wait until it exits."""
     done = subprocess.run(
         [YURT, *arguments],
         env={**os.environ, **(environment or {})},
@@ -49,20 +49,20 @@ def call(
 
 
 calls: list[str] = []
-"""The calls of the test that runs, with what they printed."""
+"""The calls of the current test, with their output."""
 
 LONGEST = 2000
-"""Characters of one stream that are kept."""
+"""Maximum number of recorded characters per stream."""
 
 
 def note(words: Sequence[str], called: Called) -> Called:
-    """Keep one call of the test that runs."""
-    said = "".join(f"\n{_cut(text)}" for text in (called.out.strip("\n"), called.err.strip("\n")) if text)
-    calls.append(f"$ yurt {shlex.join(words)}  # exit code {called.code}{said}")
+    """Record one call of the current test."""
+    output = "".join(f"\n{_shortened(text)}" for text in (called.out.strip("\n"), called.err.strip("\n")) if text)
+    calls.append(f"$ yurt {shlex.join(words)}  # exit code {called.code}{output}")
     return called
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     if len(text) <= LONGEST:
         return text
     half = LONGEST // 2

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: people, their machines, the programs they need."""
+"""Fixtures that all tests share: users, their machines, required programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest_plugins = ["tests.suite.commands", "tests.suite.labs", "tests.suite.order
 
 @pytest.fixture
 def yurt(tmp_path: Path) -> Yurt:
-    """Calls yurt with config and data folders of the test's own."""
+    """Calls yurt with the test's own config and data folders."""
     home = {"YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
 
     def run(*arguments: str, **more: Any) -> Called:
@@ -36,7 +36,7 @@ def yurt(tmp_path: Path) -> Yurt:
 
 @pytest.fixture(scope="session")
 def probed(lab: Lab, yurt_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration folder that knows both clusters of the lab, as `yurt context probe` found them."""
+    """A configuration folder with contexts and facts of both clusters of the lab."""
     from tests.laptop import Laptop
 
     with Laptop(tmp_path_factory.mktemp("probed"), yurt_home / "config") as laptop:
@@ -47,7 +47,7 @@ def probed(lab: Lab, yurt_home: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
-    """A user's machine from which the lab's clusters can be reached."""
+    """A user's machine with contexts for the lab's clusters."""
     from tests.laptop import Laptop
 
     with Laptop(tmp_path / "laptop", probed) as made:
@@ -56,7 +56,7 @@ def laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
 
 @pytest.fixture(scope="module")
 def shared_laptop(tmp_path_factory: pytest.TempPathFactory, probed: Path) -> Iterator[Laptop]:
-    """A laptop for runs that several tests of a module look at."""
+    """A laptop whose runs several tests of a module use."""
     from tests.laptop import Laptop
 
     with Laptop(tmp_path_factory.mktemp("shared") / "laptop", probed) as made:
@@ -65,7 +65,7 @@ def shared_laptop(tmp_path_factory: pytest.TempPathFactory, probed: Path) -> Ite
 
 @pytest.fixture
 def second_laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
-    """Another machine of the same user, with an index of its own."""
+    """Another machine of the same user, with its own index."""
     from tests.laptop import Laptop
 
     with Laptop(tmp_path / "second laptop", probed) as made:
@@ -74,7 +74,7 @@ def second_laptop(tmp_path: Path, probed: Path) -> Iterator[Laptop]:
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
-    """Somebody with an empty configuration, in whose project this process stands."""
+    """A user with an empty configuration; their project is the working directory."""
     from tests.user import User
 
     with User(tmp_path) as found:
@@ -84,7 +84,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
 
 @pytest.fixture
 def valgrind() -> str:
-    """The path of valgrind. Where it is absent the test is left out, but never in CI."""
+    """The path of valgrind. Skips the test if it is missing, except in CI."""
     found = shutil.which("valgrind")
     if found is None and not os.environ.get("CI"):
         pytest.skip("valgrind is not installed: apt-get install valgrind")

@@ -1,4 +1,4 @@
-"""A user's machine in tests: folders of its own, a project with one script, and yurt called in every way."""
+"""A user's machine in tests: its own folders, a project with one script, and several ways to call yurt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.calls import YURT, Called, call, note
 
 
 def end_masters(folder: Path) -> None:
-    """Close the ssh connections whose sockets are in a folder, and remove it."""
+    """Close the ssh connections whose sockets are in a folder, and remove the folder."""
     for socket in folder.iterdir() if folder.exists() else ():
         if socket.is_socket():
             subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)
@@ -27,9 +27,9 @@ def end_masters(folder: Path) -> None:
 
 
 class User:
-    """Somebody with a configuration and an index of their own, in a project with one script.
+    """A user with their own configuration and index, in a project with one script.
 
-    As a context manager it lets go, at the end, of every local run that waits for a file `go`, and closes connections.
+    At exit of the context manager, local runs that wait for a file `go` are released and connections are closed.
     """
 
     def __init__(self, home: Path) -> None:
@@ -38,7 +38,7 @@ class User:
         self.project = home / "proj"
         self.project.mkdir()
         (self.project / "train.py").write_text("print('trained')\n")
-        self.runtime = Path(tempfile.mkdtemp(prefix="yurt-"))  # a path of sockets must be short
+        self.runtime = Path(tempfile.mkdtemp(prefix="yurt-"))  # paths of sockets must be short
         self.environment = {
             "YURT_CONFIG_HOME": str(home / "config"),
             "YURT_DATA_HOME": str(home / "data"),
@@ -51,7 +51,7 @@ class User:
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _at: object) -> None:
         for kind in ("runs", "sweeps", "tasks"):
             for folder in self.home.glob(f"**/{kind}/*/"):
-                with contextlib.suppress(OSError):  # a test may have left anything there
+                with contextlib.suppress(OSError):  # a test may have left anything in the folder
                     (folder / "go").touch()
         end_masters(self.runtime)
 
@@ -60,7 +60,7 @@ class User:
         return call(*words, environment={**self.environment, **environment}, cwd=Path(cwd or self.project))
 
     def quick(self, *words: str, **environment: str) -> Called:
-        """The same within this process, which costs a hundredth: for what needs no process of its own."""
+        """Call yurt within this process, which is a hundred times faster than a new process."""
         from yurt.cli import main
         from yurt.clocks import clocks
 
@@ -79,20 +79,20 @@ class User:
         return note(words, Called(code, out, err))
 
     def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
-        """The same in a terminal."""
+        """Call yurt in a terminal."""
         environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
         return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=60, dimensions=(40, columns))
 
     def contents(self) -> list[object]:
-        """Every run of the index, and every folder of a run."""
-        known: list[dict[str, Any]] = []
+        """Return all runs of the index and all run folders."""
+        runs: list[dict[str, Any]] = []
         if (self.home / "data" / "yurt.db").exists():
-            known = self.quick("ps", "--cached", "--all", "--json").json["data"]
-        return [*known, *sorted(self.home.glob("data/projects/*/runs/*"))]
+            runs = self.quick("ps", "--cached", "--all", "--json").json["data"]
+        return [*runs, *sorted(self.home.glob("data/projects/*/runs/*"))]
 
 
 def said(answer: Called, code: int) -> str:
-    """The one sentence of an error; a hint may follow it."""
+    """Return the message of a failed call; assert that stderr has only this line and at most one hint."""
     assert answer.code == code, answer
     assert answer.out == "" and "Traceback" not in answer.err
     first, *hints = answer.err.splitlines()
