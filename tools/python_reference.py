@@ -50,17 +50,17 @@ def page() -> str:
 
 def _code(name: str, function: Callable[..., Any]) -> str:
     found = inspect.signature(function)
-    words = [_word(each) for each in found.parameters.values()]
+    parameters = [_parameter(each) for each in found.parameters.values()]
     star = next((at for at, each in enumerate(found.parameters.values()) if each.kind is each.KEYWORD_ONLY), None)
     if star is not None:
-        words.insert(star, "*")
-    line = f"{name}({', '.join(words)})"
+        parameters.insert(star, "*")
+    line = f"{name}({', '.join(parameters)})"
     if len(line) > 100:
-        line = f"{name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+        line = f"{name}(\n" + "".join(f"    {parameter},\n" for parameter in parameters) + ")"
     return f"```text\n{line}\n```"
 
 
-def _word(parameter: inspect.Parameter) -> str:
+def _parameter(parameter: inspect.Parameter) -> str:
     """Return a parameter with its type as written in the code."""
     if parameter.name == "options":
         return "**options"
@@ -85,11 +85,11 @@ def _members(kind: type) -> str:
 def _arguments(function: Callable[..., Any]) -> str:
     """Return a signature without types, which would not fit into a table."""
     given = inspect.signature(function).parameters.values()
-    words = [str(each.replace(annotation=each.empty)) for each in given if each.name != "self"]
+    parameters = [str(each.replace(annotation=each.empty)) for each in given if each.name != "self"]
     star = next((at for at, each in enumerate(given) if each.kind is each.KEYWORD_ONLY), 0)
     if star and not any(each.kind is each.VAR_POSITIONAL for each in given):
-        words.insert(star - 1, "*")
-    return f"({', '.join(words)})".replace("|", "\\|")
+        parameters.insert(star - 1, "*")
+    return f"({', '.join(parameters)})".replace("|", "\\|")
 
 
 def _options() -> str:

@@ -173,11 +173,11 @@ def _kill(site: Site, target: ChainRun, *, job: bool, command: bool) -> None:
         with suppress(OSError):
             if os.readlink(folder / "ns" / "pid") not in hosts:
                 continue
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            own = (b"slurm_script" in b" ".join(words) and target.run in os.readlink(folder / "cwd")) or any(
-                f"{target.run}/job.sh".encode() in word for word in words
+            arguments = (folder / "cmdline").read_bytes().split(b"\0")
+            own = (b"slurm_script" in b" ".join(arguments) and target.run in os.readlink(folder / "cwd")) or any(
+                f"{target.run}/job.sh".encode() in word for word in arguments
             )
-            if (job and own) or (command and b"count.py" in words and target.chain.label.encode() in words):
+            if (job and own) or (command and b"count.py" in arguments and target.chain.label.encode() in arguments):
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
@@ -338,10 +338,10 @@ class Chains:
         return found + [f"{site.name}: left in the queue: {row}" for row in site.queue()]
 
     def begin(self, chain: Chain) -> None:
-        words = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]
-        words += [str(chain.steps), str(chain.every), "yes" if chain.on_signal else "no", chain.label]
+        arguments = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]
+        arguments += [str(chain.steps), str(chain.every), "yes" if chain.on_signal else "no", chain.label]
         self.site.log(f"{chain.label}: {msgspec.json.encode(chain).decode()}")
-        self.site.client.call("run", "--context", self.site.name, "--name", chain.label, *words)
+        self.site.client.call("run", "--context", self.site.name, "--name", chain.label, *arguments)
         entry = next(each for each in self.site.client.entries() if each.run.name == chain.label)
         folder = self.site.steps.root.joinpath(entry.run.folder[1:])
         self.submitted.append(ChainRun(chain, entry.run.id, folder))

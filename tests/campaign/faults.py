@@ -356,10 +356,10 @@ def draw_node(random: Random) -> Draw:
 
 def perform_node(site: Site, label: str, draw: Draw) -> None:
     finish(site)
-    words = site.words(rest=draw["rest"], pace="0.5")
+    command = site.command(rest=draw["rest"], pace="0.5")
     options = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
     clocks = f"lease={draw.get('lease', LEASE)}"
-    process = site.client.start("--context", site.name, "run", *options, *words, clocks=clocks)
+    process = site.client.start("--context", site.name, "run", *options, *command, clocks=clocks)
     site.client.end(process)
     site.settle()
     run = site.newest(label)

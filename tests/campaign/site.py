@@ -91,19 +91,22 @@ class Site:
             return
         self.submit("none", rest=0.2)
         self.client.disconnect()
-        for words in (["true"], []):
+        for command in (["true"], []):
             log = self._relay_log()
             log.unlink(missing_ok=True)
-            if words:
+            if command:
                 config = str(self.lab.instance.client / "ssh_config")
                 subprocess.run(
-                    ["ssh", "-F", config, self.name, *words], stdin=subprocess.DEVNULL, capture_output=True, check=True
+                    ["ssh", "-F", config, self.name, *command],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=True,
                 )
             else:
                 self.submit("none", rest=0.2)
                 self.client.disconnect()
             row = self._relay_rows(1)[-1]
-            self.greeting = row["up"] if words else self.greeting
+            self.greeting = row["up"] if command else self.greeting
             self.up, self.down = row["up"], row["down"]
         self.log(f"connection: {self.greeting} bytes; submission: {self.up} bytes up, {self.down} down")
 
@@ -118,13 +121,13 @@ class Site:
 
     # Actions of the user
 
-    def words(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
+    def command(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
         call = ["sh", "work.sh"] if snapshot else ["sh", "-c", WORK, "work"]
         return [*call, f"/{SHARED}/{self.ledger}", f"{rest:g}", pace]
 
     def arguments(self, label: str, *, rest: float, snapshot: bool = False) -> list[str]:
         how = [] if snapshot else ["--no-snapshot"]
-        return ["run", "--context", self.name, "--name", label, *how, *self.words(rest=rest, snapshot=snapshot)]
+        return ["run", "--context", self.name, "--name", label, *how, *self.command(rest=rest, snapshot=snapshot)]
 
     def submit(self, label: str, *, rest: float, snapshot: bool = False) -> str:
         return self.client.call(*self.arguments(label, rest=rest, snapshot=snapshot))

@@ -86,11 +86,11 @@ def draw(seed: int, sweeps: int, only: Sequence[str] = ()) -> list[Episode]:
 
 
 def submit(site: Site, label: str, draw: Draw, *more: str) -> subprocess.Popen[bytes]:
-    words = ["run", "--context", site.name, "--name", label, "--no-snapshot", "--cpus", "1", "--mem", "50", *more]
+    arguments = ["run", "--context", site.name, "--name", label, "--no-snapshot", "--cpus", "1", "--mem", "50", *more]
     if draw["parallel"]:
-        words += ["--max-parallel", str(draw["parallel"])]
+        arguments += ["--max-parallel", str(draw["parallel"])]
     grid = ["--grid", f"n=1..{draw['tasks']}"]
-    return site.client.start(*words, *grid, "sh", "-c", WORK, f"/{SHARED}/{site.ledger}", str(draw["rest"]))
+    return site.client.start(*arguments, *grid, "sh", "-c", WORK, f"/{SHARED}/{site.ledger}", str(draw["rest"]))
 
 
 # The client is killed before, during or after the submission: at a step on the login host, or after some time

@@ -187,15 +187,15 @@ def test_stalled_connection_passes_nothing(lab: Lab, ssh: Ssh) -> None:
 
 @pytest.mark.usefixtures("restored_links")
 def test_link_between_the_clusters(lab: Lab, ssh: Ssh) -> None:
-    there, back = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
-    assert ssh.ask("alpha", there).code == 255
+    to_beta, to_alpha = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
+    assert ssh.ask("alpha", to_beta).code == 255
     lab.faults.link()
-    assert ssh("alpha", there).splitlines()[-1] == "login1"
-    assert ssh("alpha", there.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
-    assert ssh("beta", back).splitlines()[-1] == "login"
+    assert ssh("alpha", to_beta).splitlines()[-1] == "login1"
+    assert ssh("alpha", to_beta.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
+    assert ssh("beta", to_alpha).splitlines()[-1] == "login"
     assert ssh.ask("alpha", "srun -w n1 ssh -o BatchMode=yes -o ConnectTimeout=3 10.77.100.2 true").code != 0
     lab.faults.unlink()
-    assert ssh.ask("beta", back).code == 255
+    assert ssh.ask("beta", to_alpha).code == 255
 
 
 @pytest.mark.parametrize("target", ["gamma", "alpha:n9", "beta:ctl2"])
