@@ -165,7 +165,7 @@ class Faults:
             raise UserError(
                 f"'{target}' is not a login host; only login hosts have a link to this machine",
                 code="usage",
-                hint=f"name the cluster to use its login host: `{cluster_name}`",
+                hint=f"use `{cluster_name}` for the login host of the cluster",
             )
         return cluster, host
 
