@@ -1,4 +1,4 @@
-# Everything starts here; each target sets up what it needs. `make help` lists them.
+# Each target installs what it needs. `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,36 +6,36 @@ STAMP := $(VENV)/.installed
 
 .PHONY: help demo setup test lint bench campaign docs clean
 
-help: ## show this list
+help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: ## yurt at work on this machine, in a minute: no cluster, no root, nothing of yours touched
+demo: ## run a one-minute demo on this machine; needs no cluster and no root
 	@bash tools/demo.sh "$(PYTHON)" "$(VENV)"
 
-setup: $(STAMP) ## virtual environment with yurt and its tools
+setup: $(STAMP) ## create .venv with yurt and its development tools
 
 $(STAMP): pyproject.toml tools/venv.sh
 	@bash tools/venv.sh "$(PYTHON)" "$(VENV)"
 	@touch $(STAMP)
 
-test: $(STAMP) ## lint and all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
+test: $(STAMP) ## lint and run all tests, on real Slurm clusters (ONLY="tests/cli …" SLOW=1 WORKERS=4)
 	@ONLY="$(ONLY)" SLOW="$(SLOW)" WORKERS="$(WORKERS)" $(BIN)/python -m tools.test
 
-lint: $(STAMP) ## ruff, mypy --strict, layers and purity, shellcheck
+lint: $(STAMP) ## run ruff, mypy, import-linter and shellcheck
 	@$(BIN)/python -m tools.packages shellcheck
 	@$(BIN)/python -m tools.lint
 
-bench: $(STAMP) ## measure: ratios and figures beside their budgets (ONLY="sweep ps")
+bench: $(STAMP) ## run the benchmarks and compare them with their budgets (ONLY="sweep ps")
 	@$(BIN)/python -m tools.packages
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-campaign: $(STAMP) ## hundreds of submissions under drawn faults, counted by what they ran (SEED= RUNS= ONLY=)
+campaign: $(STAMP) ## submit hundreds of runs under random faults; check that each starts once (SEED= RUNS= ONLY=)
 	@$(BIN)/python -m tools.packages
 	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.chains $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.sweeps $(if $(SEED),--seed $(SEED)))
 
-docs: $(STAMP) ## write docs/reference and the pictures anew from the code
+docs: $(STAMP) ## regenerate docs/reference and the pictures from the code
 	@$(BIN)/python -m tools.reference
 	@$(BIN)/python -m tools.architecture
 	@$(BIN)/python -m tools.picture

@@ -1,4 +1,4 @@
-"""What a command of yurt's takes besides time: how often it starts ssh, its memory, the files it leaves on a site."""
+"""Costs of a command other than time: ssh executions, transferred bytes, memory, files created on a site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def ssh_executions(bench: Bench, argv: list[str], folder: Path) -> int:
-    """How often a command starts ssh."""
+    """Return how many times a command executes ssh."""
     log = bench.home / "executions"
     shim = bench.home / "counting" / "ssh"
     shim.parent.mkdir(exist_ok=True)
@@ -30,13 +30,13 @@ def ssh_executions(bench: Bench, argv: list[str], folder: Path) -> int:
     return len(log.read_text())
 
 
-def carried(bench: Bench, argv: list[str], more: Mapping[str, str]) -> int:
-    """How many bytes ssh is given and gives back, without what encrypts them."""
-    log = bench.home / "carried"
-    shim = bench.home / "weighing" / "ssh"
+def transferred(bench: Bench, argv: list[str], more: Mapping[str, str]) -> int:
+    """Return the bytes that a command sends and receives through ssh, without ssh's own overhead."""
+    log = bench.home / "transferred"
+    shim = bench.home / "measuring" / "ssh"
     shim.parent.mkdir(exist_ok=True)
-    weigh = f"tee >(wc -c >> {log})"
-    shim.write_text(f'#!/bin/bash\n{weigh} | {shutil.which("ssh")} "$@" | {weigh}\nexit ${{PIPESTATUS[1]}}\n')
+    measure = f"tee >(wc -c >> {log})"
+    shim.write_text(f'#!/bin/bash\n{measure} | {shutil.which("ssh")} "$@" | {measure}\nexit ${{PIPESTATUS[1]}}\n')
     shim.chmod(0o755)
     log.write_text("")
     bench.call(argv, more={**more, "PATH": f"{shim.parent}:{os.environ['PATH']}"})
@@ -46,13 +46,13 @@ def carried(bench: Bench, argv: list[str], more: Mapping[str, str]) -> int:
 
 
 def peak_kib(bench: Bench, argv: list[str], folder: Path | None = None) -> int:
-    """The memory of the largest of the processes that a command is."""
+    """Return the peak memory of the largest process of a command, in KiB."""
     return int(bench.call([sys.executable, "-c", PEAK, *argv], folder=folder))
 
 
-def files_since(bench: Bench, storage: str, what: Callable[[], object]) -> int:
-    """How many files a command makes below a folder of alpha's, or changes there."""
-    far = [*bench.ssh, "alice@alpha"]
-    bench.call([*far, "touch .stamp; sleep 0.05"])
-    what()
-    return int(bench.call([*far, f"find {storage} ! -type d -newer .stamp | wc -l"]))
+def files_changed(bench: Bench, storage: str, action: Callable[[], object]) -> int:
+    """Return how many files an action creates or changes in a folder on alpha."""
+    on_alpha = [*bench.ssh, "alice@alpha"]
+    bench.call([*on_alpha, "touch .stamp; sleep 0.05"])
+    action()
+    return int(bench.call([*on_alpha, f"find {storage} ! -type d -newer .stamp | wc -l"]))

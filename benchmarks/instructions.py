@@ -1,4 +1,4 @@
-"""Counts the instructions a command executes, with valgrind: the same on an idle and a busy machine."""
+"""Counts the instructions of a command with valgrind. The count does not depend on the machine's load."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 
 def instructions(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-    """Instructions of one run of `argv`, after a first run that leaves compiled modules behind."""
+    """Return the instructions that `argv` executes, after a first run that fills the bytecode cache."""
     own = {**(os.environ if environment is None else environment), "PYTHONHASHSEED": "0"}
     own.pop("PYTHONDONTWRITEBYTECODE", None)
     subprocess.run(argv, env=own, stdin=subprocess.DEVNULL, capture_output=True, check=True)
@@ -19,5 +19,5 @@ def instructions(argv: Sequence[str], environment: Mapping[str, str] | None = No
     )
     found = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     if found is None:
-        raise RuntimeError(f"valgrind said nothing of instructions: {done.stderr[-200:]}")
+        raise RuntimeError(f"valgrind printed no instruction count: {done.stderr[-200:]}")
     return int(found.group(1).replace(",", ""))

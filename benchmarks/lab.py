@@ -1,4 +1,4 @@
-"""What the lab costs: time to ready (as a multiple of 10 million squares in the same run), memory, idle CPU."""
+"""Cost of the lab: start-up time (relative to a loop over 10 million squares), memory, idle CPU."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def seconds(argv: list[str], environment: dict[str, str]) -> float:
 
 def main() -> int:
     if os.geteuid() != 0:
-        print("lab: left out, it needs root")
+        print("lab: skipped; the lab needs root")
         return 0
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "YURT_CONFIG_HOME": f"{home}/config", "YURT_DATA_HOME": f"{home}/data"}
-        yardstick = seconds([sys.executable, "-c", "sum(i * i for i in range(10**7))"], environment)
+        baseline = seconds([sys.executable, "-c", "sum(i * i for i in range(10**7))"], environment)
         up, down = [YURT, "lab", "up", "--json"], [YURT, "lab", "down"]
         rows = {"first up": (up, 60.0), "up again": (up, None), "down": (down, None), "up after down": (up, 25.0)}
-        times = [Figure(name, seconds(argv, environment) / yardstick, budget) for name, (argv, budget) in rows.items()]
+        times = [Figure(name, seconds(argv, environment) / baseline, budget) for name, (argv, budget) in rows.items()]
         program = (
             "import msgspec as m; from yurt.verbs.lab import figures as f; print(m.json.encode(f(seconds=20)).decode())"
         )
@@ -42,7 +42,7 @@ def main() -> int:
         Figure("idle CPU, percent of one core", idle["idle_percent"], 1),
     ]
     codes = [
-        table("lab, both clusters", times, "of yardstick"),
+        table("lab, both clusters", times, "x baseline"),
         table("lab, both clusters, idle", idle_figures),
     ]
     return max(codes)

@@ -1,4 +1,4 @@
-"""What a call of yurt.log costs, beside a bare os.write of the same line, turn by turn in one process."""
+"""Time of a yurt.log call, compared with os.write of the same line in the same process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 CALLS, TURNS = 20_000, 11
 NAN = float("nan")
 BUDGET = 20
-"""Microseconds a call."""
+"""Microseconds per call."""
 
 
-def microseconds(what: Callable[[int], object]) -> float:
+def microseconds(action: Callable[[int], object]) -> float:
     started = time.perf_counter()
     for step in range(CALLS):
-        what(step)
+        action(step)
     return (time.perf_counter() - started) / CALLS * 1e6
 
 
@@ -32,14 +32,14 @@ def main() -> int:
         with Path(folder, "metrics.jsonl").open("rb") as metrics:
             line = metrics.read()
         file = os.open(f"{folder}/bare", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        rows: dict[str, list[float]] = {"os.write": [], "yurt.log": [], "yurt.log, not a number": []}
+        rows: dict[str, list[float]] = {"os.write": [], "yurt.log": [], "yurt.log, NaN": []}
         for _turn in range(TURNS):
             rows["os.write"].append(microseconds(lambda _step: os.write(file, line)))
             rows["yurt.log"].append(microseconds(lambda step: yurt.log(step=step, loss=0.5123, accuracy=0.25)))
-            rows["yurt.log, not a number"].append(microseconds(lambda step: yurt.log(step=step, loss=NAN)))
+            rows["yurt.log, NaN"].append(microseconds(lambda step: yurt.log(step=step, loss=NAN)))
         os.close(file)
     bare = statistics.median(rows["os.write"])
-    print(f"\n{'a line of metrics':26} {'microseconds':>12} {'ratio':>6} {'budget':>7}")
+    print(f"\n{'one line of metrics':26} {'microseconds':>12} {'ratio':>6} {'budget':>7}")
     for name, times in rows.items():
         budget = f"{BUDGET} us" if name == "yurt.log" else ""
         print(f"{name:26} {statistics.median(times):12.2f} {statistics.median(times) / bare:6.1f} {budget:>7}".rstrip())

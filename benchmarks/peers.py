@@ -1,4 +1,4 @@
-"""Other tools that the benches compare with, each in a cache outside the repository; set up for the lab's alpha."""
+"""Other tools to compare with, set up for the lab's alpha and installed in a cache outside the repository."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from benchmarks.side_by_side import Bench
 SLURMDECK, SUBMITIT = "slurmdeck==0.4.*", "submitit==1.5.*"
 
 
-class Absent(Exception):
-    """A peer could not be installed: the bench goes on without it."""
+class Unavailable(Exception):
+    """A tool could not be installed. The benchmark continues without it."""
 
 
 def _cache(name: str) -> Path:
@@ -27,11 +27,11 @@ def _install(python: str, package: str, *options: str) -> None:
     argv = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *options, package]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise Absent(f"{package} is left out: {(done.stderr.strip().splitlines() or ['pip failed'])[-1]}")
+        raise Unavailable(f"{package} skipped: {(done.stderr.strip().splitlines() or ['pip failed'])[-1]}")
 
 
 class SlurmDeck:
-    """In a virtual environment of its own, on this side of ssh."""
+    """SlurmDeck in its own virtual environment on this machine."""
 
     def __init__(self, bench: Bench, source: Path) -> None:
         cache = _cache("slurmdeck")
@@ -55,13 +55,13 @@ class SlurmDeck:
         self.call("init", "--remote", "alpha")
         self.submit()
 
-    def call(self, *words: str) -> None:
-        self.bench.call([self.program, *words], folder=self.folder, more=self.more)
+    def call(self, *arguments: str) -> None:
+        self.bench.call([self.program, *arguments], folder=self.folder, more=self.more)
 
     def submit(self, *options: str, command: Sequence[str] = ("true",)) -> float:
-        """Seconds from Enter to the end of one submission."""
-        words = [self.program, "submit", "--partition", "main", "--mem", "100M", "--time", "00:05:00", *options, "--"]
-        return self.bench.seconds([*words, *command], folder=self.folder, more=self.more)
+        """Return the seconds that one submission takes."""
+        argv = [self.program, "submit", "--partition", "main", "--mem", "100M", "--time", "00:05:00", *options, "--"]
+        return self.bench.seconds([*argv, *command], folder=self.folder, more=self.more)
 
 
 MAP_ARRAY = """\
@@ -78,7 +78,7 @@ assert len(jobs) == COUNT and jobs[-1].job_id
 
 
 class Submitit:
-    """On the login node itself, below alice's home; pure Python, so that the node's own python3 runs it."""
+    """submitit on the login node, in alice's home. It is pure Python, so the login node's python3 can run it."""
 
     def __init__(self, bench: Bench) -> None:
         cache = _cache("submitit")
@@ -92,7 +92,7 @@ class Submitit:
         self.map_array(2)
 
     def map_array(self, count: int) -> float:
-        """Seconds on the node's own clock from the start to the end of a script that maps so many."""
+        """Return the seconds that a script with `count` array tasks takes, by the login node's clock."""
         script = MAP_ARRAY.replace("COUNT", str(count))
         timed = f"""\
 cat > map.py <<'END'

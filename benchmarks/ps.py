@@ -1,4 +1,4 @@
-"""What `yurt ps` costs with 10,000 runs in the index and 2,000 of them in alpha's queue, beside a bare `ssh squeue`."""
+"""Cost of `yurt ps` with 10,000 runs in the index, 2,000 of them in alpha's queue, compared with `ssh squeue`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from benchmarks.counts import peak_kib
 from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
-from benchmarks.side_by_side import YURT, Bench, alpha, middle
+from benchmarks.side_by_side import YURT, Bench, alpha, median
 
 RUNS, QUEUED, TURNS = 10_000, 2_000, 9
 BUDGET, MEMORY, CACHED = 3, 100, 8
@@ -21,7 +21,7 @@ while read -r name; do sbatch --hold --parsable --job-name=$name --output=/dev/n
 
 
 def fill(bench: Bench) -> None:
-    """Runs as they would be after months of work: most have ended, the newest wait in the queue."""
+    """Add runs as after months of work: most have completed, the newest are in the queue."""
     from yurt.model import ids
     from yurt.model.run import Chosen, Code, Run, Status
     from yurt.store import Store
@@ -44,17 +44,17 @@ def fill(bench: Bench) -> None:
                 code=Code(tree="0" * 40, files=2000, size=20_000_000, commit="0" * 40, branch="main"),
                 settings=[Chosen(key, "value", "contexts.yaml:3") for key in ("time", "partition", "storage_dir")],
             )
-            waits = number >= RUNS - QUEUED
-            state = Status(state="held", job=str(number), submitted=now - 500) if waits else Status(state="completed")
-            store.add(run, state)
-            if waits:
+            queued = number >= RUNS - QUEUED
+            held = Status(state="held", job=str(number), submitted=now - 500)
+            store.add(run, held if queued else Status(state="completed"))
+            if queued:
                 names.append(f"yurt-{run_id}")
     subprocess.run([*bench.ssh, "alice@alpha", LOOP], input="\n".join(names) + "\n", text=True, check=True)
 
 
 def main() -> int:
     if os.geteuid() != 0:
-        print("ps: left out, it needs the lab and the lab needs root")
+        print("ps: skipped; the lab needs root")
         return 0
     with alpha() as bench:
         fill(bench)
@@ -76,9 +76,9 @@ def main() -> int:
         cached = instructions([YURT, "ps", "--cached", "--json"]) / unit
         subprocess.run([*bench.ssh, "-S", own, "-O", "exit", "alice@alpha"], capture_output=True, check=False)
     figures = [
-        Figure("yurt ps, of a multiplexed ssh squeue", middle(ours) / middle(bare), BUDGET),
-        Figure("its peak memory, MiB", peak, MEMORY),
-        Figure("ps --cached --json, of python -c pass", cached, CACHED),
+        Figure("yurt ps, x multiplexed ssh squeue", median(ours) / median(bare), BUDGET),
+        Figure("  peak memory, MiB", peak, MEMORY),
+        Figure("ps --cached --json, x python -c pass", cached, CACHED),
     ]
     return table("ps, 10,000 runs, 2,000 in the queue", figures)
 

@@ -1,4 +1,4 @@
-"""What the benches over ssh share: a lab of their own, a project of 2,000 files, whole commands timed in turns."""
+"""Shared parts of the benchmarks over ssh: a separate lab, a project of 2,000 files, timing of commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ YURT = str(Path(sys.executable).parent / "yurt")
 
 
 class Bench:
-    """A lab with alpha up, and the environment in which yurt knows it."""
+    """A lab with alpha running, and the environment of yurt commands that use it."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -32,7 +32,7 @@ class Bench:
     def seconds(
         self, argv: Sequence[str], *, folder: Path | None = None, more: Mapping[str, str] | None = None
     ) -> float:
-        """How long one command takes, from start to end."""
+        """Return the seconds that one command takes."""
         started = time.perf_counter()
         self.call(argv, folder=folder, more=more)
         return time.perf_counter() - started
@@ -54,7 +54,7 @@ class Bench:
 
 @contextlib.contextmanager
 def alpha() -> Iterator[Bench]:
-    """A bench with alpha up and its facts known."""
+    """Start a lab with alpha, probe it, and stop the lab afterwards."""
     with tempfile.TemporaryDirectory(prefix="yb-") as folder:
         bench = Bench(Path(folder))
         bench.call([YURT, "lab", "up", "alpha"])
@@ -69,7 +69,7 @@ def alpha() -> Iterator[Bench]:
 
 
 def project(folder: Path, files: int = 2000, size: int = 10_240) -> Path:
-    """A git repository of so many files; a quarter of them cannot be compressed."""
+    """Create a git repository with `files` files, a quarter of them incompressible."""
     chance = random.Random(4)
     for number in range(files):
         target = folder / f"d{number % 40}" / f"f{number}.py"
@@ -84,5 +84,5 @@ def project(folder: Path, files: int = 2000, size: int = 10_240) -> Path:
     return folder
 
 
-def middle(times: Sequence[float]) -> float:
+def median(times: Sequence[float]) -> float:
     return statistics.median(times)

@@ -1,4 +1,4 @@
-"""What starting yurt costs, in instructions, beside `python -c pass` in the same run."""
+"""Start-up cost of yurt in instructions, relative to `python -c pass`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> int:
     counts = {name: instructions(argv) for name, argv in ROWS.items()}
     bare = counts["python -c pass"]
     figures = [Figure(name, count / bare, BUDGETS.get(name)) for name, count in counts.items()]
-    return table("start-up, instructions", figures, "of python")
+    return table("start-up, instructions", figures, "x python")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From Enter to job id, whole commands over ssh to alpha, turn by turn beside `ssh sbatch`, tar and SlurmDeck 0.4."""
+"""Time from the command to the job id, over ssh to alpha, compared with `ssh sbatch`, tar and SlurmDeck 0.4."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import time
 
 from benchmarks.counts import ssh_executions
 from benchmarks.figures import Figure, table
-from benchmarks.peers import Absent, SlurmDeck
-from benchmarks.side_by_side import YURT, alpha, middle, project
+from benchmarks.peers import SlurmDeck, Unavailable
+from benchmarks.side_by_side import YURT, alpha, median, project
 
 TURNS, FIRST_TURNS = 15, 5
 SBATCH = "sbatch --parsable --output=/dev/null --wrap=true"
@@ -20,7 +20,7 @@ SBATCH = "sbatch --parsable --output=/dev/null --wrap=true"
 
 def main() -> int:
     if os.geteuid() != 0:
-        print("submit: left out, it needs the lab and the lab needs root")
+        print("submit: skipped; the lab needs root")
         return 0
     with alpha() as bench:
         source = project(bench.home / "project")
@@ -28,7 +28,7 @@ def main() -> int:
         bench.call(run, folder=source)
         try:
             peer = SlurmDeck(bench, source)
-        except Absent as error:
+        except Unavailable as error:
             print(error)
             peer = None
         rows: dict[str, list[float]] = {name: [] for name in ("plain", "multiplexed", "unchanged", "edited", "peer")}
@@ -54,23 +54,23 @@ def main() -> int:
             shutil.copytree(source, fresh)
             first.append(bench.seconds(run, folder=fresh))
         executions = ssh_executions(bench, run, source)
-    unit = middle(rows["plain"])
+    unit = median(rows["plain"])
     figures = [
         Figure("ssh sbatch", 1.0),
-        Figure("ssh sbatch, multiplexed", middle(rows["multiplexed"]) / unit),
-        Figure("yurt run, code unchanged", middle(rows["unchanged"]) / unit, 1.5),
-        Figure("yurt run, one file edited", middle(rows["edited"]) / unit, 2.5),
-        Figure("tar | ssh tar, and ssh sbatch", middle(tar) / unit),
-        Figure("yurt run, first time", middle(first) / unit),
-        Figure("yurt run, first time, of tar", middle(first) / middle(tar), 3),
-        Figure("ssh executions, unchanged", executions, 2),
+        Figure("ssh sbatch, multiplexed", median(rows["multiplexed"]) / unit),
+        Figure("yurt run, code unchanged", median(rows["unchanged"]) / unit, 1.5),
+        Figure("yurt run, one file edited", median(rows["edited"]) / unit, 2.5),
+        Figure("tar | ssh tar, then ssh sbatch", median(tar) / unit),
+        Figure("yurt run, first time", median(first) / unit),
+        Figure("yurt run, first time, x tar", median(first) / median(tar), 3),
+        Figure("ssh executions, code unchanged", executions, 2),
     ]
     if peer is not None:
-        figures.append(Figure("SlurmDeck 0.4, code unchanged", middle(rows["peer"]) / unit))
+        figures.append(Figure("SlurmDeck 0.4, code unchanged", median(rows["peer"]) / unit))
         figures.append(
-            Figure("yurt run unchanged, of SlurmDeck", middle(rows["unchanged"]) / middle(rows["peer"]), 0.25)
+            Figure("yurt run, code unchanged, x SlurmDeck", median(rows["unchanged"]) / median(rows["peer"]), 0.25)
         )
-    return table("from Enter to job id, 2,000 files", figures, "of ssh sbatch")
+    return table("from command to job id, 2,000 files", figures, "x ssh sbatch")
 
 
 if __name__ == "__main__":

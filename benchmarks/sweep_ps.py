@@ -1,6 +1,6 @@
-"""What `yurt ps` costs while nothing changes, with a sweep of 10,000 tasks beside one of 100, over ssh to alpha.
+"""Cost of `yurt ps` for a sweep of 10,000 tasks, compared with one of 100, over ssh to alpha, without changes.
 
-Once with all of them in the queue, and once with all but one of them ended: neither may cost what its size is.
+Measured with all tasks in the queue and with all but one finished. The cost must not grow with the number of tasks.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks.counts import carried
+from benchmarks.counts import transferred
 from benchmarks.figures import Figure, table
 from benchmarks.instructions import instructions
-from benchmarks.side_by_side import YURT, Bench, alpha, middle, project
+from benchmarks.side_by_side import YURT, Bench, alpha, median, project
 
 TURNS = 9
 FEW, MANY = 100, 10_000
@@ -25,7 +25,7 @@ def sweep(sets: int) -> list[str]:
 
 
 def homes(bench: Bench, name: str) -> dict[str, str]:
-    """An index of its own, which knows alpha by the same files."""
+    """Create a separate index that uses the same lab; return its environment."""
     data = bench.home / f"data-{name}"
     data.mkdir()
     (data / "lab").symlink_to(bench.home / "data" / "lab")
@@ -33,7 +33,7 @@ def homes(bench: Bench, name: str) -> dict[str, str]:
 
 
 def end_all_but_one(bench: Bench, more: dict[str, str], sets: int) -> None:
-    """As it is when the last task goes on: the queue has that one only, and the index an ending of every other."""
+    """Leave one task in the queue and record all others as completed in the index."""
     from yurt.model.run import Status
     from yurt.store import Store
 
@@ -41,11 +41,11 @@ def end_all_but_one(bench: Bench, more: dict[str, str], sets: int) -> None:
         (entry,) = store.newest(1)
         job = entry.status.job
         bench.call([*bench.ssh, "alice@alpha", f"scancel {job}_[1-{sets - 1}]"])
-        over = Status(state="completed", job=f"{job}_1", exit_code=0, attempts=1)
-        store.change_tasks(entry.run.id, range(1, sets), lambda _number, _status: over)
+        completed = Status(state="completed", job=f"{job}_1", exit_code=0, attempts=1)
+        store.change_tasks(entry.run.id, range(1, sets), lambda _number, _status: completed)
 
 
-def measure(bench: Bench, more: dict[str, dict[str, str]], *, ended: bool) -> list[Figure]:
+def measure(bench: Bench, more: dict[str, dict[str, str]], label: str) -> list[Figure]:
     times: dict[str, list[float]] = {name: [] for name in more}
     for each in more.values():
         bench.call(PS, more=each)
@@ -53,19 +53,18 @@ def measure(bench: Bench, more: dict[str, dict[str, str]], *, ended: bool) -> li
     for _turn in range(TURNS):
         for name, each in more.items():
             times[name].append(bench.seconds(PS, more=each))
-    wire = {name: carried(bench, PS, each) for name, each in more.items()}
-    steps = {name: instructions(PS, {**bench.environment, **each}) for name, each in more.items()}
-    what = "all ended but one" if ended else "all queued"
+    traffic = {name: transferred(bench, PS, each) for name, each in more.items()}
+    counts = {name: instructions(PS, {**bench.environment, **each}) for name, each in more.items()}
     return [
-        Figure(f"{what}: time, of {FEW}", middle(times["many"]) / middle(times["few"]), TIME),
-        Figure("  bytes over the wire, both ways", wire["many"] / wire["few"], BYTES),
-        Figure("  instructions here", steps["many"] / steps["few"], INSTRUCTIONS),
+        Figure(f"{label}: time", median(times["many"]) / median(times["few"]), TIME),
+        Figure("  bytes sent and received", traffic["many"] / traffic["few"], BYTES),
+        Figure("  instructions on this machine", counts["many"] / counts["few"], INSTRUCTIONS),
     ]
 
 
 def main() -> int:
     if os.geteuid() != 0:
-        print("sweep_ps: left out, it needs the lab and the lab needs root")
+        print("sweep_ps: skipped; the lab needs root")
         return 0
     with alpha() as bench:
         bench.call([YURT, "lab", "shell", "alpha:ctl", "--", *HOLD.split()])
@@ -74,14 +73,14 @@ def main() -> int:
         sizes = {"few": FEW, "many": MANY}
         for name, sets in sizes.items():
             bench.call(sweep(sets), folder=source, more=more[name])
-        figures = measure(bench, more, ended=False)
+        figures = measure(bench, more, "all queued")
         for name, sets in sizes.items():
             end_all_but_one(bench, more[name], sets)
         bench.call(
             [*bench.ssh, "alice@alpha", "while [ $(squeue -h -t all -u alice | wc -l) -gt 2 ]; do sleep 1; done"]
         )
-        figures += measure(bench, more, ended=True)
-    return table(f"yurt ps, nothing changed, {MANY:,} tasks of {FEW}", figures)
+        figures += measure(bench, more, "all but one finished")
+    return table(f"yurt ps without changes, {MANY:,} tasks", figures, f"x {FEW} tasks")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A user's machine in tests on the lab's clusters."""
+"""A user's machine with contexts for the lab's clusters."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from yurt.testing.waiting import eventually
 
 
 class Laptop(User):
-    """A user's machine with an index of its own, from which the lab's clusters can be reached."""
+    """A user's machine with its own index and contexts for the lab's clusters."""
 
     def __init__(self, home: Path, config: Path) -> None:
         super().__init__(home)
         shutil.copytree(config, home / "config")
-        self.environment["YURT_CLOCKS"] = "last_refresh=1"  # the lab's login nodes need no kindness
+        self.environment["YURT_CLOCKS"] = "last_refresh=1"  # the lab's login nodes can take more queries
 
     def run(self, context: str, *words: str) -> dict[str, Any]:
-        """Submit a run; returns what `yurt run --json` said of it."""
+        """Submit a run; return the data and warnings of `yurt run --json`."""
         done = self("--context", context, "--json", "run", *words)
         assert done.code == 0, done
         envelope: dict[str, Any] = done.json
         return {**envelope["data"], "warnings": envelope["warnings"]}
 
     def row(self, run: str) -> dict[str, Any]:
-        """A run in `yurt ps`."""
+        """Return a run's row in `yurt ps`."""
         done = self.quick("ps", "--json")
         assert done.out, done
         rows = [row for row in done.json["data"] if row["id"] == run]
@@ -34,11 +34,11 @@ class Laptop(User):
         return found
 
     def starts(self, run: str) -> None:
-        """Wait until a run is seen running."""
+        """Wait until `yurt ps` shows a run as running."""
         eventually(lambda: self.row(run)["state"] == "running")
 
     def ended(self, run: str) -> dict[str, Any]:
-        """Wait until a run has ended; returns its record and its status as one."""
+        """Wait until a run has finished; return its record and its status in one dictionary."""
         done = self.quick("wait", run, "--timeout", "240", "--json")
         assert done.code in (0, 1), done
         (entry,) = done.json["data"]

@@ -19,7 +19,7 @@ from tests.calls import YURT, Called, call, note
 
 
 def end_masters(folder: Path) -> None:
-    """Close the ssh connections whose sockets are in a folder, and remove it."""
+    """Close the ssh connections whose sockets are in a folder, and remove the folder."""
     for socket in folder.iterdir() if folder.exists() else ():
         if socket.is_socket():
             subprocess.run(["ssh", "-S", str(socket), "-O", "exit", "x"], capture_output=True, check=False)

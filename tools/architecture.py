@@ -1,4 +1,4 @@
-"""Draws docs/pictures/architecture.svg: the rooms by layer, as import-linter has them. `--check` only compares."""
+"""Draws docs/pictures/architecture.svg: the packages by import-linter's layers. `--check` only compares."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import tomllib
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "pictures" / "architecture.svg"
@@ -14,70 +15,64 @@ SOURCE = ROOT / "src"
 
 WIDTH, GAP, HEIGHT = 940, 12, 66
 BESIDE = ("yurt.testing", "yurt.lab", "yurt.node")
-"""Beside the stack: what builds on it, and what runs inside jobs."""
+"""Packages drawn below the stack: testing, the lab, and the code that runs inside jobs."""
 
 
 def layers() -> list[list[str]]:
-    """The rooms of each layer, from the top."""
+    """Return the packages of each layer, from the top."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     found = settings["tool"]["importlinter"]["contracts"][0]["layers"]
     return [[name.strip() for name in line.split("|")] for line in found]
 
 
-def about(room: str) -> str:
-    """The first sentence of a room's docstring."""
-    place = SOURCE / room.replace(".", "/")
-    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+def about(package: str) -> str:
+    """Return the first sentence of a package's docstring."""
+    path = SOURCE / package.replace(".", "/")
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text())) or ""
     return text.partition("\n")[0].partition(". ")[0].rstrip(".:").replace("`", "")
 
 
-def inner(room: str) -> str:
-    """The rooms inside a room."""
-    place = SOURCE / room.replace(".", "/")
-    folders = sorted(each.name for each in place.iterdir() if (each / "__init__.py").exists()) if place.is_dir() else []
+def subpackages(package: str) -> str:
+    """Return the names of the packages inside a package."""
+    path = SOURCE / package.replace(".", "/")
+    folders = sorted(each.name for each in path.iterdir() if (each / "__init__.py").exists()) if path.is_dir() else []
     return "/  ".join(folders) + "/" if folders else ""
 
 
 def picture() -> str:
-    rows = [[room for room in row if room not in BESIDE] for row in layers()]
+    rows = [[package for package in row if package not in BESIDE] for row in layers()]
     rows = [row for row in rows if row]
-    below = [room for row in layers() for room in row if room in BESIDE]
+    below = [package for row in layers() for package in row if package in BESIDE]
     total = (len(rows) + 1) * (HEIGHT + GAP) + 40
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total}" font-family="sans-serif">',
         "<style>rect{fill:#f4f1ea;stroke:#8a7f6a}.beside rect{fill:#eef3f6;stroke:#6a8294}"
         "text{fill:#222}.name{font-weight:bold;font-size:15px}.about{font-size:11px;fill:#444}</style>",
-        f'<text x="{GAP}" y="22" class="about">A room imports only rooms below it; rooms side by side do not import '
-        "each other.</text>",
+        f'<text x="{GAP}" y="22" class="about">A package imports only packages below it. Packages in one row do not '
+        "import each other.</text>",
     ]
     at = 34
     for row in rows:
-        parts += drawn(row, at)
+        parts += draw_row(row, at)
         at += HEIGHT + GAP
-    parts.append(f'<g class="beside">{"".join(drawn(below, at))}</g>')
+    parts.append(f'<g class="beside">{"".join(draw_row(below, at))}</g>')
     return "\n".join([*parts, "</svg>", ""])
 
 
-def drawn(row: list[str], at: int) -> list[str]:
-    room_width = (WIDTH - GAP) // len(row) - GAP
-    found = []
-    for number, room in enumerate(row):
-        x = GAP + number * (room_width + GAP)
-        found.append(f'<rect x="{x}" y="{at}" width="{room_width}" height="{HEIGHT}" rx="5"/>')
-        found.append(f'<text x="{x + 10}" y="{at + 22}" class="name">{escape(room.removeprefix("yurt."))}</text>')
-        lines = wrapped(about(room), room_width // 6)[:2]
-        if len(lines) == 1 and inner(room):
-            lines.append(inner(room))
+def draw_row(row: list[str], at: int) -> list[str]:
+    width = (WIDTH - GAP) // len(row) - GAP
+    parts = []
+    for number, package in enumerate(row):
+        x = GAP + number * (width + GAP)
+        parts.append(f'<rect x="{x}" y="{at}" width="{width}" height="{HEIGHT}" rx="5"/>')
+        parts.append(f'<text x="{x + 10}" y="{at + 22}" class="name">{escape(package.removeprefix("yurt."))}</text>')
+        lines = wrap(about(package), width // 6)[:2]
+        if len(lines) == 1 and subpackages(package):
+            lines.append(subpackages(package))
         for line, text in enumerate(lines):
-            found.append(f'<text x="{x + 10}" y="{at + 40 + 15 * line}" class="about">{escape(text)}</text>')
-    return found
-
-
-def wrapped(text: str, columns: int) -> list[str]:
-    from textwrap import wrap
-
-    return wrap(text, columns)
+            parts.append(f'<text x="{x + 10}" y="{at + 40 + 15 * line}" class="about">{escape(text)}</text>')
+    return parts
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Runs every static check; all of them, so that one run shows all there is to mend."""
+"""`make lint`: runs all static checks, even if one fails."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CHECKS = (
 )
 
 
-OF_OTHER_PARTS = "SC2034,SC2119,SC2120,SC2154"
-"""What shellcheck finds where a file is one part of a script: names that the other parts set, or use."""
+PARTIAL_SCRIPT = "SC2034,SC2119,SC2120,SC2154"
+"""shellcheck's codes for names that another part of the same script sets or uses."""
 
 
 def main() -> int:
@@ -32,17 +32,17 @@ def main() -> int:
     for program, *arguments in CHECKS:
         failed |= check(f"{program} {' '.join(arguments)}", [str(BIN / program), *arguments])
     if shutil.which("shellcheck") is None:
-        print("lint: LEFT OUT: shellcheck; it is the Debian package of this name")
+        print("lint: SKIPPED shellcheck: it is not installed (Debian package: shellcheck)")
         return int(failed)
     for shell, names in files().items():
-        failed |= check(f"shellcheck of {len(names)} {shell} files", shellcheck(shell, "-e", OF_OTHER_PARTS, *names))
-    for name, text in whole():
+        failed |= check(f"shellcheck of {len(names)} {shell} files", shellcheck(shell, "-e", PARTIAL_SCRIPT, *names))
+    for name, text in complete_scripts():
         failed |= check(f"shellcheck of {name}", shellcheck("sh", "-"), text)
     return int(failed)
 
 
 def check(name: str, argv: list[str], text: str | None = None) -> bool:
-    """Run one check and say what it found; True if something."""
+    """Run one check and print its result; return whether it failed."""
     done = subprocess.run(argv, cwd=ROOT, input=text, capture_output=True, text=True, check=False)
     print(f"lint: {name.strip()}: {'ok' if done.returncode == 0 else 'FAILED'}", flush=True)
     if done.returncode:
@@ -55,9 +55,9 @@ def shellcheck(shell: str, *arguments: str) -> list[str]:
 
 
 def files() -> dict[str, list[str]]:
-    """Every sh script in the repository, by its shell: the first line names bash, or it is for any sh.
+    """Return the repository's shell scripts by shell: bash if the first line names it, otherwise sh.
 
-    The heads of job.sh that tests compare are left out: without what follows them they are no scripts.
+    Skips golden files: they contain only the first part of job.sh.
     """
     listed = subprocess.run(["git", "ls-files", "*.sh"], cwd=ROOT, capture_output=True, text=True, check=True)
     found: dict[str, list[str]] = {"sh": [], "bash": []}
@@ -68,19 +68,20 @@ def files() -> dict[str, list[str]]:
     return found
 
 
-def whole() -> Iterator[tuple[str, str]]:
-    """Scripts that are put together of several parts, as they are sent: name and text."""
+def complete_scripts() -> Iterator[tuple[str, str]]:
+    """Yield name and text of scripts assembled from several parts, as they are sent to a site."""
     for kind in ("local", "slurm"):
-        yield f"a job.sh ({kind})", job(kind)
+        yield f"job.sh ({kind})", job(kind)
         launcher = scripts.text("launch.sh", kind)
-        yield f"a submission ({kind})", script.gate() + scripts.text("receive.sh") + "\n" + launcher + script.placer()
-    yield "a look (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
+        text = script.gate() + scripts.text("receive.sh") + "\n" + launcher + script.placer()
+        yield f"the submit script ({kind})", text
+    yield "the poll script (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
     for name, text in (("PUT", base.PUT), ("GET", base.GET), ("LIST", tar.LIST), ("SEND", tar.SEND)):
-        yield f"{name} of a host", text
+        yield f"the {name} script of hosts", text
 
 
 def job(kind: str) -> str:
-    """A job.sh with everything a run can ask for; on Slurm, that of a sweep."""
+    """Return a job.sh that uses all features of a run; for Slurm, that of a sweep."""
     run = Run(
         id="1nfjkdg-9k3rq",
         context="big",

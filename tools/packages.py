@@ -1,4 +1,4 @@
-"""Installs the Debian packages that the tests need, where that is allowed; says so where it is not."""
+"""Installs the Debian packages that the tests need. Without root, prints the command to run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-k
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 
-def may_be_root() -> bool:
-    """Whether this process is root or can become it without a question."""
+def can_be_root() -> bool:
+    """Return whether this process is root or can use sudo without a password."""
     if os.geteuid() == 0:
         return True
-    asked = ["sudo", "-n", "true"]
-    return shutil.which("sudo") is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    argv = ["sudo", "-n", "true"]
+    return shutil.which("sudo") is not None and subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
-def lab_packages_there() -> bool:
+def lab_packages_installed() -> bool:
     return not packages.missing()
 
 
@@ -33,10 +33,10 @@ def as_root(argv: list[str]) -> list[str]:
 def main(needed: Sequence[str] = NEEDED) -> int:
     missing = packages.missing(needed)
     if not missing:
-        print(f"setup: all {len(needed)} Debian packages are there")
+        print(f"setup: {len(needed)} Debian packages are installed")
         return 0
-    if not may_be_root():
-        print("setup: neither root nor sudo; ask the administrator to run:")
+    if not can_be_root():
+        print("setup: Debian packages are missing, and installing them needs root; ask the administrator to run:")
         print("  apt-get install --no-install-recommends " + " ".join(missing))
         return 0
     if os.geteuid() != 0:

@@ -1,6 +1,6 @@
-"""Teaches a small neural network to read digits. Plain Python: no packages, no data to fetch.
+"""Train a small neural network to recognise digits. Plain Python: no packages, no downloads.
 
-The data are made here: ten letters of a tiny font, moved about and sprinkled with noise.
+The data are generated: the ten digits of a tiny font at random positions, with noise.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Vector = list[float]
 Example = tuple[Vector, int]
 
 
-def drawn(digit: int, noise: float, chance: random.Random) -> Vector:
-    """A digit somewhere on a canvas, every point a little off."""
+def noisy_digit(digit: int, noise: float, chance: random.Random) -> Vector:
+    """Return a picture of a digit at a random position, with noise."""
     down, right = chance.randrange(HEIGHT - 4), chance.randrange(WIDTH - 2)
     canvas = [chance.gauss(0, noise) for _point in range(HEIGHT * WIDTH)]
     for row, line in enumerate(GLYPHS[digit]):
@@ -38,7 +38,7 @@ def drawn(digit: int, noise: float, chance: random.Random) -> Vector:
 
 
 def examples(count: int, noise: float, chance: random.Random) -> list[Example]:
-    return [(drawn(each % CLASSES, noise, chance), each % CLASSES) for each in range(count)]
+    return [(noisy_digit(each % CLASSES, noise, chance), each % CLASSES) for each in range(count)]
 
 
 def dot(one: Vector, other: Vector) -> float:
@@ -55,7 +55,7 @@ class Network:
         self.first, self.second = layer(HIDDEN, HEIGHT * WIDTH), layer(CLASSES, HIDDEN)
 
     def forward(self, canvas: Vector) -> tuple[Vector, Vector]:
-        """What the hidden units say, and how likely each digit is."""
+        """Return the activations of the hidden layer and the probability of each digit."""
         hidden = [math.tanh(dot(unit, [*canvas, 1.0])) for unit in self.first]
         scores = [dot(unit, [*hidden, 1.0]) for unit in self.second]
         most = max(scores)
@@ -63,21 +63,21 @@ class Network:
         return hidden, [power / sum(powers) for power in powers]
 
     def learn(self, canvas: Vector, digit: int, rate: float) -> float:
-        """One step down the slope; returns the loss before it."""
+        """Take one step of gradient descent; return the loss before it."""
         hidden, likely = self.forward(canvas)
-        wrong = [chance - (each == digit) for each, chance in enumerate(likely)]
-        blame = [
-            (1 - said * said) * sum(off * unit[at] for off, unit in zip(wrong, self.second, strict=True))
-            for at, said in enumerate(hidden)
+        output_errors = [probability - (each == digit) for each, probability in enumerate(likely)]
+        hidden_errors = [
+            (1 - value * value) * sum(error * unit[at] for error, unit in zip(output_errors, self.second, strict=True))
+            for at, value in enumerate(hidden)
         ]
-        for units, errors, inputs in ((self.second, wrong, hidden), (self.first, blame, canvas)):
+        for units, errors, inputs in ((self.second, output_errors, hidden), (self.first, hidden_errors, canvas)):
             for unit, error in zip(units, errors, strict=True):
                 step = rate * error
                 unit[:] = [weight - step * each for weight, each in zip(unit, [*inputs, 1.0], strict=True)]
         return -math.log(max(likely[digit], 1e-12))
 
-    def right(self, tests: list[Example]) -> float:
-        """How many of the tests it reads rightly, from 0 to 1."""
+    def accuracy(self, tests: list[Example]) -> float:
+        """Return the fraction of the tests that the network classifies correctly."""
         answers = ((self.forward(canvas)[1], digit) for canvas, digit in tests)
         return sum(likely.index(max(likely)) == digit for likely, digit in answers) / len(tests)
 
@@ -85,22 +85,22 @@ class Network:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lr", type=float, default=0.1, help="learning rate")
-    parser.add_argument("--epochs", type=int, default=8, help="times to go through the data")
-    parser.add_argument("--noise", type=float, default=0.2, help="how noisy the pictures are")
-    parser.add_argument("--seed", type=int, default=1, help="where chance begins")
+    parser.add_argument("--epochs", type=int, default=8, help="passes over the data")
+    parser.add_argument("--noise", type=float, default=0.2, help="standard deviation of the noise")
+    parser.add_argument("--seed", type=int, default=1, help="random seed")
     options = parser.parse_args()
 
     chance = random.Random(options.seed)
     training, tests = examples(1200, options.noise, chance), examples(200, options.noise, chance)
     network = Network(chance)
-    accuracy = network.right(tests)
+    accuracy = network.accuracy(tests)
     for epoch in range(1, options.epochs + 1):
         chance.shuffle(training)
         loss = sum(network.learn(canvas, digit, options.lr) for canvas, digit in training) / len(training)
-        accuracy = network.right(tests)
-        print(f"epoch {epoch}: loss {loss:.3f}, {accuracy:.1%} of the test digits read rightly", flush=True)
+        accuracy = network.accuracy(tests)
+        print(f"epoch {epoch}: loss {loss:.3f}, test accuracy {accuracy:.1%}", flush=True)
 
-    # yurt says in YURT_OUTPUTS where results go; without yurt they go beside this file.
+    # yurt sets YURT_OUTPUTS to the folder for results; without yurt, use the folder of this file.
     folder = Path(os.environ.get("YURT_OUTPUTS", Path(__file__).parent))
     model = {**vars(options), "accuracy": accuracy, "first": network.first, "second": network.second}
     (folder / "model.json").write_text(json.dumps(model))

@@ -1,4 +1,4 @@
-"""`python -m tests.campaign`: hundreds of submissions under faults, on a lab of its own; 1 on any violation."""
+"""`python -m tests.campaign`: submits hundreds of runs under faults on a separate lab. Exits with 1 on a violation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 from tests.campaign.campaign import Campaign, Outcome, draw, writer
-from tests.campaign.faults import FAULTS, WORDS
+from tests.campaign.faults import DESCRIPTIONS, FAULTS
 from tests.campaign.judge import Count, count, killed
 
-COLUMNS = ("runs", "submissions", "refused", "once", "twice", "never", "cancelled", "killed", "again", "stranded")
+COLUMNS = ("runs", "submissions", "refused", "once", "twice", "never", "cancelled", "killed", "restarted", "stranded")
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     from yurt.lab import Lab
 
     episodes = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(episodes)} episodes; the log is {work / 'log'}", flush=True)
+    print(f"seed {seed}: {len(episodes)} episodes; log: {work / 'log'}", flush=True)
     began = time.monotonic()
     lab = Lab()
     lab.up()
@@ -42,8 +42,8 @@ def main() -> int:
             lab.down(wipe=True)
         shutil.rmtree(runtime, ignore_errors=True)
     show(outcome)
-    print(f"\n{time.monotonic() - began:.0f} s. To replay: make campaign SEED={seed} RUNS={asked.runs}", end="")
-    print(" ONLY=FAULT for one kind of fault")
+    print(f"\n{time.monotonic() - began:.0f} s. To replay: make campaign SEED={seed} RUNS={asked.runs}")
+    print("Add ONLY=FAULT for one kind of fault.")
     if outcome.violations:
         return 1
     if not asked.home:
@@ -53,35 +53,37 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
-    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
-    parser.add_argument("--runs", type=int, default=300, help="about how many runs (300)")
+    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
+    parser.add_argument("--runs", type=int, default=300, help="approximate number of runs (default: 300)")
     parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="only this fault; may be repeated"
+        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
     )
-    parser.add_argument("--home", help="keep the lab here, and leave it up")
-    parser.add_argument("--patience", type=float, default=200, help="seconds for the last runs to end (200)")
+    parser.add_argument("--home", help="store the lab in this folder and leave it running")
+    parser.add_argument(
+        "--patience", type=float, default=200, help="seconds to wait for the last runs to finish (default: 200)"
+    )
     return parser.parse_args()
 
 
 def show(outcome: Outcome) -> None:
-    """The table, by fault, and every violation."""
+    """Print the table by fault, and all violations."""
     table = count(outcome.cases)
     total = Count()
     print(f"{'fault':<36}" + "".join(f"{name:>12}" for name in COLUMNS))
     for name in FAULTS:
         if name in table:
-            _row(f"{name}: {WORDS[name]}"[:36], table[name])
+            _row(f"{name}: {DESCRIPTIONS[name]}"[:36], table[name])
             for column in COLUMNS:
                 setattr(total, column, getattr(total, column) + getattr(table[name], column))
     _row("all", total)
-    print("refused: jobs that ended at the gate; cancelled, killed: never started, by the user's or by Slurm's doing;")
-    print("again: of those started once, those started anew, as they may be, when the first start was over")
+    print("refused: jobs that exited at the gate. cancelled, killed: never started because of the user or Slurm.")
+    print("restarted: runs in 'once' that were started again, as allowed, after the first start had finished.")
     for case in outcome.cases:
         if killed(case):
             status = case.statuses[0]
-            print(f"killed by Slurm: {case.label} {case.run}, which yurt calls {status.state} ({status.reason})")
+            print(f"killed by Slurm: {case.label} {case.run}, yurt's state: {status.state} ({status.reason})")
     if outcome.missed:
-        print(f"{len(outcome.missed)} faults came too late to bite")
+        print(f"{len(outcome.missed)} faults came too late to have an effect")
     print("\n".join(["", *outcome.violations, f"{len(outcome.violations)} violations"]))
 
 

@@ -1,4 +1,4 @@
-"""The campaign: draws episodes from a seed, brings them about on both clusters side by side, and judges."""
+"""Runs a campaign: draws random episodes from a seed, performs them on both clusters in parallel, checks the result."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.campaign.judge import Case, violations
 from tests.campaign.site import Site
 from yurt.lab import Lab
 
-SHAKEN = 120.0
-"""Seconds for which a crash of the controller is felt: it gives ids again, and takes jobs for others."""
+NEAR_CRASH = 120.0
+"""Seconds around a crash of the controller in which it may reuse job ids and confuse jobs."""
 
 MOST_NODES = 4
-"""Episodes with a node cut off take a minute each."""
+"""Maximum number of episodes with a disconnected node, which take a minute each."""
 
 
 class Episode(msgspec.Struct, frozen=True):
-    """One fault on one cluster, and everything drawn for it."""
+    """One fault on one cluster with its random parameters."""
 
     cluster: str
     fault: str
@@ -41,16 +41,16 @@ class Episode(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a campaign."""
+    """Result of a campaign."""
 
     cases: list[Case]
     violations: list[str]
     missed: list[str]
-    """Episodes whose fault did not bite: the run had got past it."""
+    """Episodes whose fault came too late to have an effect."""
 
 
 def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Episode]:
-    """The episodes of a seed. Those of one fault are the same whichever others are drawn."""
+    """Return the episodes of a seed. `only` selects faults and does not change their episodes."""
     episodes = []
     for name, fault in FAULTS.items():
         number = max(len(fault.clusters), round(runs * fault.share / 100 / fault.each))
@@ -64,13 +64,13 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Episode]:
 
 
 class Campaign:
-    """Episodes on a lab that is up. `folder` and `runtime` (whose path must be short) are empty folders."""
+    """Performs episodes on a running lab. `folder` and `runtime` (whose path must be short) are empty folders."""
 
     def __init__(self, lab: Lab, folder: Path, runtime: Path, log: Callable[[str], None]) -> None:
         self.lab, self.folder, self.runtime, self.log = lab, folder, runtime, log
 
     def run(self, episodes: Sequence[Episode], *, patience: float) -> Outcome:
-        """Bring all of it about, and wait so many seconds at the end for every run to come to its own."""
+        """Perform all episodes, then wait up to `patience` seconds until all runs have finished."""
         names = sorted({episode.cluster for episode in episodes})
 
         def on_one(name: str) -> Outcome:
@@ -97,7 +97,7 @@ class Campaign:
                 FAULTS[episode.fault].perform(site, episode.label, episode.draw)
             except Exception:
                 site.log(traceback.format_exc())
-                broken.append(f"{site.name} {episode.label}: the campaign itself failed here, see the log")
+                broken.append(f"{site.name} {episode.label}: the campaign itself failed, see the log")
             site.settle()
             if site.after is not None and site.over():
                 finish(site)
@@ -107,7 +107,7 @@ class Campaign:
         wrong = [f"{site.name} {text}" for case in cases for text in violations(case)]
         known = {case.run for case in cases}
         strays = {start.run for start in site.starts()} - known
-        wrong += [f"{site.name} {run}: its code ran, and no index knows it" for run in sorted(strays)]
+        wrong += [f"{site.name} {run}: its code ran, but it is in no index" for run in sorted(strays)]
         wrong += dict.fromkeys(text for client in site.clients for text in client.wrong)
         wrong += [f"{site.name}: left in the queue: {row}" for row in self._drained(site)]
         return Outcome([case for case in cases if case.label != "none"], [*broken, *wrong], site.missed)
@@ -124,9 +124,9 @@ class Campaign:
             time.sleep(1)
 
     def _drained(self, site: Site) -> list[str]:
-        """Jobs of duplicates end at the gate; what stays is wrong."""
+        """Wait until the queue is empty; return the jobs that are left. Duplicate jobs exit at the gate."""
         for _try in range(30):
-            # After a crash the controller may hold jobs that ended, until the nodes are asked, which this does.
+            # After a crash the controller may list finished jobs until it queries the nodes; reconfigure does that.
             if site.until(lambda: not site.queue(), 2, pause=0.5):
                 break
             site.on_ctl("scontrol", "reconfigure")
@@ -134,7 +134,7 @@ class Campaign:
 
 
 def judged(site: Site) -> list[Case]:
-    """Every run any client of a site knows."""
+    """Return all runs in the indexes of a site's clients."""
     starts, begun = site.starts(), Counter(site.begun())
     called = Counter(row[1] for row in site.steps.submissions() if row[0] == "called")
     runs = {entry.run.id: entry.run for client in site.clients for entry in client.entries()}
@@ -147,8 +147,8 @@ def judged(site: Site) -> list[Case]:
             starts=[start for start in starts if start.run == run.id],
             restarts=run.restart_policy.max_requeues,
             cancelled=run.id in site.cancelled,
-            told=site.told.get(run.id),
-            shaken=any(abs(crash - run.created) < SHAKEN for crash in site.crashes),
+            cancelled_at=site.cancelled_at.get(run.id),
+            near_crash=any(abs(crash - run.created) < NEAR_CRASH for crash in site.crashes),
             called=called[run.id],
             begun=begun[run.id],
             passed=site.passed(run.folder),
@@ -158,7 +158,7 @@ def judged(site: Site) -> list[Case]:
 
 
 def writer(file: TextIO) -> Callable[[str], None]:
-    """Lines with the time, from any thread."""
+    """Return a function that writes lines with the time; any thread can call it."""
     lock = threading.Lock()
 
     def write(text: str) -> None:

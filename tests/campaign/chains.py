@@ -1,7 +1,7 @@
-"""`python -m tests.campaign.chains`: runs of several starts under faults drawn from a seed; 1 on any violation.
+"""`python -m tests.campaign.chains`: runs of several starts under random faults. Exits with 1 on a violation.
 
-Each run counts, saves, and is told every quarter of a minute that its limit is near. What its code wrote is judged:
-no two starts at a time, no step missing, none made again that had been saved, and every run comes to its end.
+Each run counts, saves checkpoints, and receives the signal before its time limit 15 seconds after each start. Its
+ledger must show: no two starts at the same time, no missing step, no saved step repeated. All runs must finish.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ while step < many:
 save()
 say("end", step)
 """
-"""HOW-MANY SAVE-EVERY SAVES-ON-THE-SIGNAL LABEL."""
+"""The script of a run. Arguments: number of steps, save every N steps, save on the signal (yes or no), label."""
 
 WIDTH = 6
-"""So many runs of a cluster are under way at a time."""
+"""Number of concurrent runs per cluster."""
 
 MOST_STARTS = 14
 
@@ -92,7 +92,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """A run, the fault that strikes it, and when: at a step of it."""
+    """A run, its fault, and the step at which the fault is injected."""
 
     number: int
     cluster: str
@@ -100,21 +100,21 @@ class Chain(msgspec.Struct, frozen=True):
     steps: int
     every: int
     on_signal: bool
-    strike: int
+    at_step: int
     seconds: float
-    """How long what lasts for a while does so."""
+    """Duration of a fault that lasts for some time."""
 
     @property
     def label(self) -> str:
         return f"{self.fault}-{self.number}"
 
 
-class Under:
-    """A chain under way."""
+class ChainRun:
+    """A submitted chain."""
 
     def __init__(self, chain: Chain, run: str, folder: Path) -> None:
         self.chain, self.run, self.folder = chain, run, folder
-        self.struck = False
+        self.injected = False
         self.cancelled = False
 
     def ledger(self) -> list[Line]:
@@ -133,22 +133,22 @@ def read(text: str) -> list[Line]:
 
 
 def violations(chain: Chain, lines: Sequence[Line], status: Status, *, cancelled: bool = False) -> list[str]:
-    """Everything that must not be, a sentence each. Pure."""
+    """Return all violations, one sentence each. Pure."""
     found = []
     ends: dict[int, float] = {}
     saved = last = 0
     for line in lines:
         if line.word == "begin":
             if line.start in ends:
-                found.append(f"start {line.start} was made twice")
+                found.append(f"start {line.start} happened twice")
             if not saved <= line.step <= last:
-                found.append(f"start {line.start} began after step {line.step}, and {saved} was saved, {last} made")
+                found.append(f"start {line.start} began at step {line.step}; step {saved} was saved, {last} reached")
             last = line.step
         if any(at > line.at for start, at in ends.items() if start != line.start) or line.start < max(ends, default=0):
-            found.append(f"start {line.start} was there beside another: {line}")
+            found.append(f"start {line.start} ran at the same time as another: {line}")
         if line.word == "step":
             if line.step != last + 1:
-                found.append(f"step {line.step} came after {last}")
+                found.append(f"step {line.step} follows step {last}")
             last = line.step
         elif line.word == "saved":
             saved = max(saved, line.step)
@@ -156,9 +156,9 @@ def violations(chain: Chain, lines: Sequence[Line], status: Status, *, cancelled
     if not status.final:
         found.append(f"it is stranded as {status.state} ({status.reason})")
     elif status.state != "completed" and not (cancelled and status.state == "cancelled"):
-        found.append(f"it ended as {status.state} ({status.reason})")
+        found.append(f"its final state is {status.state} ({status.reason})")
     elif status.state == "completed" and saved != chain.steps:
-        found.append(f"yurt says completed, and it came to {saved} of {chain.steps}")
+        found.append(f"its state is completed, but it saved {saved} of {chain.steps} steps")
     if len(ends) > MOST_STARTS or status.restarts >= MOST_STARTS:
         found.append(f"it was started {max(len(ends), status.restarts + 1)} times")
     return [f"{chain.cluster} {chain.label}: {text}" for text in dict.fromkeys(found)]
@@ -167,103 +167,103 @@ def violations(chain: Chain, lines: Sequence[Line], status: Status, *, cancelled
 # The faults
 
 
-def _kill(site: Site, under: Under, *, job: bool, command: bool) -> None:
+def _kill(site: Site, target: ChainRun, *, job: bool, command: bool) -> None:
     hosts = {os.readlink(f"/proc/{pid}/ns/pid") for pid in site.cluster.pids().values()}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.readlink(folder / "ns" / "pid") not in hosts:
                 continue
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            own = (b"slurm_script" in b" ".join(words) and under.run in os.readlink(folder / "cwd")) or any(
-                f"{under.run}/job.sh".encode() in word for word in words
+            arguments = (folder / "cmdline").read_bytes().split(b"\0")
+            own = (b"slurm_script" in b" ".join(arguments) and target.run in os.readlink(folder / "cwd")) or any(
+                f"{target.run}/job.sh".encode() in word for word in arguments
             )
-            if (job and own) or (command and b"count.py" in words and under.chain.label.encode() in words):
+            if (job and own) or (command and b"count.py" in arguments and target.chain.label.encode() in arguments):
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
-def _stop_controller(site: Site, under: Under) -> None:
+def _stop_controller(site: Site, target: ChainRun) -> None:
     site.cluster.service("ctl", "ctld", "stop")
-    time.sleep(under.chain.seconds)
+    time.sleep(target.chain.seconds)
     site.start_ctld()
 
 
-def _kill_controller(site: Site, under: Under) -> None:
+def _kill_controller(site: Site, target: ChainRun) -> None:
     site.cluster.service("ctl", "ctld", "kill")
-    time.sleep(under.chain.seconds / 4)
+    time.sleep(target.chain.seconds / 4)
     site.start_ctld()
 
 
-def _kill_client(site: Site, under: Under) -> None:
-    """Two yurts look at once, and one of them is killed while it does."""
+def _kill_client(site: Site, target: ChainRun) -> None:
+    """Run two refreshes at the same time and kill one of them."""
     both = [site.client.start("agent", "once") for _each in range(2)]
-    time.sleep(under.chain.seconds / 30)
+    time.sleep(target.chain.seconds / 30)
     both[0].kill()
     for each in both:
         site.client.end(each)
 
 
-def _jobs(site: Site, under: Under, *states: str) -> list[str]:
-    rows = site.on_ctl("squeue", "-h", "-n", f"yurt-{under.run}", "-o", "%i %T").splitlines()
+def _jobs(site: Site, target: ChainRun, *states: str) -> list[str]:
+    rows = site.on_ctl("squeue", "-h", "-n", f"yurt-{target.run}", "-o", "%i %T").splitlines()
     return [row.split()[0] for row in rows if row.split()[1] in states]
 
 
-def _requeue(site: Site, under: Under) -> None:
-    for job in _jobs(site, under, "RUNNING"):
+def _requeue(site: Site, target: ChainRun) -> None:
+    for job in _jobs(site, target, "RUNNING"):
         site.on_ctl("scontrol", "requeue", job)
 
 
-def _suspend(site: Site, under: Under) -> None:
-    jobs = _jobs(site, under, "RUNNING")
+def _suspend(site: Site, target: ChainRun) -> None:
+    jobs = _jobs(site, target, "RUNNING")
     for job in jobs:
         site.on_ctl("scontrol", "suspend", job)
-    time.sleep(under.chain.seconds * 2)
+    time.sleep(target.chain.seconds * 2)
     for job in jobs:
         site.on_ctl("scontrol", "resume", job)
 
 
-def _shorten(site: Site, under: Under) -> None:
-    for job in _jobs(site, under, "RUNNING"):
+def _shorten(site: Site, target: ChainRun) -> None:
+    for job in _jobs(site, target, "RUNNING"):
         site.on_ctl("scontrol", "update", f"jobid={job}", "timelimit=1")
 
 
-def _cancel_next(site: Site, under: Under) -> None:
-    """The job of its next start, while it waits; where the job itself is that one, it is cancelled for good."""
-    if site.until(lambda: _jobs(site, under, "PENDING"), 40, pause=0.02):
-        for job in _jobs(site, under, "PENDING"):
+def _cancel_next(site: Site, target: ChainRun) -> None:
+    """Cancel the pending job of the next start; if the same job is requeued, this cancels the run."""
+    if site.until(lambda: _jobs(site, target, "PENDING"), 40, pause=0.02):
+        for job in _jobs(site, target, "PENDING"):
             site.on_ctl("scancel", job)
-            under.cancelled = True
+            target.cancelled = True
 
 
-def _pull_the_plug(site: Site, under: Under) -> None:
-    node = under.node()
+def _power_off_node(site: Site, target: ChainRun) -> None:
+    node = target.node()
     site.lab.faults.kill_node(f"{site.name}:{node}")
     site.cut_off = node
-    time.sleep(under.chain.seconds)
+    time.sleep(target.chain.seconds)
     site.lab.faults.start_node(f"{site.name}:{node}")
     site.cut_off = ""
 
 
-def _preempt(site: Site, under: Under) -> None:
-    options = ["-p", "main", "-w", under.node(), "--exclusive", "--mem=0", "-t", "1", "-o", "/dev/null"]
+def _preempt(site: Site, target: ChainRun) -> None:
+    options = ["-p", "main", "-w", target.node(), "--exclusive", "--mem=0", "-t", "1", "-o", "/dev/null"]
     argv = ["runuser", "-u", "alice", "--", "sbatch", "--chdir=/tmp", *options, "--wrap", "sleep 3"]
     subprocess.run(inside(site.cluster.pid(site.cluster.spec.login.name), argv), capture_output=True, check=False)
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What strikes a run. `clusters`: where it can; `flags`: what the run asks for besides; `length`: its length."""
+    """A kind of fault: the clusters it works on, extra options of the run, and a factor for the run's length."""
 
-    strike: Callable[[Site, Under], None]
+    inject: Callable[[Site, ChainRun], None]
     clusters: tuple[str, ...] = ("alpha", "beta")
     flags: tuple[str, ...] = ()
     length: int = 1
 
 
 FAULTS = {
-    "job": Fault(lambda site, under: _kill(site, under, job=True, command=False)),
+    "job": Fault(lambda site, target: _kill(site, target, job=True, command=False)),
     "command": Fault(
-        lambda site, under: _kill(site, under, job=False, command=True), flags=("--retries", "2", "--retry-errors")
+        lambda site, target: _kill(site, target, job=False, command=True), flags=("--retries", "2", "--retry-errors")
     ),
-    "both": Fault(lambda site, under: _kill(site, under, job=True, command=True)),
+    "both": Fault(lambda site, target: _kill(site, target, job=True, command=True)),
     "silence": Fault(_stop_controller),
     "crash": Fault(_kill_controller),
     "client": Fault(_kill_client),
@@ -271,14 +271,14 @@ FAULTS = {
     "suspend": Fault(_suspend),
     "shorten": Fault(_shorten, flags=("--time", "3"), length=4),
     "next": Fault(_cancel_next),
-    "node": Fault(_pull_the_plug, flags=("--retries", "2")),
+    "node": Fault(_power_off_node, flags=("--retries", "2")),
     "spot": Fault(_preempt, ("alpha",), ("-p", "spot")),
     "scavenge": Fault(_preempt, ("alpha",), ("-p", "scavenge")),
 }
 
 
 def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Chain]:
-    """The chains of a seed. Those of one fault are the same whichever others are drawn."""
+    """Return the chains of a seed. `only` selects faults and does not change their chains."""
     made = []
     names = list(FAULTS)
     Random(seed).shuffle(names)
@@ -294,7 +294,7 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Chain]:
                 steps=random.randint(30, 45) * FAULTS[name].length,
                 every=random.choice([0, 3]) if on_signal else random.choice([2, 4]),
                 on_signal=on_signal,
-                strike=random.randint(2, 28),
+                at_step=random.randint(2, 28),
                 seconds=round(random.uniform(15, 25), 1),
             )
         )
@@ -302,11 +302,11 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Chain]:
 
 
 class Chains:
-    """Chains on one cluster, a few at a time, with a person who looks now and then."""
+    """Runs chains on one cluster, a few at a time, and refreshes their state regularly."""
 
     def __init__(self, site: Site, patience: float) -> None:
         self.site, self.patience = site, patience
-        self.under: list[Under] = []
+        self.submitted: list[ChainRun] = []
         self.broken: list[str] = []
 
     def run(self, chains: Sequence[Chain]) -> list[str]:
@@ -320,51 +320,51 @@ class Chains:
                 continue
             site.client.once()
             site.resume_nodes()
-            for each in self.under:
+            for each in self.submitted:
                 steps = [line.step for line in each.ledger() if line.word == "step"]
-                if not each.struck and len(steps) >= each.chain.strike and each in self.open():
-                    self.strike(each)
+                if not each.injected and len(steps) >= each.chain.at_step and each in self.open():
+                    self.inject(each)
             time.sleep(1)
-        found = [*self.broken, *(f"{site.name} {chain.label}: never begun" for chain in waiting)]
-        for each in self.under:
+        found = [*self.broken, *(f"{site.name} {chain.label}: never submitted" for chain in waiting)]
+        for each in self.submitted:
             lines, status = each.ledger(), self.status(each)
             site.log(f"{each.chain.label} {each.run}: {status.state} ({status.reason}) {status.restarts}")
             site.log("\n".join(f"  {line.word} {line.step} {line.start} {line.node} {line.at}" for line in lines))
             found += violations(each.chain, lines, status, cancelled=each.cancelled)
-            if not each.struck:
+            if not each.injected:
                 site.missed.append(each.chain.label)
-        # What Slurm has of it now says nothing of later, but a queue of duplicates would be wrong.
+        # Finished jobs may stay in the queue for a moment, but no duplicates may be left.
         site.until(lambda: not site.queue(), 60, pause=1)
         return found + [f"{site.name}: left in the queue: {row}" for row in site.queue()]
 
     def begin(self, chain: Chain) -> None:
-        words = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]
-        words += [str(chain.steps), str(chain.every), "yes" if chain.on_signal else "no", chain.label]
+        arguments = ["--requeue", "--time", "1", "--signal-before", "45s", *FAULTS[chain.fault].flags, "count.py"]
+        arguments += [str(chain.steps), str(chain.every), "yes" if chain.on_signal else "no", chain.label]
         self.site.log(f"{chain.label}: {msgspec.json.encode(chain).decode()}")
-        self.site.client.call("run", "--context", self.site.name, "--name", chain.label, *words)
+        self.site.client.call("run", "--context", self.site.name, "--name", chain.label, *arguments)
         entry = next(each for each in self.site.client.entries() if each.run.name == chain.label)
         folder = self.site.steps.root.joinpath(entry.run.folder[1:])
-        self.under.append(Under(chain, entry.run.id, folder))
+        self.submitted.append(ChainRun(chain, entry.run.id, folder))
 
-    def strike(self, under: Under) -> None:
-        under.struck = True
-        self.site.log(f"{under.chain.label} is struck")
+    def inject(self, target: ChainRun) -> None:
+        target.injected = True
+        self.site.log(f"{target.chain.label}: injecting the fault")
         try:
-            FAULTS[under.chain.fault].strike(self.site, under)
+            FAULTS[target.chain.fault].inject(self.site, target)
         except Exception:
             self.site.log(traceback.format_exc())
-            self.broken.append(f"{self.site.name} {under.chain.label}: the campaign itself failed here, see the log")
+            self.broken.append(f"{self.site.name} {target.chain.label}: the campaign itself failed, see the log")
 
-    def status(self, under: Under) -> Status:
-        return next(each.status for each in self.site.client.entries() if each.run.id == under.run)
+    def status(self, target: ChainRun) -> Status:
+        return next(each.status for each in self.site.client.entries() if each.run.id == target.run)
 
-    def open(self) -> list[Under]:
+    def open(self) -> list[ChainRun]:
         final = {each.run.id for each in self.site.client.entries() if each.status.final}
-        return [each for each in self.under if each.run not in final]
+        return [each for each in self.submitted if each.run not in final]
 
 
 def campaign(lab: Lab, folder: Path, runtime: Path, chains: Sequence[Chain], patience: float) -> tuple[list[str], int]:
-    """What was wrong, and how many faults came too late."""
+    """Return the violations and the number of faults that came too late."""
     names = sorted({chain.cluster for chain in chains})
     with (folder / "log").open("w") as log:
         write = writer(log)
@@ -375,7 +375,7 @@ def campaign(lab: Lab, folder: Path, runtime: Path, chains: Sequence[Chain], pat
                 found = Chains(site, patience).run([each for each in chains if each.cluster == name])
                 return found + site.client.wrong, len(site.missed)
             finally:
-                site.client.hang_up()
+                site.client.disconnect()
 
         with ThreadPoolExecutor(len(names)) as pool:
             found = list(pool.map(on_one, names))
@@ -384,11 +384,13 @@ def campaign(lab: Lab, folder: Path, runtime: Path, chains: Sequence[Chain], pat
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.chains", description=__doc__)
-    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
-    parser.add_argument("--runs", type=int, default=26, help="how many runs (26)")
-    parser.add_argument("--only", action="append", choices=list(FAULTS), default=[], help="may be repeated")
-    parser.add_argument("--home", help="keep the lab here, and leave it up")
-    parser.add_argument("--patience", type=float, default=1200, help="seconds for all of it (1200)")
+    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
+    parser.add_argument("--runs", type=int, default=26, help="number of runs (default: 26)")
+    parser.add_argument(
+        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
+    )
+    parser.add_argument("--home", help="store the lab in this folder and leave it running")
+    parser.add_argument("--patience", type=float, default=1200, help="seconds for the whole campaign (default: 1200)")
     asked = parser.parse_args()
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
     home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
@@ -398,7 +400,7 @@ def main() -> int:
     runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
     os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
     chains = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(chains)} runs of several starts; the log is {work / 'log'}", flush=True)
+    print(f"seed {seed}: {len(chains)} runs of several starts; log: {work / 'log'}", flush=True)
     began = time.monotonic()
     lab = Lab()
     lab.up()
@@ -408,7 +410,7 @@ def main() -> int:
         if not asked.home:
             lab.down(wipe=True)
         shutil.rmtree(runtime, ignore_errors=True)
-    print("\n".join([*wrong, f"{len(wrong)} violations; {missed} faults came too late to bite"]))
+    print("\n".join([*wrong, f"{len(wrong)} violations; {missed} faults came too late to have an effect"]))
     only = "".join(f" --only {name}" for name in asked.only)
     print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.chains --seed {seed}", end="")
     print(f" --runs {asked.runs}{only}")

@@ -1,4 +1,4 @@
-"""A person's machine: an index of its own, ssh connections of its own, and yurt as a person calls it."""
+"""A user's machine: its own index, its own ssh connections, and calls of the yurt command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from yurt.store import Entry, Store
 ROOT = Path(__file__).parents[2]
 YURT = str(Path(sys.executable).parent / "yurt")
 PATIENCE = 150.0
-"""Seconds after which a yurt that has not come back is killed, which is said."""
+"""Seconds after which a yurt command that hangs is killed and reported."""
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
         self.number = 0
         self.numbers: dict[int, int] = {}
         self.wrong: list[str] = []
-        """What yurt said that it must never say here: that a site refuses a run, or that yurt has a bug."""
+        """Messages of commands with an unexpected exit code, such as a refused run or a bug in yurt."""
         self.environment = {
             **os.environ,
             "YURT_DATA_HOME": str(data),
@@ -38,15 +38,15 @@ class Client:
         }
 
     def copy(self, name: str) -> Client:
-        """The same index on another machine: nothing here keeps the two apart."""
+        """Copy the index to another machine, which does not know about this one."""
         data, runtime = self.data.with_name(name), self.runtime.with_name(name)
         shutil.copytree(self.data, data)
         return Client(name, data=data, runtime=runtime, project=self.project, log=self.log)
 
     def start(self, *arguments: str, clocks: str = "") -> subprocess.Popen[bytes]:
-        # Into a file: what a killed yurt leaves behind would keep a pipe open.
+        # Write to a file: child processes of a killed yurt would keep a pipe open.
         self.number += 1
-        with self._said(self.number).open("wb") as output:
+        with self._output_file(self.number).open("wb") as output:
             process = subprocess.Popen(
                 [YURT, *arguments],
                 cwd=self.project,
@@ -59,65 +59,65 @@ class Client:
         self.numbers[process.pid] = self.number
         return process
 
-    def _said(self, number: int) -> Path:
+    def _output_file(self, number: int) -> Path:
         return self.data.with_name(f"{self.name}.{number}.out")
 
     def end(self, process: subprocess.Popen[bytes], *, seconds: float = PATIENCE) -> str:
-        """Wait for a yurt; returns what it said. One that hangs is killed."""
+        """Wait for a yurt process and return its output. Kills it after `seconds`."""
         late = ""
         try:
             process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            late = f"(killed: it had not come back in {seconds:.0f} s)"
-        output = self._said(self.numbers.pop(process.pid))
-        said = " ".join([*output.read_text(errors="replace").split(), late])
-        output.unlink()
-        self.log(f"{self.name}: code {process.returncode}: {said[:300]}")
+            late = f"(killed: timed out after {seconds:.0f} s)"
+        file = self._output_file(self.numbers.pop(process.pid))
+        output = " ".join([*file.read_text(errors="replace").split(), late])
+        file.unlink()
+        self.log(f"{self.name}: exit code {process.returncode}: {output[:300]}")
         if process.returncode not in (0, 4, -signal.SIGKILL):
-            self.wrong.append(f"{self.name}: yurt came back with code {process.returncode}: {said[:300]}")
-        return said
+            self.wrong.append(f"{self.name}: yurt ended with exit code {process.returncode}: {output[:300]}")
+        return output
 
     def call(self, *arguments: str, seconds: float = PATIENCE) -> str:
         return self.end(self.start(*arguments), seconds=seconds)
 
     def once(self) -> None:
-        """One round of the agent."""
+        """Run one round of the agent."""
         self.call("agent", "once")
 
     def entries(self) -> list[Entry]:
-        """All runs of the index, the newest first."""
+        """Return all runs of the index, newest first."""
         if not (self.data / "yurt.db").exists():
             return []
         with Store(str(self.data / "yurt.db")) as store:
             return list(store.newest())
 
     def waiting(self) -> list[str]:
-        """Runs that have not surely gone out, and those of which a site must still be told that they are cancelled."""
+        """Return runs that may not be submitted yet, and runs whose cancellation has not reached the site."""
         states = [(each.run.id, each.status) for each in self.entries() if not each.status.final]
         return [run for run, status in states if status.cancel_requested or status.state in ("waiting", "submitting")]
 
     def ssh(self) -> Iterator[tuple[int, str]]:
-        """Its ssh processes here: (pid, master or session)."""
+        """Yield the client's ssh processes: (pid, 'master' or 'session')."""
         mark = str(self.runtime).encode() + b"/"
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             with suppress(OSError):
-                words = (entry / "cmdline").read_bytes()
-                if mark in words and words.startswith(b"ssh"):
-                    yield int(entry.name), "master" if b"[mux]" in words or b"\0-M\0" in words else "session"
+                command = (entry / "cmdline").read_bytes()
+                if mark in command and command.startswith(b"ssh"):
+                    yield int(entry.name), "master" if b"[mux]" in command or b"\0-M\0" in command else "session"
 
     def kill_ssh(self, *kinds: str) -> int:
-        """Kill its ssh processes of these kinds; returns how many there were."""
+        """Kill the client's ssh processes of these kinds; return their number."""
         found = [pid for pid, kind in self.ssh() if kind in kinds]
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return len(found)
 
-    def hang_up(self) -> None:
-        """End every connection: the next command opens a new one."""
+    def disconnect(self) -> None:
+        """Close all connections; the next command opens a new one."""
         while self.kill_ssh("master", "session"):
             time.sleep(0.02)

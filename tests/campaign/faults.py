@@ -1,4 +1,4 @@
-"""The faults: what is drawn of each, and how it is brought about. A draw is plain values, so that it can be logged."""
+"""The kinds of faults: their random parameters and how they are injected. Parameters are plain values for the log."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from yurt.lab.relay import Rules
 Draw = dict[str, Any]
 
 ANSWER = 200
-"""So many of the last bytes down hold the end of the answer to a submission."""
+"""The end of the answer to a submission is within this many of the last bytes down."""
 
 SAVED = 6.0
-"""Seconds after which slurmctld has written its state down."""
+"""Seconds after which slurmctld has saved its state."""
 
 LEASE = 6
-"""Seconds; the shortest that job.sh can divide by six. A draw may have a longer one."""
+"""Seconds of a lease; job.sh divides it by six. An episode can set a longer one."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault. `share` is its part of a hundred runs, `each` how many runs one episode has."""
+    """A kind of fault. `share` is its percentage of all runs, `each` the number of runs per episode."""
 
     share: int
     draw: Callable[[Random], Draw]
@@ -45,13 +45,13 @@ def _work(random: Random, longest: float = 1.5) -> Draw:
 
 def _start(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes]:
     if draw.get("snapshot"):
-        (site.client.project / "salt").write_text(label)  # other code than last time, so that it travels
+        (site.client.project / "salt").write_text(label)  # change the code, so that it is uploaded
     arguments = site.arguments(label, rest=draw["rest"], snapshot=draw.get("snapshot", False))
     return site.client.start(*arguments, "x" * draw.get("filler", 0))
 
 
 def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mapping[str, Any]) -> None:
-    """Wait for the moment drawn: a step of the script on the login host, or some seconds."""
+    """Wait for the chosen moment: a step of the script on the login host, or some seconds."""
     if "step" in draw:
         site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
         if not site.steps.fired():
@@ -61,7 +61,7 @@ def _reach(site: Site, label: str, process: subprocess.Popen[bytes], draw: Mappi
 
 
 def _moment(random: Random) -> Draw:
-    """When it strikes: at a step of the submission on the login host, or after some time."""
+    """Choose the moment of the fault: a step of the submission on the login host, or after some time."""
     dice = random.random()
     if dice < 0.4:
         return {"step": random.randint(1, 16), "program": "any", "when": random.choice(["before", "after"])}
@@ -75,8 +75,8 @@ def _arm(site: Site, draw: Mapping[str, Any]) -> None:
         site.steps.arm(draw["step"], draw["when"], "pause", program=draw.get("program", "any"))
 
 
-def _meanwhile(random: Random) -> Draw:
-    """Before the script on the login host goes on it is overtaken by the next try, or some time passes."""
+def _delay(random: Random) -> Draw:
+    """Choose what happens before the paused script continues: another attempt to submit, or a delay."""
     return {"overtaken": True} if random.random() < 0.4 else {"linger": round(random.uniform(0, 0.6), 2)}
 
 
@@ -87,7 +87,7 @@ def _pass_time(site: Site, draw: Draw) -> None:
         time.sleep(draw["linger"])
 
 
-# The link is cut at a byte: at any, or inside the script
+# The link is cut at a byte: anywhere, or inside the script
 
 
 def draw_cut(random: Random) -> Draw:
@@ -99,7 +99,7 @@ def draw_cut(random: Random) -> Draw:
 
 
 def draw_truncate(random: Random) -> Draw:
-    """ssh sends what there is in packets of many bytes, so the link alone cuts it at few places: some are cut there."""
+    """ssh sends large packets, so cutting the link truncates the script at few places; half are cut on the host."""
     if random.random() < 0.5:
         return _work(random) | {"head": random.randint(1, 5), "percent": random.randint(0, 99)}
     found = _work(random) | {"direction": "up", "greeting": False, "fraction": round(random.random(), 4)}
@@ -108,7 +108,7 @@ def draw_truncate(random: Random) -> Draw:
 
 
 def _ending(random: Random) -> Draw:
-    """After a reset ssh's master dies of itself; a silent link leaves everybody waiting until one is killed."""
+    """Choose how the connection ends: after a reset ssh's master exits; a stall lasts until a process is killed."""
     if random.random() < 0.6:
         return {"ending": "reset"}
     victims = ["master", "session", "master session", "yurt"]
@@ -117,8 +117,8 @@ def _ending(random: Random) -> Draw:
 
 def perform_cut(site: Site, label: str, draw: Draw) -> None:
     site.measure()
-    site.client.hang_up()
-    site.weather(
+    site.client.disconnect()
+    site.set_link_faults(
         Rules(
             cut_at=_byte(site, draw),
             direction=draw["direction"],
@@ -131,7 +131,7 @@ def perform_cut(site: Site, label: str, draw: Draw) -> None:
     if draw["ending"] == "stall":
         _kill_what_hangs(site, label, process, draw)
     site.client.end(process, seconds=20 if draw["ending"] == "reset" else 6)
-    site.client.hang_up()
+    site.client.disconnect()
     if draw["ending"] == "reset" and not site.was_cut():
         site.missed.append(label)
 
@@ -147,7 +147,7 @@ def perform_truncate(site: Site, label: str, draw: Draw) -> None:
 
 
 def _byte(site: Site, draw: Draw) -> int:
-    """Which byte a fraction stands for. Of the bytes down only the last few are the answer: half the cuts are there."""
+    """Map a fraction to a byte. Down, only the last bytes are the answer, so half of the cuts are there."""
     if draw["direction"] == "down":
         answer, fraction = 3 * ANSWER, draw["fraction"]
         if fraction < 0.5:
@@ -168,10 +168,10 @@ def _kill_what_hangs(site: Site, label: str, process: subprocess.Popen[bytes], d
         process.kill()
     else:
         site.client.kill_ssh(*draw["victim"].split())
-        site.weather()
+        site.set_link_faults()
 
 
-# The login host refuses the key for a while, as it does when it cannot read the home
+# The login host refuses the key for a while, as if it could not read the home folder
 
 
 def draw_denied(random: Random) -> Draw:
@@ -181,12 +181,12 @@ def draw_denied(random: Random) -> Draw:
 def perform_denied(site: Site, label: str, draw: Draw) -> None:
     if draw["lost"]:
         site.measure()
-    site.client.hang_up()
+    site.client.disconnect()
     answer = Rules(cut_at=site.down - ANSWER, direction="down", connections=1)
-    site.weather(answer if draw["lost"] else Rules(cut_at=0))
+    site.set_link_faults(answer if draw["lost"] else Rules(cut_at=0))
     site.client.end(_start(site, label, draw))
-    site.client.hang_up()
-    site.weather()
+    site.client.disconnect()
+    site.set_link_faults()
     keys = site.steps.root / "home" / "alice" / ".ssh" / "authorized_keys"
     keys.rename(keys.with_name("aside"))
     try:
@@ -200,7 +200,7 @@ def perform_denied(site: Site, label: str, draw: Draw) -> None:
 
 def draw_ssh(random: Random) -> Draw:
     victim = random.choice(["master", "session", "master session"])
-    return _work(random) | _moment(random) | {"victim": victim} | _meanwhile(random)
+    return _work(random) | _moment(random) | {"victim": victim} | _delay(random)
 
 
 def perform_ssh(site: Site, label: str, draw: Draw) -> None:
@@ -215,7 +215,7 @@ def perform_ssh(site: Site, label: str, draw: Draw) -> None:
 
 
 def draw_client(random: Random) -> Draw:
-    return _work(random) | _moment(random) | _meanwhile(random)
+    return _work(random) | _moment(random) | _delay(random)
 
 
 def perform_client(site: Site, label: str, draw: Draw) -> None:
@@ -232,7 +232,7 @@ def perform_client(site: Site, label: str, draw: Draw) -> None:
 
 
 def draw_shell(random: Random) -> Draw:
-    if random.random() < 0.3:  # sbatch itself is the step most worth killing
+    if random.random() < 0.3:  # sbatch is the most interesting step to kill
         how = random.choice(["inner", "all", "self"])
         found = {"step": 1, "program": "sbatch", "what": how, "seconds": round(random.uniform(0.005, 0.08), 3)}
     else:
@@ -247,7 +247,7 @@ def perform_shell(site: Site, label: str, draw: Draw) -> None:
         site.missed.append(label)
 
 
-# The controller: silent for a while, or killed with the job in its memory only
+# The controller: not responding for a while, or killed before it saved the job
 
 
 def draw_silence(random: Random) -> Draw:
@@ -283,7 +283,7 @@ def _silence(site: Site, draw: Draw) -> None:
 
 
 def draw_crash(random: Random) -> Draw:
-    """`calm`: the controller has saved all it knows, so that only the job that follows is forgotten."""
+    """`calm`: the controller has saved all earlier jobs, so that it loses only the next one."""
     found = {"startable": random.random() < 0.5, "late": round(random.choice([0, 0, random.uniform(0, 0.3)]), 3)}
     return _work(random, 4.0) | found | {"calm": random.random() < 0.4}
 
@@ -316,11 +316,11 @@ def draw_twins(random: Random) -> Draw:
 
 
 def perform_twins(site: Site, label: str, draw: Draw) -> None:
-    site.client.hang_up()
-    site.weather(Rules(cut_at=0))
+    site.client.disconnect()
+    site.set_link_faults(Rules(cut_at=0))
     for _each in range(3):
         site.client.end(_start(site, label, draw))
-    site.weather()
+    site.set_link_faults()
     other = site.client
     if draw["mode"] == "copy":
         other = site.client.copy(f"{site.name}-{label}")
@@ -345,21 +345,21 @@ def perform_twins(site: Site, label: str, draw: Draw) -> None:
         site.partition("UP")
 
 
-# A node is cut off, and its job given to another one
+# A node is disconnected and its job is requeued to another node
 
 
 def draw_node(random: Random) -> Draw:
-    """`hangs`: the part of the job that touches the disk is stopped too, as by a disk that does not answer."""
+    """`hangs`: the heartbeat process of the job is stopped too, as if the disk did not respond."""
     found = {"administrator": random.random() < 0.5, "hangs": random.random() < 0.6}
     return found | {"seconds": round(random.choice([0, random.uniform(0, 4)]), 2), "rest": 150}
 
 
 def perform_node(site: Site, label: str, draw: Draw) -> None:
     finish(site)
-    words = site.words(rest=draw["rest"], pace="0.5")
+    command = site.command(rest=draw["rest"], pace="0.5")
     options = ("--no-snapshot", "--requeue", "--max-requeues", "3", "--name", label)
     clocks = f"lease={draw.get('lease', LEASE)}"
-    process = site.client.start("--context", site.name, "run", *options, *words, clocks=clocks)
+    process = site.client.start("--context", site.name, "run", *options, *command, clocks=clocks)
     site.client.end(process)
     site.settle()
     run = site.newest(label)
@@ -368,38 +368,38 @@ def perform_node(site: Site, label: str, draw: Draw) -> None:
         return
     time.sleep(draw["seconds"])
     node = next(each.host for each in site.starts() if each.run == run)
-    site.plug(node, up=False)
-    stopped = _stop_beating(site, run, node) if draw["hangs"] else 0
+    site.set_node_link(node, up=False)
+    stopped = _stop_heartbeat(site, run, node) if draw["hangs"] else 0
     if draw["hangs"] and not stopped:
         site.missed.append(label)
-    site.log(f"{label}: {run} on {node}, which is cut off" + (", its beat stopped" if stopped else ""))
+    site.log(f"{label}: {run} on {node}, now disconnected" + (", heartbeat stopped" if stopped else ""))
     if draw["administrator"]:
         site.on_ctl("scontrol", "update", f"nodename={node}", "state=down", "reason=campaign")
 
-    def again() -> bool:
+    def restarted() -> bool:
         return any(each.generation and each.ended for each in site.starts() if each.run == run)
 
     def heal() -> None:
-        if not site.until(again, 60 if draw["administrator"] else 150, pause=0.5):
+        if not site.until(restarted, 60 if draw["administrator"] else 150, pause=0.5):
             site.missed.append(label)
-        site.plug(node, up=True)
+        site.set_node_link(node, up=True)
         if stopped:
             with suppress(ProcessLookupError):
                 os.kill(stopped, signal.SIGCONT)
         site.resume_nodes()
 
-    site.over, site.after = again, heal
+    site.over, site.after = restarted, heal
 
 
 def finish(site: Site) -> None:
-    """Complete an episode that was left open, waiting for it."""
+    """Wait for and complete an episode that is still open."""
     after, site.after = site.after, None
     if after is not None:
         after()
 
 
-def _stop_beating(site: Site, run: str, node: str) -> int:
-    """Stop the process of a job that touches the shared disk; 0 if it was not found."""
+def _stop_heartbeat(site: Site, run: str, node: str) -> int:
+    """Stop the heartbeat process of a job; return its pid, or 0 if it was not found."""
     own = f"/{run}/job.sh\0heartbeat\0".encode()
 
     def beats(pid: int) -> bool:
@@ -419,7 +419,7 @@ def _stop_beating(site: Site, run: str, node: str) -> int:
     return found[0]
 
 
-# The user changes their mind
+# The user cancels the run
 
 
 def draw_cancel(random: Random) -> Draw:
@@ -449,9 +449,9 @@ def perform_cancel(site: Site, label: str, draw: Draw) -> None:
         site.missed.append(label)
     else:
         if "cut" in draw and draw["how"] != "waiting":
-            site.client.hang_up()
+            site.client.disconnect()
             most = site.down if draw["direction"] == "down" else site.greeting * 2
-            site.weather(Rules(cut_at=int(most * draw["cut"]), direction=draw["direction"], connections=1))
+            site.set_link_faults(Rules(cut_at=int(most * draw["cut"]), direction=draw["direction"], connections=1))
         if "kill" in draw:
             site.steps.arm(draw["kill"], "after", draw["what"])
         site.cancel(run)
@@ -459,11 +459,11 @@ def perform_cancel(site: Site, label: str, draw: Draw) -> None:
     if process is not None:
         site.client.end(process)
     if draw["how"] == "waiting":
-        site.client.hang_up()
+        site.client.disconnect()
 
 
 def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[bytes] | None:
-    """Submit, up to the moment at which the user cancels; a yurt that is still at it is returned."""
+    """Submit until the moment at which the user cancels; return the yurt process if it still runs."""
     how = draw["how"]
     if how == "step":
         _arm(site, draw)
@@ -471,11 +471,11 @@ def _begin_cancelled(site: Site, label: str, draw: Draw) -> subprocess.Popen[byt
         _reach(site, label, process, draw)
         return process
     if how == "waiting":
-        site.client.hang_up()
-        site.weather(Rules(cut_at=0))
+        site.client.disconnect()
+        site.set_link_faults(Rules(cut_at=0))
     elif how == "lost" and draw["by"] == "answer":
-        site.client.hang_up()
-        site.weather(Rules(cut_at=site.down - ANSWER, direction="down", connections=1))
+        site.client.disconnect()
+        site.set_link_faults(Rules(cut_at=site.down - ANSWER, direction="down", connections=1))
     elif how == "lost":
         what = "all" if draw["by"] == "shell" else "pause"
         site.steps.arm(1, draw["when"], what, program="sbatch")
@@ -502,18 +502,18 @@ FAULTS: dict[str, Fault] = {
     "denied": Fault(4, draw_denied, perform_denied),
     "cancel": Fault(12, draw_cancel, perform_cancel),
 }
-"""Every kind, in the order of the table."""
+"""All kinds, in the order of the table."""
 
-WORDS = {
-    "cut": "the link cut at a byte",
+DESCRIPTIONS = {
+    "cut": "link cut at a byte",
     "ssh": "ssh or its master killed",
-    "client": "yurt itself killed",
-    "shell": "the shell on the login host killed",
-    "truncate": "the script truncated",
+    "client": "yurt killed",
+    "shell": "shell on the login host killed",
+    "truncate": "script truncated",
     "silence": "slurmctld stopped or frozen",
     "twins": "two clients, one outbox",
     "crash": "slurmctld killed after its answer",
-    "node": "a node cut off, its job requeued",
-    "denied": "the key refused for a while",
+    "node": "node cut off, job requeued",
+    "denied": "ssh key refused for a while",
     "cancel": "cancelled at any moment",
 }

@@ -1,4 +1,4 @@
-"""The verdict: what the ledger says of each run, beside what yurt says of it. Pure."""
+"""Compares the ledger of each run with the status that yurt recorded. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 from tests.campaign.ledger import Start, overlaps
 from yurt.model.run import Status
 
-MERCY = 10.0
-"""Seconds a cancelled job has to end: Slurm kills it five seconds after it told it to."""
+GRACE = 10.0
+"""Seconds in which a cancelled job must end: Slurm kills it five seconds after the first signal."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: what each client says of it, what its code wrote, what the site did."""
+    """One run: its status in each client's index, the starts of its code, and its jobs on the site."""
 
     run: str
     label: str
@@ -22,30 +22,30 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     starts: list[Start]
     restarts: int = 0
     cancelled: bool = False
-    """Whether the user wished it to end."""
-    told: float | None = None
-    """When the site had been told so."""
-    shaken: bool = False
-    """Whether the controller crashed soon before or after it was made."""
+    """Whether the user cancelled it."""
+    cancelled_at: float | None = None
+    """Time at which the site had received the cancellation."""
+    near_crash: bool = False
+    """Whether the controller crashed shortly before or after the run was created."""
     called: int = 0
-    """How often sbatch was called for it."""
+    """Number of sbatch calls for it."""
     begun: int = 0
-    """How often Slurm began a job of it."""
+    """Number of jobs of it that Slurm started."""
     passed: int = 0
-    """How many of those passed the gate."""
+    """Number of those that passed the gate."""
 
     @property
     def fault(self) -> str:
         return self.label.partition("-")[0]
 
     @property
-    def rough(self) -> bool:
-        """Whether Slurm itself may have killed its job, running or at its gate."""
-        return self.shaken or self.fault in ("crash", "node")
+    def slurm_may_kill(self) -> bool:
+        """Whether Slurm itself may have killed its job, at the gate or later."""
+        return self.near_crash or self.fault in ("crash", "node")
 
 
 class Count(msgspec.Struct):
-    """One line of the table."""
+    """One row of the table."""
 
     runs: int = 0
     submissions: int = 0
@@ -54,16 +54,16 @@ class Count(msgspec.Struct):
     twice: int = 0
     never: int = 0
     cancelled: int = 0
-    """Of those that never started: kept from it by the user."""
+    """Never started because the user cancelled them."""
     killed: int = 0
-    """Of those that never started: past the gate, and then killed by Slurm."""
-    again: int = 0
-    """Of those that ran once: started anew, as they may, after the first start was over."""
+    """Never started because Slurm killed their job."""
+    restarted: int = 0
+    """Started again, as allowed, after the first start had finished. Included in `once`."""
     stranded: int = 0
 
 
 def count(cases: Sequence[Case]) -> dict[str, Count]:
-    """The table, by fault."""
+    """Return the table, by fault."""
     table: dict[str, Count] = {}
     for case in cases:
         row = table.setdefault(case.fault, Count())
@@ -75,7 +75,7 @@ def count(cases: Sequence[Case]) -> dict[str, Count]:
             row.twice += 1
         elif case.starts:
             row.once += 1
-            row.again += len(case.starts) > 1
+            row.restarted += len(case.starts) > 1
         elif case.cancelled:
             row.cancelled += 1
         elif killed(case):
@@ -86,7 +86,7 @@ def count(cases: Sequence[Case]) -> dict[str, Count]:
 
 
 def twice(case: Case) -> bool:
-    """Whether its code was started more often than allowed, or in two places at once."""
+    """Return whether its code was started more often than allowed, or in two places at the same time."""
     generations = [start.generation for start in case.starts]
     return (
         len(generations) > case.restarts + 1 or len(set(generations)) < len(generations) or bool(overlaps(case.starts))
@@ -94,42 +94,42 @@ def twice(case: Case) -> bool:
 
 
 def killed(case: Case) -> bool:
-    """Whether Slurm itself ended it before its code began, and says so: past the gate, or before it.
+    """Return whether Slurm itself killed the job before its code started, and its state shows that.
 
-    After a crash Slurm gives ids again, and ends the new job of an id by what it hears of the old one.
+    After a crash Slurm reuses job ids and may end the new job because of a message about the old one.
     """
     slurm_says = all(status.native.startswith(("CANCELLED", "FAILED")) for status in case.statuses)
-    return not case.starts and not case.cancelled and case.rough and (case.passed > 0 or slurm_says)
+    return not case.starts and not case.cancelled and case.slurm_may_kill and (case.passed > 0 or slurm_says)
 
 
 def violations(case: Case) -> list[str]:
-    """Everything that must not be, a sentence each."""
+    """Return all violations, one sentence each."""
     found = []
     if twice(case):
         rows = ", ".join(f"{each.generation} on {each.host} {each.first:.1f}-{each.last:.1f}" for each in case.starts)
-        found.append(f"its code started too often, or at the same time: {rows}")
+        found.append(f"its code was started too often, or twice at the same time: {rows}")
     if not case.starts and not case.cancelled and not killed(case):
         found.append("its code was never started")
-    if case.told is not None and case.starts and case.starts[-1].last > case.told + MERCY:
-        found.append(f"its code went on for {case.starts[-1].last - case.told:.0f} s after it was cancelled")
+    if case.cancelled_at is not None and case.starts and case.starts[-1].last > case.cancelled_at + GRACE:
+        found.append(f"its code ran for {case.starts[-1].last - case.cancelled_at:.0f} s after it was cancelled")
     for status in case.statuses:
-        found += _told_wrong(case, status)
+        found += _wrong_status(case, status)
     return [f"{case.label} {case.run}: {text}" for text in dict.fromkeys(found)]
 
 
-def _told_wrong(case: Case, status: Status) -> list[str]:
-    """Where yurt's word of a run is not what happened."""
-    said = f"{status.state} ({status.reason})"
+def _wrong_status(case: Case, status: Status) -> list[str]:
+    """Return how yurt's status of a run differs from what happened."""
+    state = f"{status.state} ({status.reason})"
     if not status.final:
-        return [f"it is stranded as {said}"]
+        return [f"it is stranded as {state}"]
     complete = bool(case.starts) and case.starts[-1].ended
     if status.state == "completed":
-        return [] if complete else ["yurt says completed, and its code did not come to its end"]
+        return [] if complete else ["its state is completed, but its code did not finish"]
     if status.state == "cancelled" and "before it" in status.reason and case.starts:
-        return [f"yurt says {said}, and its code was started"]
+        return [f"its state is {state}, but its code was started"]
     if case.cancelled and status.state == "cancelled":
         return []
     slurm = ("lost", "node_failed", "cancelled") if case.starts else ("lost", "node_failed", "cancelled", "failed")
-    if case.rough and not complete and status.state in slurm:
-        return []  # that it was never started is told above
-    return [f"it ended as {said}"]
+    if case.slurm_may_kill and not complete and status.state in slurm:
+        return []  # `violations` reports runs that were never started
+    return [f"its final state is {state}"]

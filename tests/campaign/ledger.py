@@ -1,4 +1,4 @@
-"""What the user's own code wrote down: a line when it starts, one when it ends, and heartbeats between. Pure."""
+"""The ledger that the user's code writes: a line when it starts, one when it ends, heartbeats in between. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else
 fi
 say end
 """
-"""The user's code. It is called with the ledger, the seconds its first start takes, and the pause between beats."""
+"""The user's code. Arguments: the ledger, the seconds that its first start takes, the pause between heartbeats."""
 
 
 class Start(msgspec.Struct):
@@ -37,7 +37,7 @@ class Start(msgspec.Struct):
 
 
 def read(text: str) -> list[Start]:
-    """All starts, in the order of their first lines. A line that does not belong to one is a fault of the campaign."""
+    """Return all starts, in the order of their first lines. Raises IndexError for a line without a start."""
     starts: list[Start] = []
     for line in text.splitlines():
         word, run, generation, host, at = line.split()
@@ -51,7 +51,7 @@ def read(text: str) -> list[Start]:
 
 
 def overlaps(starts: Iterable[Start]) -> list[tuple[Start, Start]]:
-    """Pairs of starts of one run that ran at the same time."""
+    """Return pairs of starts of one run that ran at the same time."""
     found: list[tuple[Start, Start]] = []
     seen: list[Start] = []
     for start in sorted(starts, key=lambda each: each.first):

@@ -1,4 +1,4 @@
-"""One cluster under the campaign: its ledger, its steps, its weather, and the client that uses it."""
+"""A cluster in a campaign: its ledger, its steps, its link faults, and the client that uses it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDS = 6
 
 
 class Site:
-    """A cluster of the lab and the person who submits to it. Everything here is used by one thread only."""
+    """A cluster of the lab and the user who submits to it. For use by one thread only."""
 
     def __init__(self, lab: Lab, name: str, folder: Path, runtime: Path, log: Callable[[str], None]) -> None:
         self.lab, self.name, self.cluster = lab, name, lab.cluster(name)
@@ -41,18 +41,19 @@ class Site:
         self.client = Client(name, data=folder / name, runtime=runtime / name, project=project, log=self.log)
         self.copies: list[Client] = []
         self.cancelled: set[str] = set()
-        """Runs the user wished to end."""
-        self.told: dict[str, float] = {}
-        """When all was done to end them: from then on their code must not go on for long."""
+        """Runs that the user cancelled."""
+        self.cancelled_at: dict[str, float] = {}
+        """Time at which the cancellation of each run had reached the site; its code must end soon after."""
         self.crashes: list[float] = []
-        """When the controller was killed."""
+        """Times at which the controller was killed."""
         self.cut_off = ""
         """The node whose link is down."""
         self.missed: list[str] = []
-        """Episodes whose fault did not bite."""
+        """Episodes whose fault came too late to have an effect."""
         self.after: Callable[[], None] | None = None
-        """What must still be done for an episode that is not over."""
+        """Completes an episode that is still open."""
         self.over: Callable[[], bool] = lambda: True
+        """Returns whether the open episode can be completed."""
         self.facts = b""
         self.up = self.down = self.greeting = 0
 
@@ -70,7 +71,7 @@ class Site:
     # Set-up
 
     def prepare(self) -> None:
-        """Ledger, steps, relay, and what yurt knows of the site."""
+        """Create the ledger, install steps and the relay, and record the site's facts."""
         for name in (self.ledger, BEGUN):
             (self.shared / name).write_text("")
             (self.shared / name).chmod(0o666)
@@ -78,58 +79,61 @@ class Site:
         if PROLOG not in prolog.read_text():
             prolog.write_text(prolog.read_text() + PROLOG)
         self.steps.install()
-        self.weather()
+        self.set_link_faults()
         self.partition("UP")
         if not facts.file_of(self.name).exists():
             self.client.call("context", "probe", self.name)
         self.facts = facts.file_of(self.name).read_bytes()
 
     def measure(self) -> None:
-        """Once: runs without a fault, which show how many bytes a connection and a submission take."""
+        """Measure once, without faults, how many bytes a connection and a submission transfer."""
         if self.up:
             return
         self.submit("none", rest=0.2)
-        self.client.hang_up()
-        for words in (["true"], []):
+        self.client.disconnect()
+        for command in (["true"], []):
             log = self._relay_log()
             log.unlink(missing_ok=True)
-            if words:
+            if command:
                 config = str(self.lab.instance.client / "ssh_config")
                 subprocess.run(
-                    ["ssh", "-F", config, self.name, *words], stdin=subprocess.DEVNULL, capture_output=True, check=True
+                    ["ssh", "-F", config, self.name, *command],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    check=True,
                 )
             else:
                 self.submit("none", rest=0.2)
-                self.client.hang_up()
+                self.client.disconnect()
             row = self._relay_rows(1)[-1]
-            self.greeting = row["up"] if words else self.greeting
+            self.greeting = row["up"] if command else self.greeting
             self.up, self.down = row["up"], row["down"]
-        self.log(f"a connection: {self.greeting} bytes; a submission: {self.up} up, {self.down} down")
+        self.log(f"connection: {self.greeting} bytes; submission: {self.up} bytes up, {self.down} down")
 
     def restore(self) -> None:
-        """The lab as it was."""
+        """Undo all changes to the lab."""
         for client in self.clients:
-            client.hang_up()
+            client.disconnect()
         self.steps.remove()
         prolog = self.cluster.folder / "slurm" / "task_prolog.sh"
         prolog.write_text(prolog.read_text().replace(PROLOG, ""))
         self.lab.faults.heal(self.name)
 
-    # What a person does
+    # Actions of the user
 
-    def words(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
+    def command(self, *, rest: float, pace: str = "", snapshot: bool = False) -> list[str]:
         call = ["sh", "work.sh"] if snapshot else ["sh", "-c", WORK, "work"]
         return [*call, f"/{SHARED}/{self.ledger}", f"{rest:g}", pace]
 
     def arguments(self, label: str, *, rest: float, snapshot: bool = False) -> list[str]:
         how = [] if snapshot else ["--no-snapshot"]
-        return ["run", "--context", self.name, "--name", label, *how, *self.words(rest=rest, snapshot=snapshot)]
+        return ["run", "--context", self.name, "--name", label, *how, *self.command(rest=rest, snapshot=snapshot)]
 
     def submit(self, label: str, *, rest: float, snapshot: bool = False) -> str:
         return self.client.call(*self.arguments(label, rest=rest, snapshot=snapshot))
 
     def newest(self, label: str) -> str:
-        """The id of the newest run of an episode; empty if none was made."""
+        """Return the id of the newest run of an episode; empty if there is none."""
         return next((each.run.id for each in self.client.entries() if each.run.name == label), "")
 
     def cancel(self, run: str) -> None:
@@ -137,24 +141,26 @@ class Site:
         self.client.call("cancel", run)
 
     def settle(self) -> None:
-        """Everything is well again: what waits goes out. A few rounds suffice, or the judge will see it."""
-        self.weather()
+        """Remove all faults and run the agent until all pending runs are submitted, at most ROUNDS times."""
+        self.set_link_faults()
         self.steps.disarm()
         self.resume_nodes()
-        if not facts.file_of(self.name).exists():  # a refusal makes yurt ask anew, which is not what is to be hit
+        if not facts.file_of(
+            self.name
+        ).exists():  # after a refusal yurt would probe again; keep that out of the episodes
             facts.file_of(self.name).write_bytes(self.facts)
         for client in self.clients:
             for _round in range(ROUNDS):
                 if not client.waiting():
                     break
                 client.once()
-        for run in self.cancelled - self.told.keys() - set(self.client.waiting()):
-            self.told[run] = time.time()
+        for run in self.cancelled - self.cancelled_at.keys() - set(self.client.waiting()):
+            self.cancelled_at[run] = time.time()
 
-    # Weather and accidents
+    # Faults
 
-    def weather(self, rules: Rules | None = None) -> None:
-        """What new connections meet from now on."""
+    def set_link_faults(self, rules: Rules | None = None) -> None:
+        """Set the link faults of new connections; none by default."""
         self._relay_log().unlink(missing_ok=True)
         self.lab.faults.delay(self.name, rules or Rules())
 
@@ -165,7 +171,7 @@ class Site:
         return self.lab.faults.rules_file(self.name).with_suffix(".log")
 
     def _relay_rows(self, wanted: int) -> list[dict[str, Any]]:
-        """What the relay noted of connections that ended."""
+        """Return the relay's log rows of ended connections; wait for at least `wanted`."""
         deadline = time.monotonic() + 10
         while True:
             log = self._relay_log()
@@ -179,46 +185,46 @@ class Site:
         return done.stdout.strip()
 
     def start_ctld(self) -> None:
-        """Start the controller and wait until it answers; a node that is cut off is not waited for."""
+        """Start the controller and wait until it responds. Does not wait for a disconnected node."""
         self.cluster.service("ctl", "ctld", "start")
         assert self.until(lambda: "unknown" not in self.cluster.node_states().values(), 60)
 
     def partition(self, state: str) -> None:
-        """Jobs are taken in any state, and started only while it is up."""
+        """Set the state of the partition. It accepts jobs in any state and starts them only if UP."""
         self.on_ctl("scontrol", "update", "partitionname=main", f"state={state}")
 
     def resume_nodes(self) -> None:
-        """What an operator does: Slurm drains a node on which it started an id twice, as it does after a crash."""
+        """Resume drained nodes: after a crash Slurm may start a job id twice, and then drains the node."""
         for node, state in self.cluster.node_states().items():
             if state.startswith(("drain", "drng", "down")) and node != self.cut_off:
                 self.on_ctl("scontrol", "update", f"nodename={node}", "state=resume")
 
     def signal_in(self, host: str, name: str, number: signal.Signals) -> int:
-        """Signal the processes of that name on a host; returns how many there were."""
+        """Signal the processes of that name on a host; return their number."""
         found = processes_in(self.cluster.pid(host), name)
         for pid in found:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
         return len(found)
 
-    def plug(self, node: str, *, up: bool) -> None:
-        """A node's link to its cluster's switch."""
+    def set_node_link(self, node: str, *, up: bool) -> None:
+        """Take a node's link to its cluster's switch up or down."""
         argv = ["nsenter", "--net", "-t", str(self.cluster.pid("fabric"))]
         subprocess.run([*argv, "ip", "link", "set", f"to-{node}", "up" if up else "down"], check=True)
         self.cut_off = "" if up else node
 
-    # What came of it
+    # Results
 
     def starts(self) -> list[Start]:
         return read((self.shared / self.ledger).read_text())
 
     def begun(self) -> list[str]:
-        """The run of each job that Slurm began, as often as it did."""
+        """Return the run of each job that Slurm started, once per start."""
         lines = (self.shared / BEGUN).read_text().splitlines()
         return [line.split()[0].removeprefix("yurt-") for line in lines]
 
     def passed(self, folder: str) -> int:
-        """How many starts of a run passed the gate."""
+        """Return how many starts of a run passed the gate."""
         return len(
             [
                 path
@@ -228,14 +234,15 @@ class Site:
         )
 
     def queue(self) -> list[str]:
-        """Jobs of this campaign's runs that Slurm still holds, with their state and its reason."""
+        """Return jobs of this campaign that are still in the queue, with state and reason."""
         rows = self.on_ctl("squeue", "-h", "-o", "%j %i %T %r").splitlines()
         own = {f"yurt-{entry.run.id}" for client in self.clients for entry in client.entries()}
         return [row for row in rows if row.split()[0] in own]
 
-    def until(self, what: Callable[[], object], seconds: float, pause: float = 0.1) -> bool:
+    def until(self, condition: Callable[[], object], seconds: float, pause: float = 0.1) -> bool:
+        """Wait until a condition is true; return False after `seconds`."""
         deadline = time.monotonic() + seconds
-        while not what():
+        while not condition():
             if time.monotonic() > deadline:
                 return False
             time.sleep(pause)
@@ -243,7 +250,7 @@ class Site:
 
 
 def processes_in(host: int, name: str) -> list[int]:
-    """Processes of that name that share the pid namespace of a host's first process."""
+    """Return the processes of that name in the pid namespace of a host's first process."""
     space = os.readlink(f"/proc/{host}/ns/pid")
     found = []
     for entry in Path("/proc").iterdir():

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Stands on a login host before the program of the same name, and counts the steps of the scripts that run there.
-# `armed` holds one line "COUNT PROGRAM before|after WHAT AMOUNT": the COUNT-th call of PROGRAM (any: of each) does WHAT:
-# pause: waits for `go`; inner: the shell that called it is killed; all: every shell up to sshd is; self: this step is
-# killed after AMOUNT seconds; short: of the bytes that head -c is to take, only AMOUNT percent have arrived, and nothing
-# behind them. Each sbatch leaves lines in sbatch.log.
+# Wraps a program of the same name on a login host and counts the steps of the scripts that run there.
+# `armed` contains one line "COUNT PROGRAM before|after WHAT AMOUNT": the COUNT-th call of PROGRAM ("any": of any program)
+# does WHAT, before or after the program. pause: wait for the file `go`; inner: kill the calling shell; all: kill all
+# shells up to sshd; self: kill this step after AMOUNT seconds; short: `head -c` reads only AMOUNT percent of its bytes
+# and the rest is lost. Each sbatch appends lines to sbatch.log.
 here=/tmp/campaign
 name=${0##*/}
 real=/usr/bin/$name

@@ -1,4 +1,4 @@
-"""The steps of scripts on a login host, made visible and stoppable: step.sh stands before each program they call."""
+"""Intercepts the programs that yurt's scripts call on a login host (the steps), to pause or kill them; see step.sh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Steps:
         self.bashrc = self.root / "home" / "alice" / ".bashrc"
 
     def install(self) -> None:
-        """Put step.sh before the programs, for alice alone, and on this host alone."""
+        """Put step.sh before the programs in alice's PATH, on this host only."""
         (self.folder / "bin").mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o777)
         script = self.folder / "bin" / "step.sh"
@@ -42,7 +42,7 @@ class Steps:
         self.bashrc.write_text(self.bashrc.read_text().replace(LINE, ""))
 
     def arm(self, count: int, when: str, what: str, *, program: str = "any", amount: float = 0) -> None:
-        """Have the count-th step from now on do something; see step.sh."""
+        """Make the count-th step from now perform an action; see step.sh."""
         self.disarm()
         for name in ("go", "paused", "fired", "steps"):
             (self.folder / name).unlink(missing_ok=True)
@@ -54,7 +54,7 @@ class Steps:
         os.replace(aside, self.folder / "armed")
 
     def disarm(self) -> None:
-        """Let every step pass, also one that waits."""
+        """Let all steps pass, including a paused one."""
         (self.folder / "armed").unlink(missing_ok=True)
         (self.folder / "go").touch()
 
@@ -64,7 +64,7 @@ class Steps:
         return (self.folder / "fired").exists()
 
     def wait_paused(self, seconds: float) -> bool:
-        """Wait until the step asked for has been reached; False if it was not in that time."""
+        """Wait until the armed step is paused; return False after `seconds`."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if (self.folder / "paused").exists():
@@ -73,5 +73,5 @@ class Steps:
         return False
 
     def submissions(self) -> list[list[str]]:
-        """A row for each call of sbatch and for each of its answers: called RUN | answered RUN CODE [JOB]."""
+        """Return a row for each call of sbatch and each return: called RUN | answered RUN CODE [JOB]."""
         return [line.split() for line in (self.folder / "sbatch.log").read_text().splitlines()]

@@ -1,7 +1,7 @@
-"""`python -m tests.campaign.sweeps`: sweeps under drawn faults, each task counted by what it wrote; 1 on any violation.
+"""`python -m tests.campaign.sweeps`: submits sweeps under random faults. Exits with 1 on a violation.
 
-Every task appends a line to one ledger when its code starts. A task that started twice, or is called completed and
-never started, or was never cancelled and did not complete, is a violation.
+Each task appends a line to a ledger when its code starts. It is a violation if a task started twice, is completed
+without having started, or was not cancelled and did not complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WORK = 'echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; sleep "$1"'
 
 
 class Episode(msgspec.Struct, frozen=True):
-    """One sweep on one cluster, and what happens to it."""
+    """One sweep on one cluster, its fault and its random parameters."""
 
     cluster: str
     fault: str
@@ -45,24 +45,24 @@ class Episode(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One task as the index has it, and how often its code started."""
+    """One task as recorded in the index, and the starts of its code."""
 
     id: str
     fault: str
     state: str
     reason: str
     restarts: list[str]
-    """What each start knew of how many were before it."""
+    """YURT_RESTARTS of each start."""
     cancelled: bool
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a campaign."""
+    """Result of a campaign."""
 
     tasks: list[Task]
     wrong: list[str]
     missed: list[str] = []
-    """Episodes whose fault did not bite."""
+    """Episodes whose fault came too late to have an effect."""
 
 
 def draw(seed: int, sweeps: int, only: Sequence[str] = ()) -> list[Episode]:
@@ -86,14 +86,14 @@ def draw(seed: int, sweeps: int, only: Sequence[str] = ()) -> list[Episode]:
 
 
 def submit(site: Site, label: str, draw: Draw, *more: str) -> subprocess.Popen[bytes]:
-    words = ["run", "--context", site.name, "--name", label, "--no-snapshot", "--cpus", "1", "--mem", "50", *more]
+    arguments = ["run", "--context", site.name, "--name", label, "--no-snapshot", "--cpus", "1", "--mem", "50", *more]
     if draw["parallel"]:
-        words += ["--max-parallel", str(draw["parallel"])]
+        arguments += ["--max-parallel", str(draw["parallel"])]
     grid = ["--grid", f"n=1..{draw['tasks']}"]
-    return site.client.start(*words, *grid, "sh", "-c", WORK, f"/{SHARED}/{site.ledger}", str(draw["rest"]))
+    return site.client.start(*arguments, *grid, "sh", "-c", WORK, f"/{SHARED}/{site.ledger}", str(draw["rest"]))
 
 
-# The client killed, before, in and after the trip; by steps of the script on the login host, or after some time
+# The client is killed before, during or after the submission: at a step on the login host, or after some time
 
 
 def client(site: Site, label: str, draw: Draw) -> None:
@@ -114,27 +114,29 @@ def client(site: Site, label: str, draw: Draw) -> None:
 
 
 def cut(site: Site, label: str, draw: Draw) -> None:
-    """The link is cut while the sweep goes out."""
+    """The link is cut while the sweep is submitted."""
     site.measure()
-    site.client.hang_up()
-    whole = site.up if draw["direction"] == "up" else site.down
-    site.weather(Rules(cut_at=int(whole * (0.3 + 0.7 * draw["fraction"])), direction=draw["direction"], connections=1))
+    site.client.disconnect()
+    total = site.up if draw["direction"] == "up" else site.down
+    site.set_link_faults(
+        Rules(cut_at=int(total * (0.3 + 0.7 * draw["fraction"])), direction=draw["direction"], connections=1)
+    )
     site.client.end(submit(site, label, draw), seconds=60)
-    site.client.hang_up()
+    site.client.disconnect()
 
 
 def poll(site: Site, label: str, draw: Draw) -> None:
-    """The link is cut while one looks at it."""
+    """The link is cut during `yurt ps`."""
     site.measure()
     site.client.end(submit(site, label, draw))
-    site.client.hang_up()
-    site.weather(Rules(cut_at=int(site.down * draw["fraction"]), direction="down", connections=1))
+    site.client.disconnect()
+    site.set_link_faults(Rules(cut_at=int(site.down * draw["fraction"]), direction="down", connections=1))
     site.client.call("ps", seconds=60)
-    site.client.hang_up()
+    site.client.disconnect()
 
 
 def controller(site: Site, label: str, draw: Draw) -> None:
-    """slurmctld is stopped, or killed, with tasks in the queue."""
+    """slurmctld is stopped or killed with tasks in the queue."""
     site.client.end(submit(site, label, draw))
     time.sleep(draw["seconds"])
     site.cluster.service("ctl", "ctld", "kill" if draw["killed"] else "stop")
@@ -144,12 +146,12 @@ def controller(site: Site, label: str, draw: Draw) -> None:
         site.client.call("ps")
     finally:
         site.start_ctld()
-        # After a crash the controller may hold jobs that ended, until the nodes are asked, which this does.
+        # After a crash the controller may list finished jobs until it queries the nodes; reconfigure does that.
         site.on_ctl("scontrol", "reconfigure")
 
 
 def full(site: Site, label: str, draw: Draw) -> None:
-    """The disk is full while the sweep arrives: it is refused, and nothing is left of it; or it is full later."""
+    """The disk is full during the submission, which is refused and leaves nothing behind; or it is full later."""
     if draw["one"]:
         site.client.end(submit(site, label, draw))
     site.lab.faults.full(f"{site.name}:scratch")
@@ -157,15 +159,15 @@ def full(site: Site, label: str, draw: Draw) -> None:
         if draw["one"]:
             time.sleep(draw["seconds"])
         else:
-            said = site.client.end(submit(site, label, draw))
-            if "disk is full" in said:
+            output = site.client.end(submit(site, label, draw))
+            if "disk is full" in output:
                 site.client.wrong = [each for each in site.client.wrong if "disk is full" not in each]
     finally:
         site.lab.faults.free(f"{site.name}:scratch")
 
 
 def twins(site: Site, label: str, draw: Draw) -> None:
-    """Two yurts send what waits for one index at the same time, and one on another machine with a copy of it."""
+    """Two yurt processes submit from one index at the same time, and one from a copy on another machine."""
     site.steps.arm(1, draw["when"], "pause", program="sbatch")
     process = submit(site, label, draw)
     site.until(lambda: site.steps.wait_paused(0.05) or process.poll() is not None, 30, pause=0)
@@ -180,7 +182,7 @@ def twins(site: Site, label: str, draw: Draw) -> None:
 
 
 def cancel(site: Site, label: str, draw: Draw) -> None:
-    """Cancelled, alone or all of them, at any moment, and retried."""
+    """One task or the whole sweep is cancelled at any moment."""
     process = submit(site, label, draw)
     if draw["when"] == "before":
         site.until(lambda: site.newest(label) or process.poll() is not None, 60, pause=0.02)
@@ -200,7 +202,7 @@ def cancel(site: Site, label: str, draw: Draw) -> None:
 
 
 def room(site: Site, label: str, draw: Draw) -> None:
-    """Only so many may be queued: the rest goes out as room appears, and the client is killed in between."""
+    """The QOS limits queued jobs: the rest is submitted later, and the client may be killed in between."""
     process = submit(site, label, {**draw, "tasks": draw["tasks"] + 4}, "--qos", "few")
     if draw["killed"]:
         time.sleep(draw["seconds"])
@@ -221,7 +223,7 @@ FAULTS: dict[str, Callable[[Site, str, Draw], None]] = {
 
 
 def judge(task: Task) -> list[str]:
-    """What is wrong with one task."""
+    """Return the violations of one task."""
     text = f"{task.id} ({task.fault}, {task.state}: {task.reason})"
     wrong = []
     if len(task.restarts) > 1:
@@ -229,7 +231,7 @@ def judge(task: Task) -> list[str]:
     if task.state == "completed" and not task.restarts:
         wrong.append(f"{text} never started")
     if task.state == "cancelled" and "before it" in task.reason and task.restarts:
-        wrong.append(f"{text} had started")
+        wrong.append(f"{text} was started")
     if task.state != "completed" and not (task.cancelled and task.state == "cancelled"):
         wrong.append(f"{text} did not complete")
     return wrong
@@ -265,7 +267,7 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
             FAULTS[episode.fault](site, episode.label, episode.draw)
         except Exception:
             site.log(traceback.format_exc())
-            wrong.append(f"{site.name} {episode.label}: the campaign itself failed here, see the log")
+            wrong.append(f"{site.name} {episode.label}: the campaign itself failed, see the log")
         site.settle()
     deadline = time.monotonic() + patience
     for each in site.clients:
@@ -275,20 +277,20 @@ def on_one(site: Site, episodes: Sequence[Episode], patience: float) -> Outcome:
                 site.on_ctl("scontrol", "reconfigure")
             each.once()
             time.sleep(1)
-    lines = (site.shared / site.ledger).read_text().splitlines()  # the site's own first runs have longer ones
+    lines = (site.shared / site.ledger).read_text().splitlines()  # lines of Site.measure have more fields
     starts: dict[str, list[str]] = {}
     for run, restarts in (line.split() for line in lines if line.count(" ") == 1):
         starts.setdefault(run, []).append(restarts)
     tasks = tasks_of(site, starts)
     wrong += [f"{site.name} {text}" for task in tasks for text in judge(task)]
     strays = set(starts) - {task.id for task in tasks}
-    wrong += [f"{site.name} {run}: its code ran, and no index knows it" for run in sorted(strays)]
+    wrong += [f"{site.name} {run}: its code ran, but it is in no index" for run in sorted(strays)]
     wrong += dict.fromkeys(text for each in site.clients for text in each.wrong)
     return Outcome(tasks, wrong, site.missed)
 
 
 def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
-    """Every task that any index of a site knows, as each of them has it."""
+    """Return the tasks of all indexes of a site, one entry per index."""
     found = []
     for each in site.clients:
         with Store(str(each.data / "yurt.db")) as index:
@@ -316,11 +318,15 @@ def show(outcome: Outcome) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign.sweeps", description=__doc__)
-    parser.add_argument("--seed", type=int, help="what all is drawn from (else one is made up, and printed)")
-    parser.add_argument("--sweeps", type=int, default=40, help="how many sweeps (40)")
-    parser.add_argument("--only", action="append", choices=list(FAULTS), default=[], help="may be repeated")
-    parser.add_argument("--home", help="keep the lab here, and leave it up")
-    parser.add_argument("--patience", type=float, default=200, help="seconds for the last tasks to end (200)")
+    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
+    parser.add_argument("--sweeps", type=int, default=40, help="number of sweeps (default: 40)")
+    parser.add_argument(
+        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
+    )
+    parser.add_argument("--home", help="store the lab in this folder and leave it running")
+    parser.add_argument(
+        "--patience", type=float, default=200, help="seconds to wait for the last tasks to finish (default: 200)"
+    )
     asked = parser.parse_args()
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
     home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
@@ -330,7 +336,7 @@ def main() -> int:
     runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
     os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
     episodes = draw(seed, asked.sweeps, asked.only)
-    print(f"seed {seed}: {len(episodes)} sweeps; the log is {work / 'log'}", flush=True)
+    print(f"seed {seed}: {len(episodes)} sweeps; log: {work / 'log'}", flush=True)
     began = time.monotonic()
     lab = Lab()
     lab.up()

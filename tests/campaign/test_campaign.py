@@ -1,4 +1,4 @@
-"""A few submissions under every fault, at the moments that hurt most; `make campaign` draws hundreds."""
+"""A few submissions under each fault, at the most critical moments; `make campaign` runs hundreds of random ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODE = {"administrator": True, "rest": 150, "lease": 12}
 
 @dataclass(frozen=True)
 class Piece:
-    """Episodes on one cluster, one after the other, and what the table must show of them besides: (fault, column)."""
+    """Episodes on one cluster, one after the other, and cells of the table that must not be 0: (fault, column)."""
 
     cluster: str
     episodes: tuple[tuple[str, Draw], ...]
@@ -40,7 +40,7 @@ PIECES = {
             ("cut", {**QUICK, **RESET, "direction": "down", "fraction": 0.83}),
             ("cancel", {**QUICK, "how": "step", "step": 12, "when": "before"}),
         ),
-        (("node", "again"), ("cancel", "cancelled")),
+        (("node", "restarted"), ("cancel", "cancelled")),
     ),
     "node cut off, two clients": Piece(
         "alpha",
@@ -49,7 +49,7 @@ PIECES = {
             ("twins", {**QUICK, "mode": "copy", "held": True, "together": True}),
             ("client", {**QUICK, **AT_SBATCH, "when": "after", "linger": 0.2}),
         ),
-        (("node", "again"), ("twins", "refused")),
+        (("node", "restarted"), ("twins", "refused")),
     ),
     "ssh, shell, cancelled": Piece(
         "alpha",
@@ -99,7 +99,7 @@ PIECES = {
         (("cancel", "cancelled"), ("cancel", "once")),
     ),
 }
-"""By their names. A node that is lost takes its time, in which the episodes after it happen."""
+"""Pieces by name. Later episodes of a piece run while Slurm requeues the job of a disconnected node."""
 
 
 @pytest.mark.lab
@@ -117,10 +117,10 @@ def test_code_starts_exactly_once(lab: Lab, tmp_path: Path, name: str) -> None:
     for fault, row in table.items():
         assert row.once + row.cancelled == row.runs, (fault, row)
         assert (row.twice, row.never, row.killed, row.stranded) == (0, 0, 0, 0), (fault, row)
-    assert outcome.missed == [], "a fault that comes too late proves nothing"
+    assert outcome.missed == [], "a fault came too late to have an effect"
     for fault, column in piece.shown:
         assert getattr(table[fault], column), (fault, column, table[fault])
 
 
-def test_every_fault_is_there() -> None:
+def test_the_pieces_cover_all_faults() -> None:
     assert {fault for piece in PIECES.values() for fault, _draw in piece.episodes} == set(FAULTS)

@@ -1,4 +1,4 @@
-"""A few sweeps under faults at the moments that hurt most; `make campaign` draws more."""
+"""A few sweeps under faults at the most critical moments; `make campaign` runs random ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_task_starts_once(lab: Lab, tmp_path: Path, name: str) -> None:
         found = campaign(lab, tmp_path, Path(runtime), episodes, patience=200)
     print((tmp_path / "log").read_text())
     assert found.wrong == []
-    assert found.missed == [], "a fault that comes too late proves nothing"
+    assert found.missed == [], "a fault came too late to have an effect"
     assert {task.fault for task in found.tasks} == {episode.fault for episode in episodes}
     begun = Counter(task.fault for task in {task.id: task for task in found.tasks}.values() if task.restarts)
     expected = {episode.fault: episode.draw["tasks"] for episode in episodes if episode.fault != "cancel"}
@@ -46,7 +46,7 @@ def test_every_task_starts_once(lab: Lab, tmp_path: Path, name: str) -> None:
     assert {fault: begun[fault] for fault in expected} == expected
 
 
-def test_the_same_seed_draws_the_same() -> None:
+def test_the_same_seed_gives_the_same_sweeps() -> None:
     assert draw(3, 20) == draw(3, 20) != draw(4, 20)
     assert {episode.fault for episode in draw(3, 1)} == set(FAULTS)
 

@@ -1,4 +1,4 @@
-"""The lab as its users see it: ssh to its hosts, jobs, and a pair of eyes that waits."""
+"""Helpers for tests of the lab: run commands on its hosts over ssh, and submit jobs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Answer:
 
 
 class Ssh:
-    """Runs commands on hosts of a lab, as a person, through the lab's own ssh config."""
+    """Runs commands on hosts of a lab as one of its users, with the lab's ssh config."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.config = str(lab.instance.client / "ssh_config")
         self.jobs: dict[str, list[str]] = {}
-        """By cluster, every job submitted here."""
+        """Submitted jobs by cluster."""
 
     def ask(self, host: str, command: str, *, user: str = "alice", timeout: float = 60) -> Answer:
         argv = ["ssh", "-F", self.config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-l", user, host, command]
@@ -36,13 +36,13 @@ class Ssh:
         return Answer(done.returncode, done.stdout, done.stderr)
 
     def __call__(self, host: str, command: str, **more: object) -> str:
-        """Standard output of a command that must succeed."""
+        """Return the standard output of a command that must succeed."""
         answer = self.ask(host, command, **more)  # type: ignore[arg-type]
         assert answer.code == 0, answer
         return answer.out.strip()
 
     def submit(self, host: str, script: str, options: str = "", *, user: str = "alice") -> str:
-        """The id of a job submitted from the person's scratch folder."""
+        """Submit a job from the user's scratch folder; return its id."""
         quoted = script.replace("'", "'\\''")
         command = f"cd /lustre/scratch/{user} && sbatch --parsable {options} --wrap '{quoted}'"
         job = self(host, command, user=user).splitlines()[-1]
@@ -50,19 +50,19 @@ class Ssh:
         return job
 
     def end_jobs(self) -> None:
-        """Cancel every job that was submitted here."""
+        """Cancel all jobs submitted through this object."""
         for cluster, jobs in self.jobs.items():
             argv = inside(self.lab.cluster(cluster).pid("ctl"), ["scancel", *jobs])
             subprocess.run(argv, capture_output=True, check=False, timeout=60)
 
     def state(self, host: str, job: str) -> str:
-        """Slurm's word for a job, from its controller."""
+        """Return the controller's state of a job."""
         return self(host, f"scontrol show job {job} | sed -n 's/.*JobState=\\([A-Z_]*\\).*/\\1/p'").splitlines()[-1]
 
 
 @pytest.fixture
 def ssh(lab: Lab) -> Iterator[Ssh]:
-    """The jobs of a test end with it."""
+    """ssh to the lab. Cancels the jobs of a test after it."""
     found = Ssh(lab)
     yield found
     found.end_jobs()

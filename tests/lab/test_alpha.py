@@ -1,4 +1,4 @@
-"""alpha: a site with everything, proved by real jobs."""
+"""alpha's features (accounting, GPUs, preemption, modules, storage), tested with real jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_gpu_job_gets_its_gpu(ssh: Ssh) -> None:
 
 
 def test_job_over_its_memory_ends_out_of_memory(lab: Lab, ssh: Ssh) -> None:
-    assert lab.instance.recall().limits == "v1", "this machine has no control groups of version 1"
+    assert lab.instance.load_state().limits == "v1", "this machine has no cgroup v1"
     answer = ssh.ask(
         "alpha", "cd $HOME; sbatch --parsable --wait --mem=60 --wrap \"python3 -c 'bytearray(400 << 20)'\" -o o"
     )
@@ -52,7 +52,7 @@ def test_preemption_with_grace_sends_the_users_signal(ssh: Ssh) -> None:
     eventually(lambda: ssh("alpha", "cat /lustre/scratch/alice/signal.txt 2> /dev/null || true"))
     high = ssh.submit("alpha", "true", "-p main -w n3 --exclusive -o /dev/null")
     eventually(lambda: len(ssh("alpha", "cat /lustre/scratch/alice/signal.txt").split()) >= 2)
-    assert ssh.state("alpha", high) == "PENDING", "the grace time is the low job's"
+    assert ssh.state("alpha", high) == "PENDING", "the low-priority job keeps the node during its grace time"
 
 
 def test_partitions_and_their_limits(ssh: Ssh) -> None:
@@ -102,5 +102,5 @@ def test_nodes_reach_out_through_the_login_host(ssh: Ssh) -> None:
     route = ssh("alpha", "srun -w n1 ip route show default")
     assert route.startswith("default via 10.77.1.10")
     ask = f"import socket; s = socket.socket(); s.settimeout(5); print(s.connect_ex(('{machine}', 9)))"
-    refused = "111"  # the machine outside answers: nothing listens on that port
+    refused = "111"  # ECONNREFUSED: packets reach the machine, and nothing listens on that port
     assert ssh("alpha", f'srun -w n1 python3 -c "{ask}"') == refused

@@ -1,4 +1,4 @@
-"""beta: a site without most of what alpha has, and with rules of its own."""
+"""beta: no accounting, no ssh to nodes, no route out, and a job submit plugin with its own rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from yurt.testing.waiting import eventually
 pytestmark = pytest.mark.lab
 
 
-def test_job_runs_and_is_soon_forgotten(lab: Lab, ssh: Ssh) -> None:
+def test_job_runs_and_slurm_soon_purges_it(lab: Lab, ssh: Ssh) -> None:
     assert re.search(r"^MinJobAge += 10 sec$", ssh("beta", "scontrol show config"), re.MULTILINE)
     lab.configure("beta", {"MinJobAge": "2"})
     try:
@@ -46,7 +46,7 @@ def test_requeue_is_forbidden(ssh: Ssh) -> None:
     assert ssh.ask("beta", f"scontrol update job {job} Requeue=1").code != 0
 
 
-def test_over_limit_job_pends_for_ever(ssh: Ssh) -> None:
+def test_over_limit_job_stays_pending(ssh: Ssh) -> None:
     job = ssh.submit("beta", "true", "-p short -t 60 -o /dev/null")
     eventually(lambda: ssh("beta", f"squeue -h -j {job} -o '%T %r'").splitlines()[-1] == "PENDING PartitionTimeLimit")
 
@@ -67,7 +67,7 @@ def test_two_login_hosts_share_one_home(ssh: Ssh) -> None:
     assert ssh("beta-login2", "hostname; cat ~/note").splitlines()[-2:] == ["login2", "one"]
 
 
-def test_no_ssh_to_nodes_and_no_way_out(lab: Lab, ssh: Ssh) -> None:
+def test_no_ssh_to_nodes_and_no_route_out(lab: Lab, ssh: Ssh) -> None:
     job = ssh.submit("beta", "sleep 60", "-w n1 -o /dev/null")
     eventually(lambda: ssh.state("beta", job) == "RUNNING")
     assert "refused" in ssh.ask("beta", "ssh -o BatchMode=yes n1 true").err
@@ -84,7 +84,7 @@ def test_a_master_carries_ten_sessions(ssh: Ssh, tmp_path: Path) -> None:
         until_closed = [*through, "beta", f"echo > {mark}-$$; cat"]
         sessions = [subprocess.Popen(until_closed, stdin=-1, stdout=-1, stderr=-1) for _ in range(10)]
         eventually(lambda: ssh("beta", f"ls {mark}-* | wc -l").splitlines()[-1] == "10")
-        # Refused on the master, so this client would fall back to a connection of its own.
+        # The master refuses the session; ProxyCommand=false keeps ssh from opening a connection of its own.
         more = subprocess.run(
             [*through, "-o", "ProxyCommand=false", "beta", "true"],
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Each fault bites the real component, and heals."""
+"""Each fault affects the real component and can be undone."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ pytestmark = pytest.mark.lab
 
 
 @pytest.fixture
-def whole_links(lab: Lab) -> Iterator[None]:
-    """Whatever a test did to the links is undone for the next one."""
+def restored_links(lab: Lab) -> Iterator[None]:
+    """Undo all faults of links after a test."""
     yield
     for target in ("alpha", "beta", "beta:login2"):
         lab.faults.heal(target)
     lab.faults.unlink()
 
 
-@pytest.mark.usefixtures("whole_links")
+@pytest.mark.usefixtures("restored_links")
 def test_cut_and_heal(lab: Lab, ssh: Ssh) -> None:
     lab.faults.cut("alpha")
     assert ssh.ask("alpha", "true").code == 255
-    assert ssh.ask("beta", "true").code == 0, "the other cluster is not touched"
+    assert ssh.ask("beta", "true").code == 0, "the other cluster is not affected"
     lab.faults.heal("alpha")
     assert ssh("alpha", "hostname") == "login"
     assert ssh("alpha", "ip route show default").startswith("default via ")
 
 
-@pytest.mark.usefixtures("whole_links")
-def test_cut_link_stays_silent_and_an_open_session_survives_it(lab: Lab, ssh: Ssh) -> None:
-    there = f"/tmp/cut-{secrets.token_hex(4)}"
-    outside = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{there}")
-    command = f"echo one; until [ -e {there}.go ]; do sleep 0.05; done; echo two; touch {there}.said"
+@pytest.mark.usefixtures("restored_links")
+def test_cut_link_drops_packets_and_an_open_session_survives(lab: Lab, ssh: Ssh) -> None:
+    path = f"/tmp/cut-{secrets.token_hex(4)}"
+    outside = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{path}")
+    command = f"echo one; until [ -e {path}.go ]; do sleep 0.05; done; echo two; touch {path}.printed"
     argv = ["ssh", "-F", ssh.config, "-o", "BatchMode=yes", "alpha", command]
     session = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert session.stdout is not None
     assert session.stdout.readline() == "one\n"
     lab.faults.cut("alpha")
     outside.with_suffix(".go").touch()
-    eventually(outside.with_suffix(".said").exists)
-    assert select.select([session.stdout], [], [], 1)[0] == [], "something came through a cut link"
+    eventually(outside.with_suffix(".printed").exists)
+    assert select.select([session.stdout], [], [], 1)[0] == [], "the cut link passed data"
     assert session.poll() is None
     lab.faults.heal("alpha")
     assert session.communicate(timeout=120)[0] == "two\n" and session.returncode == 0
 
 
-@pytest.mark.usefixtures("whole_links")
-def test_cut_of_one_login_host_leaves_the_other(lab: Lab, ssh: Ssh) -> None:
+@pytest.mark.usefixtures("restored_links")
+def test_cut_of_one_login_host_does_not_affect_the_other(lab: Lab, ssh: Ssh) -> None:
     lab.faults.cut("beta:login2")
     assert ssh.ask("beta-login2", "true").code == 255
     assert ssh.ask("beta", "true").code == 0
@@ -70,14 +70,14 @@ def test_cut_of_one_login_host_leaves_the_other(lab: Lab, ssh: Ssh) -> None:
 def test_killed_node_loses_its_job_and_comes_back(lab: Lab, ssh: Ssh) -> None:
     ctl = lab.cluster("beta").pid("ctl")
 
-    def seen_as_lost() -> bool:
+    def failed() -> bool:
         if "NODE_FAIL" in ssh("beta", f"scontrol show job {job}"):
             return True
-        # Nodes tell what runs on them when they register, which this makes them do.
+        # Nodes report their jobs when they register; a reconfigure makes them register.
         subprocess.run(inside(ctl, ["scontrol", "reconfigure"]), capture_output=True, check=True)
         return False
 
-    # Slurm takes a job that is younger than these and five seconds for one that is still being started.
+    # Slurm treats a job as still starting until it is older than the sum of these plus five seconds.
     lab.configure("beta", {"BatchStartTimeout": "1", "MessageTimeout": "5"})
     try:
         job = ssh.submit("beta", "sleep 300", "-w n2 -o /dev/null")
@@ -86,7 +86,7 @@ def test_killed_node_loses_its_job_and_comes_back(lab: Lab, ssh: Ssh) -> None:
         lab.faults.kill_node("beta:n2")
         assert "n2" not in lab.cluster("beta").pids() and "n1" in lab.cluster("beta").pids()
         lab.faults.start_node("beta:n2")
-        eventually(seen_as_lost, pause=2)
+        eventually(failed, pause=2)
     finally:
         lab.configure("beta", {"BatchStartTimeout": "", "MessageTimeout": ""})
         lab.faults.start_node("beta:n2")
@@ -142,7 +142,7 @@ def test_full_disk(lab: Lab, ssh: Ssh, disk: str, path: str) -> None:
     assert ssh.ask("alpha", write).code == 0
 
 
-@pytest.mark.usefixtures("whole_links")
+@pytest.mark.usefixtures("restored_links")
 def test_delay_is_felt(lab: Lab, ssh: Ssh) -> None:
     def seconds() -> float:
         started = time.monotonic()
@@ -150,34 +150,34 @@ def test_delay_is_felt(lab: Lab, ssh: Ssh) -> None:
         return time.monotonic() - started
 
     lab.faults.delay("alpha", Rules(delay_ms=250))
-    assert seconds() > 6 * 0.25, "ssh goes to and fro more than three times"
+    assert seconds() > 6 * 0.25, "ssh needs more than three round trips"
     lab.faults.heal("alpha")
     eventually(lambda: seconds() < 6 * 0.25)
 
 
-@pytest.mark.usefixtures("whole_links")
-def test_connection_is_cut_at_the_byte_asked_for(lab: Lab, ssh: Ssh) -> None:
+@pytest.mark.usefixtures("restored_links")
+def test_connection_is_cut_at_the_exact_byte(lab: Lab, ssh: Ssh) -> None:
     log = lab.faults.rules_file("alpha").with_suffix(".log")
     log.unlink(missing_ok=True)
     for cut_at, direction in ((0, "up"), (1, "up"), (1500, "up"), (777, "down")):
         lab.faults.delay("alpha", Rules(cut_at=cut_at, direction=direction, connections=1))
         assert ssh.ask("alpha", "true").code == 255
-        assert ssh.ask("alpha", "true").code == 0, "only one connection was to be cut"
+        assert ssh.ask("alpha", "true").code == 0, "more than one connection was cut"
         eventually(lambda: any(json.loads(line)["cut"] for line in log.read_text().splitlines()))
         cut = next(row for row in map(json.loads, log.read_text().splitlines()) if row["cut"])
         assert cut[direction] == cut_at
         log.unlink()
 
 
-@pytest.mark.usefixtures("whole_links")
-def test_stalled_connection_says_nothing(lab: Lab, ssh: Ssh) -> None:
+@pytest.mark.usefixtures("restored_links")
+def test_stalled_connection_passes_nothing(lab: Lab, ssh: Ssh) -> None:
     lab.faults.delay("beta", Rules(cut_at=1200, ending="stall"))
     argv = ["ssh", "-v", "-F", ssh.config, "-o", "BatchMode=yes", "beta", "true"]
     session = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         assert session.stderr is not None
-        said = iter(session.stderr.readline, "")
-        assert any("expecting SSH2_MSG_KEX" in line for line in said), "more than 1200 bytes were sent"
+        lines = iter(session.stderr.readline, "")
+        assert any("expecting SSH2_MSG_KEX" in line for line in lines), "more than 1200 bytes were sent"
         with pytest.raises(subprocess.TimeoutExpired):
             session.wait(1)
     finally:
@@ -185,17 +185,17 @@ def test_stalled_connection_says_nothing(lab: Lab, ssh: Ssh) -> None:
         session.communicate()
 
 
-@pytest.mark.usefixtures("whole_links")
+@pytest.mark.usefixtures("restored_links")
 def test_link_between_the_clusters(lab: Lab, ssh: Ssh) -> None:
-    there, back = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
-    assert ssh.ask("alpha", there).code == 255
+    to_beta, to_alpha = "ssh -o BatchMode=yes -o ConnectTimeout=3 beta hostname", "ssh -o BatchMode=yes alpha hostname"
+    assert ssh.ask("alpha", to_beta).code == 255
     lab.faults.link()
-    assert ssh("alpha", there).splitlines()[-1] == "login1"
-    assert ssh("alpha", there.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
-    assert ssh("beta", back).splitlines()[-1] == "login"
+    assert ssh("alpha", to_beta).splitlines()[-1] == "login1"
+    assert ssh("alpha", to_beta.replace("beta", "beta-login2")).splitlines()[-1] == "login2"
+    assert ssh("beta", to_alpha).splitlines()[-1] == "login"
     assert ssh.ask("alpha", "srun -w n1 ssh -o BatchMode=yes -o ConnectTimeout=3 10.77.100.2 true").code != 0
     lab.faults.unlink()
-    assert ssh.ask("beta", back).code == 255
+    assert ssh.ask("beta", to_alpha).code == 255
 
 
 @pytest.mark.parametrize("target", ["gamma", "alpha:n9", "beta:ctl2"])
@@ -204,10 +204,10 @@ def test_unknown_targets(lab: Lab, target: str) -> None:
         lab.faults.kill_node(target)
 
 
-def test_faults_that_make_no_sense(lab: Lab) -> None:
-    with pytest.raises(UserError, match="no login host"):
+def test_invalid_targets(lab: Lab) -> None:
+    with pytest.raises(UserError, match="is not a login host"):
         lab.faults.cut("alpha:n1")
     with pytest.raises(UserError, match="no accounting daemon"):
         lab.faults.stop_dbd("beta")
-    with pytest.raises(NotFoundError, match="no disk"):
+    with pytest.raises(NotFoundError, match="disk 'alpha:archive' not found"):
         lab.faults.full("alpha:archive")

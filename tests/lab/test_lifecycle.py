@@ -1,4 +1,4 @@
-"""Up, down, killed half-way, side by side: a lab leaves nothing behind and loses nothing."""
+"""Starting and stopping labs, also interrupted and side by side: nothing is left behind, no data is lost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 
 
 class Other:
-    """A second lab in folders of its own, while the session's lab is up."""
+    """A second lab with its own folders, beside the session's lab."""
 
     def __init__(self, home: Path) -> None:
         self.environment = {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "da ta, x:y")}
@@ -41,15 +41,15 @@ class Other:
         return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
 
     def hosts(self) -> dict[str, int]:
-        """First process of each host of beta that is alive, by its name."""
+        """Map the name of each running host to its first process. Use with one cluster up."""
         return {mark.rpartition("/")[2]: pid for mark, pid in processes.marked(self.instance.mark).items()}
 
     def links(self) -> set[str]:
-        """Its links to login hosts on this machine."""
+        """Return this machine's links to the lab's login hosts."""
         return {name for _index, name in socket.if_nameindex()} & {self.instance.link(index) for index in range(10)}
 
     def groups(self) -> list[Path]:
-        """Its control groups on this machine."""
+        """Return the lab's cgroups."""
         return list(Path("/sys/fs/cgroup").glob(f"*/{self.instance.group}"))
 
 
@@ -61,7 +61,7 @@ def other(lab: Lab, tmp_path: Path) -> Iterator[Other]:
 
 
 def traces() -> dict[str, set[str]]:
-    """What a lab could leave behind on this machine."""
+    """Return everything a lab could leave behind on this machine."""
     namespaces = set()
     for process in Path("/proc").glob("[0-9]*"):
         for kind in ("net", "mnt", "pid", "uts", "ipc", "cgroup"):
@@ -87,8 +87,8 @@ def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
     assert started.code == 0, started.err
     assert "ready: alpha" in started.out and "% of a core" in started.out
     during = traces()
-    assert all(during[kind] - before[kind] for kind in before if kind != "mounts"), "the test sees what a lab makes"
-    assert during["mounts"] == before["mounts"], "the user's mounts are not touched, not even meanwhile"
+    assert all(during[kind] - before[kind] for kind in before if kind != "mounts"), "traces() does not see the lab"
+    assert during["mounts"] == before["mounts"], "a running lab changes the user's mounts"
     assert other("down").code == 0
     after = traces()
     assert {kind: after[kind] - before[kind] for kind in before} == {kind: set() for kind in before}
@@ -105,7 +105,7 @@ def strict_umask() -> Iterator[None]:
     os.umask(before)
 
 
-@pytest.mark.usefixtures("strict_umask")  # that of many people; it is not to reach the lab's hosts
+@pytest.mark.usefixtures("strict_umask")  # a common umask, which must not affect the lab's hosts
 def test_restart_keeps_disks_jobs_and_accounting(other: Other) -> None:
     assert other("up", "alpha").code == 0
     assert other.ssh("alpha", "echo kept > ~/note; srun true").returncode == 0
@@ -129,7 +129,7 @@ def test_up_again_changes_nothing(lab: Lab, ssh: Ssh) -> None:
 def test_one_cluster_alone(other: Other) -> None:
     assert other("up", "beta").code == 0
     names = {host["name"]: host["up"] for host in other("status", "--json").json["data"]["clusters"][0]["hosts"]}
-    assert not any(names.values()), "alpha was not asked for"
+    assert not any(names.values()), "alpha was started"
     assert other.ssh("beta", "sinfo -h -o %T").stdout.splitlines()[-1] == "idle"
     assert "beta:" in other.contexts.read_text() and "alpha:" not in other.contexts.read_text()
 
@@ -140,31 +140,31 @@ def _ready(other: Other, host: str) -> bool:
 
 
 POINTS: dict[str, Callable[[Other], object]] = {
-    "remembered": lambda other: (other.folder / "lab.json").exists(),
+    "state saved": lambda other: (other.folder / "lab.json").exists(),
     "files": lambda other: (other.folder / "beta" / "layers" / "node").exists(),
-    "fabric begun": lambda other: (other.folder / "beta" / "hosts" / "fabric.boot.log").exists(),
+    "fabric started": lambda other: (other.folder / "beta" / "hosts" / "fabric.boot.log").exists(),
     "first host": lambda other: "ctl" in other.hosts(),
     "last host": lambda other: {"ctl", "login1", "login2", "n1", "n2"} <= other.hosts().keys(),
     "link": lambda other: other.links(),
     "host ready": lambda other: _ready(other, "login1"),
 }
-"""How far a lab has come on its way up, in this order."""
+"""Stages of `lab up`, in order."""
 
 
 @pytest.mark.parametrize(
     ("point", "then"),
     [
-        ("remembered", "up"),
+        ("state saved", "up"),
         ("files", "down"),
-        ("fabric begun", "up"),
+        ("fabric started", "up"),
         ("first host", "down"),
         ("last host", "up"),
         ("link", "down"),
         ("host ready", "up"),
     ],
 )
-def test_killed_while_coming_up(other: Other, point: str, then: str) -> None:
-    """SIGKILL at some moment of the way up: the next `up` goes on, and `down` cleans up, from there."""
+def test_killed_while_starting(other: Other, point: str, then: str) -> None:
+    """After SIGKILL at any stage of `up`, the next `up` continues and `down` cleans up."""
     first = subprocess.Popen(
         [YURT, "lab", "up", "beta"],
         env={**os.environ, **other.environment},
@@ -174,7 +174,7 @@ def test_killed_while_coming_up(other: Other, point: str, then: str) -> None:
     reached = POINTS[point]
     eventually(lambda: reached(other) or first.poll() is not None, pause=0.005)
     first.kill()
-    assert first.wait() == -signal.SIGKILL, "it had come up before it was killed"
+    assert first.wait() == -signal.SIGKILL, "it finished before it was killed"
     if then == "down":
         assert other("down").code == 0
         eventually(lambda: not other.hosts())
@@ -184,8 +184,8 @@ def test_killed_while_coming_up(other: Other, point: str, then: str) -> None:
     assert other.ssh("beta", "cd $SCRATCH && srun hostname").returncode == 0
 
 
-def test_addresses_that_were_taken_meanwhile(other: Other) -> None:
-    """Killed before its links were there, a lab does not share its addresses with whoever took them since."""
+def test_addresses_taken_since_a_killed_start(other: Other) -> None:
+    """A lab that was killed before it had links chooses new addresses if its own are in use now."""
     first = subprocess.Popen([YURT, "lab", "up", "beta"], env={**os.environ, **other.environment}, stdout=-3, stderr=-3)
     eventually(lambda: POINTS["first host"](other), pause=0.005)
     first.kill()
@@ -205,9 +205,9 @@ def test_addresses_that_were_taken_meanwhile(other: Other) -> None:
         subprocess.run(["ip", "link", "del", "ytaken0"], check=True)
 
 
-@pytest.mark.alone  # other labs would find no address of their own
-def test_a_wider_route_does_not_stop_a_lab_that_is_up(lab: Lab) -> None:
-    """As that of a VPN which was opened since: `up` again leaves everything running."""
+@pytest.mark.alone  # other labs would find no free addresses
+def test_a_wider_route_does_not_stop_a_running_lab(lab: Lab) -> None:
+    """A route such as that of a VPN opened later: another `up` leaves everything running."""
     before = lab.pids()
     subprocess.run(["ip", "route", "add", "unreachable", "10.64.0.0/10", "metric", "4999"], check=True)
     try:
@@ -228,20 +228,20 @@ def test_hosts_killed_from_outside_are_started_again(other: Other) -> None:
     assert other.ssh("beta", "cd $SCRATCH && srun -N2 hostname").returncode == 0
 
 
-def test_two_at_once_do_not_start_it_twice(other: Other) -> None:
+def test_two_concurrent_starts_start_it_once(other: Other) -> None:
     argv = [YURT, "lab", "up", "beta"]
     environment = {**os.environ, **other.environment}
     both = [subprocess.Popen(argv, env=environment, stdout=-1, stderr=-1, text=True) for _ in range(2)]
     answers = [(each.communicate(timeout=300), each.returncode) for each in both]
     assert sorted(code for _text, code in answers) == [0, 4]
-    assert any("another yurt" in text[1] for text, code in answers if code == 4)
+    assert any("another yurt process" in text[1] for text, code in answers if code == 4)
 
 
 def test_contexts_of_the_user_stay(other: Other) -> None:
     other.contexts.parent.mkdir()
     other.contexts.write_text("# mine\ncontexts:\n  beta:  # not the lab's\n    type: slurm\n    slurm_url: me@big\n")
     refused = other("up", "beta")
-    assert refused.code == 2 and "is not this lab's" in refused.err and "--instance" in refused.err
+    assert refused.code == 2 and "does not belong to this lab" in refused.err and "--instance" in refused.err
     assert not other.folder.exists()
     mine = other.contexts.read_text()
     assert other("up", "beta", "--instance", "class2").code == 0
@@ -259,7 +259,7 @@ def test_down_finds_hosts_whose_state_folder_is_gone(other: Other, tmp_path: Pat
     assert other.hosts() == {} and other.links() == set() and other.groups() == []
 
 
-def test_wipe_forgets_what_was_known_of_the_sites(other: Other) -> None:
+def test_wipe_deletes_the_facts_of_its_contexts(other: Other) -> None:
     assert other("up", "beta").code == 0
     assert call("context", "probe", "beta", environment=other.environment).code == 0
     facts = other.contexts.parent / "facts" / "beta.json"
@@ -280,7 +280,7 @@ def test_status_shows_what_is_broken(other: Other) -> None:
 
 
 def test_without_control_groups(other: Other) -> None:
-    """The fall-back: a node still lets in only who has a job, and memory is watched by Slurm itself."""
+    """Without cgroups a node still accepts only users with a job, and Slurm itself enforces memory limits."""
     started = other("up", "alpha", "--limits", "none")
     assert started.code == 0 and "no usable control groups" in started.err
     assert "no active jobs" in other.ssh("alpha-n1", "true").stderr
@@ -290,28 +290,28 @@ def test_without_control_groups(other: Other) -> None:
     assert greedy.returncode != 0 and "exceeded memory limit" in greedy.stderr
 
 
-def test_version_2_that_does_not_work_is_given_up(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that has version 2 only, and where Slurm cannot use it (here: it is not there)."""
+def test_falls_back_if_cgroup_v2_does_not_work(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulates a machine with cgroup v2 only, which Slurm cannot use (here because it is not mounted)."""
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("YURT_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(cgroups, "detect", lambda: "v2")
     monkeypatch.setattr(cgroups, "usable", lambda _limits, _group: True)
-    said: list[str] = []
+    progress: list[str] = []
     second = Lab()
     try:
-        assert second.up(["alpha"], watch=lambda event: said.append(event.text)).limits == "none"
-        assert any("version 2" in text for text in said)
+        assert second.up(["alpha"], watch=lambda event: progress.append(event.text)).limits == "none"
+        assert any("did not start with cgroup v2" in text for text in progress)
     finally:
         second.down(wipe=True)
 
 
-def test_limits_this_machine_does_not_have(other: Other) -> None:
+def test_unsupported_limits(other: Other) -> None:
     answer = other("up", "alpha", "--limits", "v2")
-    assert answer.code == 2 and "no usable control groups of version 2" in answer.err
+    assert answer.code == 2 and "no usable cgroup v2" in answer.err
 
 
-def test_under_sudo_the_lab_is_the_persons_who_typed_it(lab: Lab) -> None:
-    """`sudo yurt lab up`, then everything else without sudo: the files belong to the person."""
+def test_under_sudo_the_files_belong_to_the_calling_user(lab: Lab) -> None:
+    """After `sudo yurt lab up`, the user needs no sudo for anything else."""
     person = pwd.getpwnam("nobody")
     home = Path(tempfile.mkdtemp(prefix="yurt-sudo-"))
     os.chown(home, person.pw_uid, person.pw_gid)

@@ -1,4 +1,4 @@
-"""Who gets in where: keys, a second factor, and what bob must never reach."""
+"""Access of the lab's users: ssh keys, a second factor, and isolation between users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.lab
 
 
 @pytest.mark.parametrize("host", ["alpha", "beta"])
-def test_bob_reads_nothing_of_alices(ssh: Ssh, host: str) -> None:
+def test_bob_cannot_read_alices_files(ssh: Ssh, host: str) -> None:
     ssh(host, "echo secret > ~/private; echo secret > /lustre/scratch/alice/private")
     for path in ("/home/alice/private", "/lustre/scratch/alice/private", "/home/alice/.ssh/id_ed25519"):
         answer = ssh.ask(host, f"cat {path}", user="bob")
@@ -21,7 +21,7 @@ def test_bob_reads_nothing_of_alices(ssh: Ssh, host: str) -> None:
     assert ssh(host, "id -un", user="bob") == "bob"
 
 
-def test_a_node_lets_in_only_who_has_a_job_there(ssh: Ssh) -> None:
+def test_a_node_accepts_only_users_with_a_job_on_it(ssh: Ssh) -> None:
     eventually(lambda: "no active jobs on this node" in ssh.ask("alpha-n1", "true").err)
     job = ssh.submit("alpha", "sleep 120", "-w n1 -o /dev/null")
     eventually(lambda: ssh.state("alpha", job) == "RUNNING")

@@ -1,4 +1,4 @@
-"""A machine that cannot hold a lab: one sentence, the remedy, and nothing started."""
+"""On a machine that cannot run a lab, `lab up` prints an error and a hint, and starts nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from yurt.lab.instance import Instance
 
 
 class Machine:
-    """Calls `yurt lab up` on this machine as it looks through a prefix command or an environment."""
+    """Calls `yurt lab up` under a prefix command or an environment that simulates another machine."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -56,26 +56,26 @@ def test_not_linux(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.lab
 def test_not_root(machine: Machine) -> None:
-    code, said = machine.up(prefix=["unshare", "--user"])
-    assert (code, said) == (2, "yurt: the lab needs root\n  hint: run it as root: sudo yurt lab up\n")
+    code, stderr = machine.up(prefix=["unshare", "--user"])
+    assert (code, stderr) == (2, "yurt: the lab needs root\n  hint: run `sudo yurt lab up`\n")
 
 
 @pytest.mark.lab
 def test_no_namespaces(machine: Machine) -> None:
-    code, said = machine.up(prefix=["setpriv", "--bounding-set", "-sys_admin"])
-    assert code == 5 and "does not allow new namespaces" in said and "--privileged" in said
+    code, stderr = machine.up(prefix=["setpriv", "--bounding-set", "-sys_admin"])
+    assert code == 5 and "does not allow new namespaces" in stderr and "--privileged" in stderr
 
 
 @pytest.mark.lab
 def test_packages_missing(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "status").touch()
-    code, said = machine.up(DPKG_ADMINDIR=str(tmp_path))
-    assert code == 2 and "slurmctld" in said and "munge" in said and "yurt lab up --install" in said
+    code, stderr = machine.up(DPKG_ADMINDIR=str(tmp_path))
+    assert code == 2 and "slurmctld" in stderr and "munge" in stderr and "yurt lab up --install" in stderr
 
 
 @pytest.mark.lab
 def test_packages_cannot_be_installed(machine: Machine, tmp_path: Path) -> None:
-    """apt-get that knows no package: its own words reach the user."""
+    """apt-get fails, and the user sees its message."""
     (tmp_path / "status").touch()
     lists = tmp_path / "lists"
     lists.mkdir()
@@ -84,35 +84,35 @@ def test_packages_cannot_be_installed(machine: Machine, tmp_path: Path) -> None:
         f'Dir::State::status "{tmp_path}/status"; Dir::State::lists "{lists}"; Dir::Etc::sourceparts "/nowhere";\n'
         f'Dir::Etc::sourcelist "/nowhere"; Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";\n'
     )
-    code, said = machine.up("--install", DPKG_ADMINDIR=str(tmp_path), APT_CONFIG=str(config))
-    assert code == 5 and "could not be installed: E: Unable to locate package" in said
+    code, stderr = machine.up("--install", DPKG_ADMINDIR=str(tmp_path), APT_CONFIG=str(config))
+    assert code == 5 and "could not be installed: E: Unable to locate package" in stderr
 
 
 @pytest.mark.lab
 def test_addresses_in_use(machine: Machine) -> None:
     take = 'ip link set lo up && ip addr add 10.78.0.1/16 dev lo && exec "$@"'
-    code, said = machine.up(prefix=["unshare", "--net", "sh", "-c", take, "sh"])
-    assert code == 2 and "no address of 10.78.0.0/16 is free" in said and "--subnet 10.99.0.0/16" in said
+    code, stderr = machine.up(prefix=["unshare", "--net", "sh", "-c", take, "sh"])
+    assert code == 2 and "no /24 network in 10.78.0.0/16 is free" in stderr and "--subnet 10.99.0.0/16" in stderr
 
 
 @pytest.mark.lab
 def test_too_little_disk(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     small = f'mount -t tmpfs -o size=10m tmpfs {tmp_path}/data && exec "$@"'
-    code, said = machine.up(prefix=["unshare", "--mount", "sh", "-c", small, "sh"])
-    assert code == 5 and "needs 600 MB of disk" in said and "YURT_DATA_HOME" in said
+    code, stderr = machine.up(prefix=["unshare", "--mount", "sh", "-c", small, "sh"])
+    assert code == 5 and "needs 600 MB of disk space" in stderr and "YURT_DATA_HOME" in stderr
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("subnet", ["10.99.0.0/25", "8.8.0.0/16", "ten", "10.0.0.1/16"])
 def test_bad_subnet(machine: Machine, subnet: str) -> None:
-    code, said = machine.up("--subnet", subnet)
-    assert code == 2 and said.startswith("yurt: --subnet: ") and "for example" in said
+    code, stderr = machine.up("--subnet", subnet)
+    assert code == 2 and stderr.startswith("yurt: --subnet: ") and "such as `--subnet 10.99.0.0/16`" in stderr
 
 
 @pytest.mark.lab
-def test_packages_that_are_installed_start_no_service() -> None:
-    """Debian's own start script, asked while packages are held back, refuses."""
+def test_installed_packages_start_no_service() -> None:
+    """Debian's invoke-rc.d refuses to start a service during an installation."""
     for service in ("ssh", "munge"):
         with packages.services_held_back() as prefix:
             argv = [*prefix, "/usr/sbin/invoke-rc.d", service, "start"]
@@ -134,12 +134,12 @@ def test_a_policy_left_by_a_killed_install_is_recognised(monkeypatch: pytest.Mon
     assert not policy.exists()
 
 
-def test_packages_known_and_unknown() -> None:
+def test_missing_packages() -> None:
     assert packages.missing(["dpkg", "no-such-package-of-debian"]) == ["no-such-package-of-debian"]
 
 
-def test_control_groups_of_other_machines() -> None:
-    """Debian with systemd mounts some controllers together; a v2-only machine has none of these."""
+def test_cgroups_of_other_machines() -> None:
+    """Debian with systemd mounts some controllers together; a machine with cgroup v2 only has none of these."""
     together = "".join(
         f"cgroup /sys/fs/cgroup/{names} cgroup rw,nosuid,{names} 0 0\n"
         for names in ("cpu,cpuacct", "memory", "freezer", "cpuset", "devices", "net_cls,net_prio")
@@ -149,7 +149,7 @@ def test_control_groups_of_other_machines() -> None:
     assert cgroups.hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n") == []
 
 
-def test_no_two_labs_share_a_name(tmp_path: Path) -> None:
+def test_labs_with_one_name_do_not_collide(tmp_path: Path) -> None:
     one, two = Instance("default", tmp_path / "a"), Instance("default", tmp_path / "b")
     assert one.tag != two.tag and one.mark != two.mark and one.group != two.group and one.link(0) != two.link(0)
     assert len(one.link(9)) <= 15

@@ -1,4 +1,4 @@
-"""The relay alone, on loopback: what passes, what is cut, to the byte."""
+"""The relay alone, on loopback: what it passes and where it cuts, exact to the byte."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Front:
             client.close()
 
     def exchange(self, content: bytes, timeout: float = 10) -> bytes:
-        """Send, close that direction, and return all that came back before the end or the reset."""
+        """Send, close that direction, and return everything received before the end or the reset."""
         back = b""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as client:
@@ -66,7 +66,7 @@ class Front:
                     back += chunk
         except TimeoutError:
             raise
-        except OSError:  # reset, or not connected any more
+        except OSError:  # reset, or no longer connected
             return back
         return back
 
@@ -82,7 +82,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 @settings(max_examples=60, deadline=None)
 @given(content=st.binary(max_size=300_000))
-def test_all_passes_without_rules(front: Front, content: bytes) -> None:
+def test_passes_everything_without_rules(front: Front, content: bytes) -> None:
     front.set(Rules())
     assert front.exchange(content) == content
 
@@ -120,7 +120,7 @@ def test_delay_each_way_and_rate(front: Front) -> None:
     assert seconds(bytes(50_000)) >= 0.5
 
 
-def test_stall_is_silent(front: Front) -> None:
+def test_stall_passes_nothing_more(front: Front) -> None:
     front.set(Rules(cut_at=10, ending="stall"))
     with pytest.raises(TimeoutError):
         front.exchange(bytes(100), timeout=1)
@@ -132,6 +132,6 @@ def test_rules_for_the_next_connections_only(front: Front) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"cut": 1}', '{"direction": "left"}', '{"ending": "bang"}'])
-def test_rules_that_would_not_bite_are_refused(text: str) -> None:
+def test_invalid_rules_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"rule|direction"):
         relay.parse(text)

@@ -1,4 +1,4 @@
-"""`yurt lab set`: settings of Slurm on a cluster that runs."""
+"""`yurt lab set`: changes settings of Slurm on a running cluster."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def own_settings(lab: Lab) -> Iterator[None]:
-    """The lab's own settings are in force again for the next test."""
+    """Restore the lab's own settings after a test."""
     yield
-    for cluster, settings in lab.instance.recall().settings.items():
+    for cluster, settings in lab.instance.load_state().settings.items():
         if settings:
             lab.configure(cluster, dict.fromkeys(settings, ""))
 
 
 def values(ssh: Ssh, cluster: str) -> tuple[str, str]:
-    """KillWait and BatchStartTimeout as the running controller has them."""
+    """Return the running controller's KillWait and BatchStartTimeout."""
     rows = (line.partition("=")[::2] for line in ssh(cluster, "scontrol show config").splitlines())
     found = {key.strip(): text.strip() for key, text in rows}
     return found["KillWait"], found["BatchStartTimeout"]
@@ -46,31 +46,31 @@ def test_takes_effect_and_is_restored(ssh: Ssh) -> None:
     assert values(ssh, "alpha") == ("5 sec", "17 sec")
     assert call("lab", "set", "alpha", "batchstarttimeout=").out == "alpha: default settings\n"
     assert values(ssh, "alpha") == ("5 sec", "10 sec")
-    assert ssh.state("alpha", job) == "RUNNING", "jobs go on meanwhile"
+    assert ssh.state("alpha", job) == "RUNNING", "running jobs are not affected"
 
 
 @pytest.mark.usefixtures("own_settings")
 @pytest.mark.parametrize("bad", ["KillWait=abc", "NoSuchThing=3"])
-def test_what_slurm_does_not_take_is_refused(lab: Lab, ssh: Ssh, bad: str) -> None:
+def test_a_setting_that_slurm_rejects_is_undone(lab: Lab, ssh: Ssh, bad: str) -> None:
     job = ssh.submit("beta", "sleep 300", "-o /dev/null")
     eventually(lambda: ssh.state("beta", job) == "RUNNING")
     lab.configure("beta", {"KillWait": "33"})
-    assert said(call("lab", "set", "beta", bad), 5).startswith("beta: Slurm refused it: ")
+    assert said(call("lab", "set", "beta", bad), 5).startswith("beta: Slurm rejected the setting: ")
     eventually(lambda: ssh.ask("beta", "sinfo").code == 0)
     assert values(ssh, "beta")[0] == "33 sec"
-    assert lab.instance.recall().settings["beta"] == {"KillWait": "33"}
+    assert lab.instance.load_state().settings["beta"] == {"KillWait": "33"}
     assert call("lab", "set", "beta", "KillWait=34").code == 0
     assert values(ssh, "beta")[0] == "34 sec"
     eventually(lambda: ssh.state("beta", job) == "RUNNING")
 
 
 @pytest.mark.parametrize("bad", ["KillWait", "=3", "Kill Wait=3", "KillWait=3\nPrologFlags=Alloc"])
-def test_what_is_no_setting_is_refused(lab: Lab, bad: str) -> None:
+def test_an_invalid_setting_is_refused(lab: Lab, bad: str) -> None:
     said(call("lab", "set", "beta", bad), 2)
-    assert not lab.instance.recall().settings.get("beta")
+    assert not lab.instance.load_state().settings.get("beta")
 
 
-def test_they_outlive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None:
+def test_settings_survive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None:
     home = {"YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
 
     def other(*words: str) -> Called:
@@ -81,15 +81,15 @@ def test_they_outlive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None
         return next(line for line in shown.splitlines() if line.startswith("KillWait")).partition("=")[2].strip()
 
     try:
-        assert "is not up" in said(other("set", "beta", "KillWait=35"), 5)
+        assert "is not running" in said(other("set", "beta", "KillWait=35"), 5)
         assert other("up", "beta").code == 0
         assert other("set", "beta", "KillWait=35").code == 0
         assert other("down").code == 0
         assert other("up", "beta").code == 0
         assert kill_wait() == "35 sec"
-        memory = Instance("default", tmp_path / "data" / "lab" / "default")
-        assert memory.recall().settings == {"beta": {"KillWait": "35"}}
+        instance = Instance("default", tmp_path / "data" / "lab" / "default")
+        assert instance.load_state().settings == {"beta": {"KillWait": "35"}}
         assert other("down", "beta", "--wipe").code == 0
-        assert memory.recall().settings == {}
+        assert instance.load_state().settings == {}
     finally:
         other("down", "--wipe")

@@ -1,4 +1,4 @@
-"""`yurt lab shell`: words arrive as typed, exit codes come back, a terminal is a terminal."""
+"""`yurt lab shell`: passes arguments unchanged, returns exit codes, and provides a terminal."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ AWKWARD = ["a b", "$HOME", "it's", '"', "\\", "*", "", "ü\n;"]
 
 
 @pytest.mark.parametrize("target", ["alpha", "alpha:n1"])
-def test_words_arrive_as_typed(lab: Lab, target: str) -> None:
+def test_arguments_are_passed_unchanged(lab: Lab, target: str) -> None:
     program = "import sys; print(sys.argv[1:])"
     answer = call("lab", "shell", target, "--", "python3", "-c", program, *AWKWARD)
     assert answer.code == 0 and answer.out == f"{AWKWARD!r}\n"
 
 
 @pytest.mark.parametrize("target", ["alpha", "beta:ctl"])
-def test_exit_code_comes_back(lab: Lab, target: str) -> None:
+def test_returns_the_exit_code(lab: Lab, target: str) -> None:
     assert call("lab", "shell", target, "--", "sh", "-c", "exit 7").code == 7
 
 
-def test_who_and_where(lab: Lab) -> None:
+def test_default_user_and_host(lab: Lab) -> None:
     def ask(*arguments: str) -> str:
         return call("lab", "shell", *arguments, "--", "sh", "-c", "id -un; hostname").out.split()[-2:].__str__()
 
@@ -38,7 +38,7 @@ def test_who_and_where(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("target", "name"), [("alpha", "login"), ("alpha:n1", "n1")])
-def test_terminal_is_a_terminal(lab: Lab, target: str, name: str) -> None:
+def test_provides_a_terminal(lab: Lab, target: str, name: str) -> None:
     child = pexpect.spawn(
         YURT, ["lab", "shell", target], env=os.environ, timeout=120, encoding="utf8", dimensions=(33, 99)
     )
@@ -58,7 +58,7 @@ def test_errors(lab: Lab) -> None:
     nobody = call("lab", "shell", "beta", "--user", "carol")
     assert nobody.code == 2 and "account 'carol' not found on beta" in nobody.err
     down = call("lab", "shell", "alpha", "--instance", "never-up")
-    assert down.code == 5 and "is not up" in down.err and "yurt lab up alpha" in down.err
+    assert down.code == 5 and "is not running" in down.err and "yurt lab up alpha" in down.err
 
 
 def test_json_shows_the_command(lab: Lab) -> None:

@@ -1,1 +1,1 @@
-"""How the suite runs: its environment, its order over workers, what it prints."""
+"""pytest plugins of the suite: its environment, the order of tests on workers, its output."""

@@ -1,4 +1,4 @@
-"""Shows the yurt commands of a test that fails, with what they printed."""
+"""Adds the yurt commands of a failed test and their output to its report."""
 
 from __future__ import annotations
 

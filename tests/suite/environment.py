@@ -1,4 +1,4 @@
-"""Gives every test the same surroundings, whatever shell, job or virtual environment `make test` was started from."""
+"""Gives all tests the same environment, independent of the shell, job or venv that `make test` was started from."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ KEPT = frozenset(("YURT_TEST_HOME", "YURT_NODE_PYTHON"))
 """Settings of the suite itself."""
 
 FOREIGN = ("YURT_", "SLURM_", "SBATCH_", "SRUN_", "SQUEUE_", "SACCT_", "SALLOC_", "SCANCEL_", "GIT_", "XDG_", "HYDRA_")
-"""Variables that would change what yurt, git or Slurm do."""
+"""Prefixes of variables that change the behaviour of yurt, git or Slurm."""
 
-ALONE = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "VIRTUAL_ENV", "PYTHONPATH", "SSH_AUTH_SOCK", "SSH_ASKPASS")
+REMOVED = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "VIRTUAL_ENV", "PYTHONPATH", "SSH_AUTH_SOCK", "SSH_ASKPASS")
 
 
 def settle() -> None:
-    """Set signals, umask, PATH and variables as in a fresh login shell with this virtual environment active."""
-    # A shell starts `make test &` with SIGINT ignored, and every child inherits that.
+    """Set signals, umask, PATH and variables as in a new login shell with this virtual environment active."""
+    # A shell starts `make test &` with SIGINT ignored, and all children inherit that.
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -27,6 +27,6 @@ def settle() -> None:
     others = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part != own]
     os.environ["PATH"] = os.pathsep.join([own, *others])
     for name in list(os.environ):
-        if name in ALONE or (name.startswith(FOREIGN) and name not in KEPT):
+        if name in REMOVED or (name.startswith(FOREIGN) and name not in KEPT):
             del os.environ[name]
     os.environ["GIT_CONFIG_GLOBAL"] = os.devnull

@@ -1,4 +1,4 @@
-"""Takes down the labs of workers that were interrupted before they could do it themselves."""
+"""Stops the labs of workers that were interrupted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     base = getattr(getattr(config, "_tmp_path_factory", None), "_basetemp", None)
     if hasattr(config, "workerinput") or base is None or os.environ.get("YURT_TEST_HOME"):
         return
-    for memory in Path(base).glob("**/lab/*/lab.json"):
+    for state in Path(base).glob("**/lab/*/lab.json"):
         from yurt.lab import Lab
 
-        os.environ["YURT_DATA_HOME"] = str(memory.parents[2])
-        os.environ["YURT_CONFIG_HOME"] = str(memory.parents[3] / "config")
-        Lab(memory.parent.name).down(wipe=True)
+        os.environ["YURT_DATA_HOME"] = str(state.parents[2])
+        os.environ["YURT_CONFIG_HOME"] = str(state.parents[3] / "config")
+        Lab(state.parent.name).down(wipe=True)

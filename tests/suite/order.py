@@ -1,4 +1,4 @@
-"""Which tests run where and when: what shares a costly fixture stays on one worker, what takes longest goes first."""
+"""Order of tests: tests that share an expensive fixture run on one worker, the longest run first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "alone: looks at the whole machine, so nothing may run beside it")
+    config.addinivalue_line("markers", "alone: inspects the whole machine, so no other test may run at the same time")
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups right after
@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """The class or module whose fixtures a test shares with others; empty if it shares none."""
+    """Return the class or module whose fixtures a test shares with others; empty if it shares none."""
     names = getattr(item, "fixturenames", ())
     found = item.session._fixturemanager
     scopes = {definition.scope for name in names for definition in (found.getfixturedefs(name, item) or ())[-1:]}
@@ -31,7 +31,7 @@ def _group(item: pytest.Item) -> str:
 
 
 def _rank(item: pytest.Item) -> int:
-    """Groups on the lab are the longest pieces of work; tests that need no lab fill the gaps at the end."""
+    """Return a sort key: groups on the lab take longest and run first; tests without the lab run last."""
     on_lab = item.get_closest_marker("lab") is not None
     grouped = item.get_closest_marker("xdist_group") is not None
     return (0 if grouped else 1) if on_lab else (2 if grouped else 3)

@@ -1,4 +1,4 @@
-"""What a run of the suite prints: which tests run at the moment, those that failed at once, the slowest at the end."""
+"""Output of the suite: the running tests every few seconds, failures immediately, the slowest tests at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 EVERY = 10.0
-"""Seconds between two lines on what runs."""
+"""Seconds between two lines with the running tests."""
 
 SLOWEST = 10
 
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Reporter:
-    """Follows the tests of all workers from the process that hands them out."""
+    """Follows the tests of all workers; runs in the controlling process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -31,11 +31,11 @@ class Reporter:
         self.running: dict[str, float] = {}
         self.took: dict[str, float] = {}
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
-        self.over = threading.Event()
+        self.finished = threading.Event()
         self.lock = threading.Lock()
 
     def pytest_sessionstart(self) -> None:
-        threading.Thread(target=self._tell, daemon=True).start()
+        threading.Thread(target=self._print_running, daemon=True).start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.total = len(session.items)
@@ -59,7 +59,7 @@ class Reporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: object) -> tuple[str, str, str] | None:
-        """No dots: the lines below say more."""
+        """Suppress pytest's dots."""
         if not isinstance(report, pytest.TestReport) or hasattr(report, "wasxfail"):
             return None
         if report.when == "call" or report.skipped:
@@ -67,15 +67,15 @@ class Reporter:
         return ("error", "", "ERROR") if report.failed else ("", "", "")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        self.over.set()
+        self.finished.set()
         slowest = sorted(self.took.items(), key=lambda each: -each[1])[:SLOWEST]
         if slowest and len(self.took) > 1:
             terminalreporter.section(f"the {len(slowest)} slowest of {len(self.took)} tests")
             for nodeid, seconds in slowest:
                 terminalreporter.write_line(f"{seconds:7.1f} s  {_plain(nodeid)}")
 
-    def _tell(self) -> None:
-        while not self.over.wait(EVERY):
+    def _print_running(self) -> None:
+        while not self.finished.wait(EVERY):
             with self.lock:
                 now = time.monotonic()
                 longest = sorted((began, nodeid) for nodeid, began in self.running.items())
@@ -94,13 +94,13 @@ class Reporter:
 
 
 def _short(nodeid: str) -> str:
-    """A test as people name it: its module and its function."""
+    """Return the module and the function of a test."""
     path, _, name = _plain(nodeid).partition("::")
     return f"{Path(path).name.removesuffix('.py').removeprefix('test_')}::{name}"
 
 
 def _plain(nodeid: str) -> str:
-    """Without the group that pytest-xdist adds."""
+    """Return a test id without the group that pytest-xdist adds."""
     at = nodeid.rfind("@")
     return nodeid[:at] if at > nodeid.rfind("]") else nodeid
 

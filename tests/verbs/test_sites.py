@@ -169,7 +169,7 @@ def test_facts_are_private_expire_and_belong_to_one_address(laptop: Newcomer, mo
 
 @pytest.mark.parametrize(("cluster", "internet", "ssh"), [("alpha", True, True), ("beta", False, False)])
 def test_deep_probe(laptop: Newcomer, lab: Lab, cluster: str, internet: bool, ssh: bool) -> None:
-    block = lab.instance.recall().block
+    block = lab.instance.load_state().block
     machine = ".".join(block.split(".")[:3]) + ".1"
     with socket.create_server((machine, 0)) as server:
         port = server.getsockname()[1]

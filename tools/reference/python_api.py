@@ -1,4 +1,4 @@
-"""The page of the Python API, written from its docstrings."""
+"""Generates the reference page of the Python API from docstrings."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from yurt.node.checkpoints import Checkpointing
 PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str, type]]]] = [
     (
         "Starting runs",
-        "In a script or a notebook, on your own machine. Errors are `yurt.errors.YurtError`s, with a `code`, a "
-        "`message` and a `hint` as [the command line has them](errors.md).",
+        "For scripts and notebooks on your own machine. Errors are instances of `yurt.errors.YurtError` with the same "
+        "`code`, `message` and `hint` as [on the command line](errors.md).",
         [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs)],
         [
-            ("What yurt.executor returns", YurtExecutor),
-            ("What its submit returns", Call),
+            ("The executor of yurt.executor", YurtExecutor),
+            ("The future of executor.submit", Call),
             ("yurt.Run", yurt.Run),
             ("yurt.Runs", yurt.Runs),
         ],
     ),
     (
         "Inside a run",
-        "In the script that runs, on whichever machine; nothing has to be installed there.",
+        "For the script of a run. yurt need not be installed on the cluster.",
         [("yurt.log", yurt.log), ("yurt.params", yurt.params), ("yurt.checkpointing", yurt.checkpointing)],
-        [("What yurt.checkpointing returns", Checkpointing)],
+        [("The object of yurt.checkpointing", Checkpointing)],
     ),
 ]
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page as Markdown."""
     parts = ["# Python\n"]
     for title, about, functions, classes in PARTS:
         parts.append(f"## {title}\n\n{about}\n")
@@ -48,18 +48,18 @@ def page() -> str:
 
 def _code(name: str, function: Callable[..., Any]) -> str:
     found = inspect.signature(function)
-    words = [_word(each) for each in found.parameters.values()]
+    parameters = [_parameter(each) for each in found.parameters.values()]
     star = next((at for at, each in enumerate(found.parameters.values()) if each.kind is each.KEYWORD_ONLY), None)
     if star is not None:
-        words.insert(star, "*")
-    line = f"{name}({', '.join(words)})"
+        parameters.insert(star, "*")
+    line = f"{name}({', '.join(parameters)})"
     if len(line) > 100:
-        line = f"{name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+        line = f"{name}(\n" + "".join(f"    {parameter},\n" for parameter in parameters) + ")"
     return f"```text\n{line}\n```"
 
 
-def _word(parameter: inspect.Parameter) -> str:
-    """A parameter with its type, as it stands in the code."""
+def _parameter(parameter: inspect.Parameter) -> str:
+    """Return a parameter with its type as written in the code."""
     if parameter.name == "options":
         return "**options"
     return re.sub(r": '([^']*)'", r": \1", str(parameter)).replace("typing.", "")
@@ -81,20 +81,20 @@ def _members(kind: type) -> str:
 
 
 def _arguments(function: Callable[..., Any]) -> str:
-    """A signature without types: they would not fit into a table."""
+    """Return a signature without types, which would not fit into a table."""
     given = inspect.signature(function).parameters.values()
-    words = [str(each.replace(annotation=each.empty)) for each in given if each.name != "self"]
+    parameters = [str(each.replace(annotation=each.empty)) for each in given if each.name != "self"]
     star = next((at for at, each in enumerate(given) if each.kind is each.KEYWORD_ONLY), 0)
     if star and not any(each.kind is each.VAR_POSITIONAL for each in given):
-        words.insert(star - 1, "*")
-    return f"({', '.join(words)})".replace("|", "\\|")
+        parameters.insert(star - 1, "*")
+    return f"({', '.join(parameters)})".replace("|", "\\|")
 
 
 def _options() -> str:
     keys = ", ".join(f"`{row.option}`" for row in TABLE if row.option)
     return (
-        "## Options\n\nBoth `yurt.executor` and `yurt.run` take these, which mean what "
-        f"[`yurt run`](cli.md#yurt-run) means by them: {keys}. {_of_form('mapping', 'options')} are mappings; "
+        "## Options\n\n`yurt.executor` and `yurt.run` accept these options, with the same meaning as in "
+        f"[`yurt run`](cli.md#yurt-run): {keys}. {_of_form('mapping', 'options')} are mappings; "
         f"{_of_form('list')} are lists.\n"
     )
 

@@ -1,4 +1,4 @@
-"""Real Slurm in a box: two clusters on this one machine, to try yurt, to teach, to test."""
+"""Two real Slurm clusters on one Linux machine, for trying yurt, teaching and testing."""
 
 from yurt.lab.lab import Lab, Started
 

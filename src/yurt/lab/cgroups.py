@@ -1,7 +1,7 @@
-"""Memory limits for the lab's jobs: which control groups this machine has, and the lab's part of them.
+"""Memory limits of the lab's jobs: detects this machine's cgroups and creates the lab's groups.
 
-v1 is proven. v2 is attempted where it is all there is (unverified: no machine at hand had it).
-Without either, jobs are not held to their memory by the kernel.
+cgroup v1 is tested. cgroup v2 is used where v1 is missing, but is untested.
+Without cgroups the kernel does not enforce the memory limits of jobs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ WANTED = ("memory", "freezer", "cpuset", "cpuacct", "devices")
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """One mounted tree of control groups: its controllers as mount(8) takes them, and its folder."""
+    """A mounted cgroup v1 hierarchy: its controllers as mount(8) options, and its mount point."""
 
     options: str
     folder: Path
 
 
 def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
-    """The v1 trees the lab needs, or [] where one of them is missing."""
+    """Return the v1 hierarchies that the lab needs, or [] if one of them is missing."""
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
     found: dict[str, Hierarchy] = {}
     for line in text.splitlines():
@@ -43,7 +43,7 @@ def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
 
 
 def detect() -> Limits:
-    """How this machine can hold jobs to their memory."""
+    """Return the cgroup version with which this machine can enforce memory limits."""
     if hierarchies():
         return "v1"
     controllers = Path("/sys/fs/cgroup/cgroup.controllers")
@@ -53,7 +53,7 @@ def detect() -> Limits:
 
 
 def usable(limits: Limits, group: str) -> bool:
-    """Whether groups of that kind can be made here: a container may show them and allow nothing."""
+    """Return whether groups can be created: a container may mount cgroups read-only."""
     try:
         join_files(limits, f"{group}/probe")
     except OSError:
@@ -61,13 +61,13 @@ def usable(limits: Limits, group: str) -> bool:
     finally:
         remove(f"{group}/probe")
         for root in _roots():
-            with suppress(OSError):  # not empty: the lab is up
+            with suppress(OSError):  # not empty if the lab is running
                 (root / group).rmdir()
     return True
 
 
 def join_files(limits: Limits, group: str) -> list[Path]:
-    """Make the group (a path like LAB/alpha/n1) and name the files through which a process joins it."""
+    """Create the group (a path such as LAB/alpha/n1); return the files a process writes its pid to to join it."""
     if limits == "none":
         return []
     if limits == "v2":
@@ -79,7 +79,7 @@ def join_files(limits: Limits, group: str) -> list[Path]:
         for part in group.split("/"):
             parent, folder = folder, folder / part
             folder.mkdir(exist_ok=True)
-            for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new group, and must not be
+            for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new group, which then accepts no process
                 if (folder / name).exists() and not (folder / name).read_text().strip():
                     (folder / name).write_text((parent / name).read_text())
         joins.append(folder / "cgroup.procs")
@@ -88,7 +88,7 @@ def join_files(limits: Limits, group: str) -> list[Path]:
 
 def _make_v2(root: Path, group: str) -> None:
     if not (root / "cgroup.controllers").exists():
-        raise FileNotFoundError(errno.ENOENT, "no control groups of version 2 here")
+        raise FileNotFoundError(errno.ENOENT, "cgroup v2 is not mounted")
     folder = root
     for part in group.split("/"):
         (folder / "cgroup.subtree_control").write_text("+memory +cpu +cpuset")
@@ -101,7 +101,7 @@ def _roots() -> list[Path]:
 
 
 def remove(group: str, *, wait: float = 10) -> None:
-    """Remove the group and all below it, everywhere; processes just killed are waited for."""
+    """Remove the group and its subgroups from all hierarchies. Waits for processes that were just killed."""
     for root in _roots():
         deadline = time.monotonic() + wait
         while (root / group).exists():

@@ -1,6 +1,6 @@
-"""What the person using a lab gets: keys, an ssh config of the lab's own, contexts ready to use.
+"""The user's side of a lab: ssh keys, a separate ssh config, and contexts for the clusters.
 
-The user's ~/.ssh is never read or written.
+~/.ssh is never read or written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from yurt.model.context import Context
 
 
 def make_keys(instance: Instance) -> None:
-    """The keys with which people come from this machine, and the code one of them must type."""
+    """Create the ssh keys of the lab's accounts on this machine, and carol's code (her second factor)."""
     paths.make_private(instance.client)
     for account in {account for spec in CLUSTERS.values() for account in spec.accounts}:
         keys.ssh_key(instance.client / account.name, f"{account.name}@laptop")
@@ -33,12 +33,12 @@ def write_ssh_files(instance: Instance, block: IPv4Network) -> None:
 
 
 def ssh_config(instance: Instance, block: IPv4Network) -> str:
-    """Every host a user may ssh to, by alias; `-l bob` picks another person and their key."""
+    """Return an ssh config with an alias for each host; `-l bob` selects another account and its key."""
     folder = str(instance.client)
     quoted = shlex.quote(f"{folder}/ssh_config").replace("%", "%%")
-    jump = f"ssh -F {quoted} -l %r -W %h:%p"  # ProxyJump would not quote the name of this file
+    jump = f"ssh -F {quoted} -l %r -W %h:%p"  # ProxyJump does not quote the path of this file
     lines = [
-        f"# Written by `yurt lab up` for the lab '{instance.name}'; used by: ssh -F {folder}/ssh_config alpha",
+        f"# Written by `yurt lab up` for lab '{instance.name}'. Usage: ssh -F {folder}/ssh_config alpha",
         "Host *",
         f"  User {ALICE.name}",
         f'  IdentityFile "{folder.replace("%", "%%")}/%r"',
@@ -70,32 +70,32 @@ def known_hosts(instance: Instance) -> str:
 
 
 def check_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
-    """Refuse before anything starts if a context of the lab's would replace one of the user's."""
-    there = contexts.load(_file()).contexts
+    """Raise UserError if a context of the lab would replace one of the user's."""
+    existing = contexts.load(_file()).contexts
     for spec in specs:
         name = instance.context_name(spec.name)
-        if name in there and there[name].lab != instance.name:
+        if name in existing and existing[name].lab != instance.name:
             raise UserError(
-                f"{_file()} has a context '{name}' that is not this lab's",
+                f"context '{name}' already exists in {_file()} and does not belong to this lab",
                 code="context-exists",
-                hint="rename yours, or give the lab another name: yurt lab up --instance mylab",
+                hint="rename your context, or give the lab another name: `yurt lab up --instance mylab`",
             )
 
 
 def write_contexts(instance: Instance, specs: list[ClusterSpec]) -> list[str]:
-    """Add or renew the lab's contexts in contexts.yaml; returns their names."""
-    found = [_context(instance, spec) for spec in specs]
-    contexts.put(_file(), found)
-    return [context.name for context in found]
+    """Add or update the lab's contexts in contexts.yaml; return their names."""
+    written = [_context(instance, spec) for spec in specs]
+    contexts.put(_file(), written)
+    return [context.name for context in written]
 
 
 def remove_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
-    """Take this lab's contexts out of contexts.yaml; a user's own of the same name stays."""
-    there = contexts.load(_file()).contexts
+    """Remove this lab's contexts from contexts.yaml; a user's context of the same name stays."""
+    existing = contexts.load(_file()).contexts
     names = [instance.context_name(spec.name) for spec in specs]
-    mine = [name for name in names if name in there and there[name].lab == instance.name]
-    contexts.remove(_file(), mine)
-    for name in mine:
+    own = [name for name in names if name in existing and existing[name].lab == instance.name]
+    contexts.remove(_file(), own)
+    for name in own:
         facts.forget(name)
 
 

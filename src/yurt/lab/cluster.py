@@ -1,6 +1,6 @@
-"""One cluster of a lab: its files, its fabric, its hosts, brought up and down.
+"""One cluster of a lab: writes its files, starts and stops its fabric and its hosts.
 
-Every step may be cut off and repeated: what is there already is kept, what is half there is redone.
+Every step can be interrupted and repeated: finished parts are kept, incomplete parts are redone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UP_STATES = ("idle", "mix", "alloc", "comp", "drain", "drng", "drained", "resv",
 
 
 def inside(pid: int, argv: list[str]) -> list[str]:
-    """The command line that runs `argv` as root inside the host with this first process."""
+    """Return a command line that runs `argv` as root inside the host whose first process is `pid`."""
     return ["nsenter", "-a", "-t", str(pid), "env", "-i", PATH, "HOME=/root", "LANG=C.UTF-8", *argv]
 
 
@@ -44,47 +44,49 @@ class Cluster:
         return f"{self.instance.mark}{self.spec.name}/"
 
     def limits(self, machine: cgroups.Limits) -> cgroups.Limits:
-        """How this cluster holds jobs to their memory, on a machine that could do so that way."""
+        """Return how this cluster enforces memory limits, given what the machine supports."""
         return machine if self.spec.memory_limits else "none"
 
     def pids(self) -> dict[str, int]:
-        """Host name -> first process, of the hosts that are alive; the fabric is one of them."""
+        """Map the name of each running host to its first process. Includes 'fabric'."""
         return {mark.rpartition("/")[2]: pid for mark, pid in processes.marked(self.mark).items()}
 
     def pid(self, host: str) -> int:
-        """The first process of a host that must be up."""
+        """Return the first process of a host. Raises NotFoundError, or RefusedError if the host is not running."""
         if host != "fabric" and self.spec.host(host) is None:
             names = ", ".join(each.name for each in self.spec.hosts)
-            raise NotFoundError(f"{self.spec.name} has no host '{host}'; it has {names}", code="not-found")
+            raise NotFoundError(
+                f"host '{host}' not found in {self.spec.name}", code="not-found", hint=f"use one of {names}"
+            )
         pid = self.pids().get(host)
         if pid is None:
             raise RefusedError(
-                f"host '{host}' of {self.spec.name} is not up",
+                f"host '{host}' of {self.spec.name} is not running",
                 code="lab-down",
-                hint=f"start it: yurt lab up {self.spec.name}",
+                hint=f"start it with `yurt lab up {self.spec.name}`",
             )
         return pid
 
     def service(self, host: str, service: str, action: str) -> None:
-        """Start, stop or kill a service of a host, and wait until that is so."""
+        """Start, stop or kill a service of a host and wait until it is started or gone."""
         run(inside(self.pid(host), ["bash", "/etc/lab/service.sh", service, action]), code="lab-fault-failed")
 
     def write_files(self, block: IPv4Network, limits: cgroups.Limits, settings: Mapping[str, str]) -> None:
         cluster_files.write(self.instance, self.spec, block, limits, settings)
 
     def reconfigure(self, limits: cgroups.Limits, settings: Mapping[str, str]) -> None:
-        """Write slurm.conf anew and have the running daemons read it. RefusedError if Slurm does not accept it."""
+        """Rewrite slurm.conf and make the running daemons reload it. Raises RefusedError if Slurm rejects it."""
         cluster_files.write_slurm(self.instance, self.spec, limits, settings)
         argv = inside(self.pid("ctl"), ["scontrol", "reconfigure"])
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
-            words = done.stderr.strip().partition("\n")[0].removeprefix("scontrol: error: ")
-            raise RefusedError(f"{self.spec.name}: Slurm refused it: {words}", code="lab-setting-refused")
+            message = done.stderr.strip().partition("\n")[0].removeprefix("scontrol: error: ")
+            raise RefusedError(f"{self.spec.name}: Slurm rejected the setting: {message}", code="lab-setting-refused")
 
     def boot(self, block: IPv4Network, limits: cgroups.Limits, only: Collection[str] = ()) -> None:
-        """Start the fabric and all hosts (or some) that are not alive, and connect them.
+        """Start and connect the fabric and all hosts (or those in `only`) that are not running.
 
-        On return the hosts are alive; their services are on their way up.
+        On return the hosts run; their services may still be starting.
         """
         wanted = [host for host in self.spec.hosts if not only or host.name in only]
         alive = self.pids()
@@ -114,7 +116,7 @@ class Cluster:
         try:
             joins = cgroups.join_files(limits, f"{self.instance.group}/{self.spec.name}/{host.name}")
         except OSError as error:
-            raise self._boot_error(host.name, f"got no control group ({error.strerror})") from None
+            raise self._boot_error(host.name, f"could not create its cgroup ({error.strerror})") from None
         script = str(Path(__file__).with_name("boot") / "host.sh")
         argv = ["nsenter", "--mount", "-t", str(fabric)]
         argv += ["unshare", "--net", "--cgroup", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
@@ -123,7 +125,7 @@ class Cluster:
         self._launch(host.name, argv, [str(path) for path in joins])
 
     def _launch(self, name: str, argv: list[str], joins: list[str]) -> None:
-        """Start a host's first process, detached from this one, in its control groups."""
+        """Start a host's first process, detached from this one, in its cgroups."""
         join = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@"'
         log = self.folder / "hosts" / f"{name}.boot.log"
         with log.open("wb") as output:
@@ -137,7 +139,7 @@ class Cluster:
             )
 
     def wait_ready(self, only: Collection[str] = (), *, timeout: float = 90) -> None:
-        """Wait until the services of all hosts (or some) are started and Slurm sees those that are nodes."""
+        """Wait until the services of all hosts (or those in `only`) run and Slurm lists the nodes as up."""
         deadline = time.monotonic() + timeout
         names = [host.name for host in self.spec.hosts if not only or host.name in only]
         for name in names:
@@ -150,11 +152,11 @@ class Cluster:
     def _host_ready(self, name: str) -> bool:
         pid = self.pids().get(name)
         if pid is None:
-            raise self._boot_error(name, "died while booting")
+            raise self._boot_error(name, "exited while booting")
         return Path(f"/proc/{pid}/root/run/lab/ready").exists()
 
     def node_states(self) -> dict[str, str]:
-        """Slurm's word for each node; 'unknown' while the controller does not answer."""
+        """Return Slurm's state of each node; 'unknown' while the controller does not respond."""
         states = {node.name: "unknown" for node in self.spec.of_role("node")}
         try:
             answer = subprocess.run(
@@ -177,20 +179,20 @@ class Cluster:
             time.sleep(pause)
             pause = min(pause * 1.2, 0.2)
 
-    def _boot_error(self, name: str, what: str) -> RefusedError:
+    def _boot_error(self, name: str, problem: str) -> RefusedError:
         log = self.folder / "hosts" / f"{name}.boot.log"
         if name == "slurm":
             states = ", ".join(f"{node} {state}" for node, state in self.node_states().items())
-            what += f" ({states})"
-        words = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+            problem += f" ({states})"
+        last_line = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
         return RefusedError(
-            f"{self.spec.name}: {name} {what}" + "".join(f": {line}" for line in words),
+            f"{self.spec.name}: {name} {problem}" + "".join(f": {line}" for line in last_line),
             code="lab-boot-failed",
-            hint=f"logs are in {self.folder / 'hosts'}; start afresh: yurt lab down --wipe && yurt lab up",
+            hint=f"read the logs in {self.folder / 'hosts'}, or reset the lab with `yurt lab down --wipe`",
         )
 
     def shut_down(self) -> None:
-        """Stop the controller's daemons in order, then power every host off. Repeats do nothing."""
+        """Stop the controller's daemons in order, then power off every host. Does nothing if all are off."""
         pids = self.pids()
         if "ctl" in pids:
             stop = "for name in ctld dbd database; do bash /etc/lab/service.sh $name stop; done"
@@ -205,7 +207,7 @@ class Cluster:
         cgroups.remove(f"{self.instance.group}/{self.spec.name}")
 
     def wait_disks_released(self, *, wait: float = 15) -> None:
-        """The kernel lets go of the disk images a moment after the last host is gone."""
+        """Wait until the kernel releases the disk images, which takes a moment after the last host is gone."""
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline:
             backing = run(["losetup", "--list", "--noheadings", "--output", "BACK-FILE"])
@@ -215,7 +217,7 @@ class Cluster:
 
 
 def _clock_since_boot() -> list[str]:
-    """A host's uptime starts at zero, or Slurm would not believe that a node was switched off and on."""
+    """Return unshare options that start a host's uptime at zero: Slurm detects a reboot of a node by its uptime."""
     if not Path("/proc/self/ns/time").exists():
         return []
     uptime = float(Path("/proc/uptime").read_text().split()[0])

@@ -1,6 +1,6 @@
-"""Everything the hosts of a cluster find on their disks, written into the lab's state folder.
+"""Writes the files of a cluster's hosts into the lab's state folder.
 
-May be cut off anywhere and repeated; what is there already is not written again.
+Can be interrupted anywhere and repeated; unchanged files are not written again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from yurt.lab.topology import CLUSTERS, NODE_DISK_MB, SHARED, Account, ClusterSp
 def write(
     instance: Instance, spec: ClusterSpec, block: IPv4Network, limits: Limits, settings: Mapping[str, str]
 ) -> None:
-    """The folder from which `boot/fabric.sh` and `boot/host.sh` build the cluster."""
+    """Write the folder from which `boot/fabric.sh` and `boot/host.sh` build the cluster."""
     folder = instance.folder / spec.name
     layers = folder / "layers"
     munge_key = keys.munge_key(folder / "keys" / "munge")
@@ -43,7 +43,7 @@ def write(
 
 
 def write_slurm(instance: Instance, spec: ClusterSpec, limits: Limits, settings: Mapping[str, str]) -> None:
-    """The folder /etc/slurm, which all hosts of the cluster share."""
+    """Write the folder /etc/slurm, which all hosts of the cluster share."""
     tree.write(instance.folder / spec.name / "slurm", _slurm(spec, limits, settings))
 
 
@@ -56,27 +56,27 @@ _FOLDERS: tree.Tree = {
 
 
 def make_keys(instance: Instance) -> None:
-    """Every key of both clusters: each knows the other's, so they are made before either is."""
+    """Create all keys of both clusters. Each cluster's files contain the other's public keys, so keys come first."""
     for spec in CLUSTERS.values():
         for host in spec.hosts:
             host_key(instance, spec, host)
         for account in spec.accounts:
-            _person_key(instance, spec, account)
+            _account_key(instance, spec, account)
 
 
 def host_key(instance: Instance, spec: ClusterSpec, host: HostSpec) -> str:
-    """Type and key of a host's public key, as known_hosts files want it."""
+    """Return a host's public key as `TYPE KEY`, the form known_hosts files use."""
     line = keys.ssh_key(instance.folder / spec.name / "keys" / host.name, f"root@{host.name}")
     return " ".join(line.split()[:2])
 
 
-def _person_key(instance: Instance, spec: ClusterSpec, account: Account) -> tuple[Path, str]:
+def _account_key(instance: Instance, spec: ClusterSpec, account: Account) -> tuple[Path, str]:
     path = instance.folder / spec.name / "keys" / f"user-{account.name}"
     return path, keys.ssh_key(path, f"{account.name}@{spec.name}")
 
 
 def _known_hosts(instance: Instance, spec: ClusterSpec) -> str:
-    """The cluster's own hosts, and the other cluster's login hosts by the names used over the wire."""
+    """List the cluster's own hosts, and the other cluster's login hosts by the names used across the link."""
     lines = [f"{host.name},{spec.address(host)} {host_key(instance, spec, host)}" for host in spec.hosts]
     for other in CLUSTERS.values():
         if other != spec:
@@ -100,15 +100,15 @@ def _slurm(spec: ClusterSpec, limits: Limits, settings: Mapping[str, str]) -> tr
 
 
 def _home(instance: Instance, spec: ClusterSpec, account: Account) -> tree.Tree:
-    """A person's home; they may enter from the laptop and from either cluster they are known on."""
+    """Return an account's home folder, which accepts logins from this machine and from clusters with the account."""
     authorized = [keys.ssh_key(instance.client / account.name, f"{account.name}@laptop")]
-    authorized += [_person_key(instance, each, account)[1] for each in CLUSTERS.values() if account in each.accounts]
-    path, public = _person_key(instance, spec, account)
+    authorized += [_account_key(instance, each, account)[1] for each in CLUSTERS.values() if account in each.accounts]
+    path, public = _account_key(instance, spec, account)
     return host_files.home(spec, account, authorized, path.read_text(), public)
 
 
 def _make_disk(image: Path, size_mb: int) -> None:
-    """A sparse file with a file system in it; there or not there."""
+    """Create a sparse file with a file system in it. Atomic; does nothing if the file exists."""
     if image.exists():
         return
     image.parent.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""Faults that bite the real component: a link down, a host without power, a daemon gone, a disk full.
+"""Faults injected into real components: a link down, a host powered off, a daemon stopped, a disk full.
 
-Each fault has its opposite, and both may be repeated.
+Each fault has a command that undoes it. Repeating either has no effect.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ FILLER = ".yurt-lab-full"
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A fault as the command line names it."""
+    """A fault on the command line."""
 
     help: str
+    """Imperative phrase; the command line capitalises it and adds the period."""
     example: str
     apply: Callable[[Faults, str], None]
 
 
 class Breakable(Protocol):
-    """What faults need of a lab."""
+    """The part of a lab that faults need."""
 
     @property
     def instance(self) -> Instance: ...
@@ -51,29 +52,29 @@ class Breakable(Protocol):
 
 
 class Faults:
-    """The faults of one lab. A target is CLUSTER or CLUSTER:HOST, for disks CLUSTER:DISK."""
+    """Injects faults into one lab. A target is CLUSTER or CLUSTER:HOST; for disks, CLUSTER:DISK."""
 
     def __init__(self, lab: Breakable) -> None:
         self.lab = lab
 
     def cut(self, target: str) -> None:
-        """Take the link to a login host down: packets vanish, nobody is told."""
+        """Take down the link to a login host: packets are dropped and open connections are not reset."""
         cluster, host = self._login(target)
         network.set_outside(cluster.pid(host.name), up=False)
 
     def heal(self, target: str) -> None:
         """Undo `cut` and `delay`."""
         cluster, host = self._login(target)
-        block = IPv4Network(self.lab.instance.recall().block)
+        block = IPv4Network(self.lab.instance.load_state().block)
         gateway = str(outside_addresses(block, cluster.spec, host)[0]) if cluster.spec.route_out else ""
         network.set_outside(cluster.pid(host.name), up=True, gateway=gateway)
         self._end_relay(cluster, host)
         cluster.service(host.name, "sshd-outside", "start")
 
     def delay(self, target: str, rules: Rules) -> None:
-        """Put the relay in front of a login host's sshd; later calls change its rules.
+        """Start the relay in front of a login host's sshd; later calls change its rules.
 
-        Connections that are open already stay as they are.
+        Open connections are not affected.
         """
         cluster, host = self._login(target)
         pid = cluster.pid(host.name)
@@ -83,7 +84,7 @@ class Faults:
         if self._relay_pids(cluster, host):
             return
         cluster.service(host.name, "sshd-outside", "stop")
-        block = IPv4Network(self.lab.instance.recall().block)
+        block = IPv4Network(self.lab.instance.load_state().block)
         listen = f"{outside_addresses(block, cluster.spec, host)[1]}:22"
         script = str(Path(__file__).with_name("relay.py"))
         argv = ["nsenter", "--net", "--pid", "-t", str(pid), sys.executable, "-I", script]
@@ -98,19 +99,19 @@ class Faults:
         relay.stdout.close()
 
     def rules_file(self, target: str) -> Path:
-        """Where the relay of a login host reads its rules; its log lies beside it."""
+        """Return the rules file of a login host's relay; its log is beside it."""
         cluster, host = self._login(target)
         return cluster.folder / "hosts" / host.name / "relay.json"
 
     def kill_node(self, target: str) -> None:
-        """Pull the plug of a host."""
+        """Power off a host without shutting it down."""
         cluster, host = self._host(target)
         pid = cluster.pids().get(host.name)
         if pid is not None:
             processes.kill_hosts([pid])
 
     def start_node(self, target: str) -> None:
-        """Power a host on again, and wait until Slurm has it back."""
+        """Power on a host and wait until its services run and Slurm lists it as up."""
         cluster, host = self._host(target)
         self.lab.start_host(cluster.spec.name, host.name)
 
@@ -118,7 +119,7 @@ class Faults:
         self.lab.cluster(target).service("ctl", "ctld", "stop")
 
     def kill_ctld(self, target: str) -> None:
-        """End slurmctld without letting it save its state."""
+        """Kill slurmctld before it can save its state."""
         self.lab.cluster(target).service("ctl", "ctld", "kill")
 
     def start_ctld(self, target: str) -> None:
@@ -133,7 +134,7 @@ class Faults:
         self._with_accounting(target).service("ctl", "dbd", "start")
 
     def full(self, target: str) -> None:
-        """Fill a disk to its last byte."""
+        """Fill a disk completely."""
         pid, folder = self._disk(target)
         fill = (
             'cd "$1" || exit 1; left() { echo $(df --output=avail -B1 . | tail -n 1); }; '
@@ -162,9 +163,9 @@ class Faults:
         cluster, host = self._host(target)
         if host.role != "login":
             raise UserError(
-                f"'{target}' is no login host, and only login hosts have a link to the outside",
+                f"'{target}' is not a login host; only login hosts have a link to this machine",
                 code="usage",
-                hint=f"for example: yurt lab fault cut {cluster_name}",
+                hint=f"use `{cluster_name}` for the login host of the cluster",
             )
         return cluster, host
 
@@ -174,17 +175,17 @@ class Faults:
         host = cluster.spec.host(host_name)
         if host is None:
             names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
-            raise NotFoundError(f"no host '{target}' in the lab", code="not-found", hint=f"name one of {names}")
+            raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
         return cluster, host
 
     def _with_accounting(self, target: str) -> Cluster:
         cluster = self.lab.cluster(target)
         if not cluster.spec.accounting:
-            raise UserError(f"{target} has no accounting daemon", code="usage", hint="alpha has one")
+            raise UserError(f"{target} has no accounting daemon", code="usage", hint="use alpha, which has one")
         return cluster
 
     def _disk(self, target: str) -> tuple[int, str]:
-        """(a process that sees the disk, the disk's folder there)."""
+        """Return a process of a host that mounts the disk, and the mount point."""
         cluster_name, _, disk = target.partition(":")
         cluster = self.lab.cluster(cluster_name)
         disk = disk or "scratch"
@@ -193,12 +194,9 @@ class Faults:
         host = cluster.spec.host(disk)
         if host is not None and host.role == "node":
             return cluster.pid(disk), "/scratch"
-        names = ", ".join([*MOUNTS, *(node.name for node in cluster.spec.of_role("node"))])
-        raise NotFoundError(
-            f"no disk '{target}' in the lab",
-            code="not-found",
-            hint=f"the disks of {cluster_name} are {names}: yurt lab fault full {cluster_name}:scratch",
-        )
+        disks = [*MOUNTS, *(node.name for node in cluster.spec.of_role("node"))]
+        names = ", ".join(f"{cluster_name}:{each}" for each in disks)
+        raise NotFoundError(f"disk '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
 
     def _relay_pids(self, cluster: Cluster, host: HostSpec) -> list[int]:
         file = str(self.rules_file(f"{cluster.spec.name}:{host.name}"))
@@ -209,18 +207,18 @@ class Faults:
 
 
 KINDS: dict[str, FaultKind] = {
-    "cut": FaultKind("the link to a login host goes dead", "yurt lab fault cut alpha", Faults.cut),
-    "heal": FaultKind("undoes cut and delay", "yurt lab fault heal alpha", Faults.heal),
-    "kill-node": FaultKind("pulls a host's plug", "yurt lab fault kill-node alpha:n1", Faults.kill_node),
-    "start-node": FaultKind("powers a host on again", "yurt lab fault start-node alpha:n1", Faults.start_node),
-    "stop-ctld": FaultKind("stops slurmctld in good order", "yurt lab fault stop-ctld beta", Faults.stop_ctld),
-    "kill-ctld": FaultKind("kills slurmctld: unsaved state is lost", "yurt lab fault kill-ctld beta", Faults.kill_ctld),
-    "start-ctld": FaultKind("starts slurmctld again", "yurt lab fault start-ctld beta", Faults.start_ctld),
-    "stop-dbd": FaultKind("stops the accounting daemon", "yurt lab fault stop-dbd alpha", Faults.stop_dbd),
-    "start-dbd": FaultKind("starts it again", "yurt lab fault start-dbd alpha", Faults.start_dbd),
-    "full": FaultKind("fills a disk to its last byte", "yurt lab fault full alpha:scratch", Faults.full),
-    "free": FaultKind("undoes full", "yurt lab fault free alpha:scratch", Faults.free),
-    "link": FaultKind("connects the clusters' login hosts", "yurt lab fault link", Faults.link),
-    "unlink": FaultKind("disconnects them again", "yurt lab fault unlink", Faults.unlink),
+    "cut": FaultKind("drop all packets to and from a login host", "yurt lab fault cut alpha", Faults.cut),
+    "heal": FaultKind("undo cut and delay", "yurt lab fault heal alpha", Faults.heal),
+    "kill-node": FaultKind("power off a host without shutdown", "yurt lab fault kill-node alpha:n1", Faults.kill_node),
+    "start-node": FaultKind("power on a host", "yurt lab fault start-node alpha:n1", Faults.start_node),
+    "stop-ctld": FaultKind("stop slurmctld cleanly", "yurt lab fault stop-ctld beta", Faults.stop_ctld),
+    "kill-ctld": FaultKind("kill slurmctld; unsaved state is lost", "yurt lab fault kill-ctld beta", Faults.kill_ctld),
+    "start-ctld": FaultKind("start slurmctld", "yurt lab fault start-ctld beta", Faults.start_ctld),
+    "stop-dbd": FaultKind("stop the accounting daemon, slurmdbd", "yurt lab fault stop-dbd alpha", Faults.stop_dbd),
+    "start-dbd": FaultKind("start the accounting daemon, slurmdbd", "yurt lab fault start-dbd alpha", Faults.start_dbd),
+    "full": FaultKind("fill a disk completely", "yurt lab fault full alpha:scratch", Faults.full),
+    "free": FaultKind("undo full", "yurt lab fault free alpha:scratch", Faults.free),
+    "link": FaultKind("connect the login hosts of the two clusters", "yurt lab fault link", Faults.link),
+    "unlink": FaultKind("disconnect the login hosts of the two clusters", "yurt lab fault unlink", Faults.unlink),
 }
-"""Every fault that takes a target and nothing else; `delay` takes options of its own."""
+"""Faults that take only a target. `delay` has its own options."""

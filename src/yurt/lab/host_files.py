@@ -1,6 +1,6 @@
-"""What lies on a lab host's disk beside Slurm's configuration: people, ssh, PAM, modules, dotfiles.
+"""The files of a lab host other than Slurm's configuration: accounts, ssh, PAM, modules, dotfiles.
 
-Each function returns a tree of files; the hosts see them as layers over this machine's own root.
+Each function returns a tree of files; hosts overlay them on this machine's root file system.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SYSTEM_ACCOUNTS = ("root", "daemon", "bin", "sys", "nobody", "sshd", "slurm", "m
 
 
 def data(name: str) -> str:
-    """A file shipped with the lab, such as boot/init.sh."""
+    """Return the text of a file in this package, such as boot/init.sh."""
     return files("yurt.lab").joinpath(name).read_text()
 
 
 def for_all(spec: ClusterSpec, munge_key: bytes, known_hosts: str) -> Tree:
-    """The layer below every host of a cluster."""
+    """Return the layer that all hosts of a cluster share."""
     tree: Tree = {
         "etc/lab/init.sh": File(data("boot/init.sh")),
         "etc/lab/service.sh": File(data("boot/service.sh")),
@@ -51,24 +51,24 @@ def for_all(spec: ClusterSpec, munge_key: bytes, known_hosts: str) -> Tree:
     for version in ("11.8", "12.1"):
         tree[f"opt/modulefiles/cuda/{version}"] = File(data(f"site/modulefiles/cuda/{version}"))
         tree[f"opt/cuda/{version}/bin/nvcc"] = File(
-            f"#!/bin/sh\necho 'Cuda compilation tools, release {version} (a stand-in of yurt lab)'\n", 0o755
+            f"#!/bin/sh\necho 'Cuda compilation tools, release {version} (stub of yurt lab)'\n", 0o755
         )
         tree[f"opt/cuda/{version}/lib64"] = Folder()
-    return tree | _people(spec)
+    return tree | _accounts(spec)
 
 
-def _people(spec: ClusterSpec) -> Tree:
-    def kept(name: str) -> str:
+def _accounts(spec: ClusterSpec) -> Tree:
+    def system_lines(name: str) -> str:
         lines = Path("/etc", name).read_text().splitlines(keepends=True)
         return "".join(line for line in lines if name == "group" or line.split(":")[0] in SYSTEM_ACCOUNTS)
 
-    people = spec.accounts
+    passwd = "".join(f"{each.name}:x:{each.uid}:{each.uid}::/home/{each.name}:/bin/bash\n" for each in spec.accounts)
+    group = "".join(f"{each.name}:x:{each.uid}:\n" for each in spec.accounts)
+    shadow = "".join(f"{each.name}:*:19000:0:99999:7:::\n" for each in spec.accounts)
     return {
-        "etc/passwd": File(
-            kept("passwd") + "".join(f"{a.name}:x:{a.uid}:{a.uid}::/home/{a.name}:/bin/bash\n" for a in people)
-        ),
-        "etc/group": File(kept("group") + "".join(f"{a.name}:x:{a.uid}:\n" for a in people)),
-        "etc/shadow": File(kept("shadow") + "".join(f"{a.name}:*:19000:0:99999:7:::\n" for a in people), 0o640),
+        "etc/passwd": File(system_lines("passwd") + passwd),
+        "etc/group": File(system_lines("group") + group),
+        "etc/shadow": File(system_lines("shadow") + shadow, 0o640),
     }
 
 
@@ -88,7 +88,7 @@ def for_login(spec: ClusterSpec, code: str) -> Tree:
 
 
 def for_node(spec: ClusterSpec) -> Tree:
-    """Compute nodes: ssh, where it is there at all, only for who has a job on the node."""
+    """Return the layer of compute nodes. Where they run sshd, it accepts only users with a job on the node."""
     return {
         "etc/lab/sshd_config": File(_sshd_config(spec, login=False)),
         "etc/pam.d/sshd": File(
@@ -104,7 +104,7 @@ def for_ctl(spec: ClusterSpec) -> Tree:
 
 
 def for_host(spec: ClusterSpec, host: HostSpec, block: IPv4Network, limits: Limits, key: str) -> Tree:
-    """The layer of one host: who it is."""
+    """Return the layer of one host: its name, addresses, role and host key."""
     values: dict[str, str] = {
         "ROLE": host.role,
         "ADDRESS": f"{spec.address(host)}/{spec.network.prefixlen}",
@@ -148,7 +148,7 @@ def _sshd_config(spec: ClusterSpec, *, login: bool) -> str:
         "PrintMotd no",
         "MaxStartups 100:30:200",
         f"MaxSessions {50 if spec.accounting else 10}",
-        # The post-quantum exchange costs 0.1 s of CPU per connection and proves nothing here.
+        # The post-quantum key exchange costs 0.1 s of CPU per connection, and the lab does not need it.
         "KexAlgorithms curve25519-sha256",
     ]
     if login and not spec.accounting:
@@ -163,7 +163,7 @@ def _sshd_config(spec: ClusterSpec, *, login: bool) -> str:
 
 
 def home(spec: ClusterSpec, account: Account, authorized: list[str], private: str, public: str) -> Tree:
-    """A person's home as it is on the first day."""
+    """Return an account's home folder as it is when the lab is created."""
     uid = account.uid
     noisy = not spec.accounting and account == ALICE
     bashrc = f"export CLUSTER={spec.name}\n"

@@ -1,4 +1,4 @@
-"""One lab among several on a machine: its name, its state folder, its lock, what it remembers."""
+"""Identity of one lab on this machine: its name, state folder, lock and saved state."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from yurt.errors import UnreachableError, UserError
 DEFAULT_NAME = "default"
 
 
-class Memory(msgspec.Struct, kw_only=True):
-    """What a lab remembers between two commands (lab.json)."""
+class State(msgspec.Struct, kw_only=True):
+    """What a lab saves between two commands (lab.json)."""
 
     block: str = ""
     linked: bool = False
     limits: str = ""
     settings: dict[str, dict[str, str]] = {}
-    """Lines of slurm.conf that were changed, by cluster."""
+    """By cluster, the settings of slurm.conf that `yurt lab set` changed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Instance:
 
     @property
     def mark(self) -> str:
-        """Prefix of the mark that the first process of each of this lab's hosts carries."""
+        """Prefix of the last argument of each host's first process, by which the lab finds its hosts."""
         return f"yurt-lab/{self.name}/{self.tag}/"
 
     @property
@@ -52,24 +52,25 @@ class Instance:
 
     @property
     def client(self) -> Path:
-        """Keys and ssh config for the person who uses the lab."""
+        """Folder with the keys and the ssh config of the lab's user."""
         return self.folder / "client"
 
     def link(self, index: int) -> str:
-        """Name, on this machine, of the link to the index-th login host (15 characters at most)."""
+        """Name of this machine's interface to the index-th login host (at most 15 characters)."""
         return f"yl{self.tag}{index}"
 
     def context_name(self, cluster: str) -> str:
         return cluster if self.name == DEFAULT_NAME else f"{self.name}-{cluster}"
 
-    def remember(self, memory: Memory) -> None:
-        paths.write_private(self.folder / "lab.json", msgspec.json.encode(memory))
+    def save_state(self, state: State) -> None:
+        paths.write_private(self.folder / "lab.json", msgspec.json.encode(state))
 
-    def recall(self) -> Memory:
+    def load_state(self) -> State:
+        """Return the saved state, or an empty one if there is none."""
         try:
-            return msgspec.json.decode((self.folder / "lab.json").read_bytes(), type=Memory)
+            return msgspec.json.decode((self.folder / "lab.json").read_bytes(), type=State)
         except (FileNotFoundError, msgspec.DecodeError):
-            return Memory()
+            return State()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -81,9 +82,9 @@ class Instance:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UnreachableError(
-                    f"lab '{self.name}' is being brought up or down by another yurt",
+                    f"lab '{self.name}' is being started, stopped or changed by another yurt process",
                     code="lab-busy",
-                    hint="wait for it, then run the command again",
+                    hint="wait until it finishes, then run the command again",
                 ) from None
             yield
         finally:
@@ -91,27 +92,29 @@ class Instance:
 
 
 def instance(name: str = "") -> Instance:
-    """The lab of that name ($YURT_LAB, else 'default'). Nothing is created."""
+    """Return the lab of that name (if empty, $YURT_LAB or 'default'). Creates nothing."""
     name = name or os.environ.get("YURT_LAB", "") or DEFAULT_NAME
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
         raise UserError(
-            f"'{name}' is no name for a lab: up to 20 lower-case letters, digits and dashes, a letter first",
+            f"invalid lab name '{name}': it must be at most 20 lower-case letters, digits and dashes, "
+            "starting with a letter",
             code="usage",
-            hint="for example: yurt lab up --instance class2",
+            hint="choose a name such as `--instance class2`",
         )
     return Instance(name, paths.data_home() / "lab" / name)
 
 
 def parse_subnet(text: str) -> ipaddress.IPv4Network:
-    """A private IPv4 network of /24 or wider, from which the lab takes one /24."""
+    """Parse a private IPv4 network of /24 or larger, from which the lab takes one /24."""
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as error:
-        raise UserError(f"--subnet: {error}", code="usage", hint="for example: --subnet 10.99.0.0/16") from None
+        hint = "use a private network such as `--subnet 10.99.0.0/16`"
+        raise UserError(f"--subnet: {error}", code="usage", hint=hint) from None
     if not network.is_private or network.prefixlen > 24:
         raise UserError(
-            f"--subnet: {text} is not a private network of /24 or wider",
+            f"--subnet: {text} is not a private network of /24 or larger",
             code="usage",
-            hint="for example: --subnet 10.99.0.0/16",
+            hint="use a network such as `--subnet 10.99.0.0/16`",
         )
     return network

@@ -1,4 +1,4 @@
-"""The secrets of a lab, made once and kept in its state folder: munge key, host keys, people's keys."""
+"""The secrets of a lab, created once and stored in its state folder: munge key, host keys, users' keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yurt.lab.shell import run
 
 
 def ssh_key(path: Path, comment: str) -> str:
-    """The public line of the ed25519 key at `path`, which is made if it is not there or half there."""
+    """Return the public line of the ed25519 key at `path`; create the key if it is missing or incomplete."""
     public = path.with_name(path.name + ".pub")
     if not (path.exists() and public.exists()):
         paths.make_private(path.parent)
@@ -31,7 +31,7 @@ def munge_key(path: Path) -> bytes:
 
 
 def code(path: Path) -> str:
-    """The six digits that stand for a second factor."""
+    """Return the six-digit code that serves as a second factor; create it if it is missing."""
     if not path.exists():
         paths.write_private(path, f"{secrets.randbelow(10**6):06d}\n".encode())
     return path.read_text().strip()

@@ -1,4 +1,4 @@
-"""A lab: two real Slurm clusters on this one machine, brought up, asked after, taken down."""
+"""A lab: starts, configures and stops two real Slurm clusters on this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lab import cgroups, client, cluster_files, network, preflight, processes
 from yurt.lab.cluster import Cluster
 from yurt.lab.faults import Faults
-from yurt.lab.instance import Instance, Memory, instance, parse_subnet
+from yurt.lab.instance import Instance, State, instance, parse_subnet
 from yurt.lab.topology import CLUSTERS, DEFAULT_SUBNET
 from yurt.model.progress import Event, Watch, unwatched
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """What `up` brought about. `seconds` counts from the first process to the last node idle."""
+    """Result of `up`. `seconds` is the time from the start until all nodes of each cluster are up."""
 
     instance: str
     contexts: list[str]
@@ -34,7 +34,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lab:
-    """A lab by name. Nothing is created before `up`."""
+    """A lab by name. Creates nothing before `up`."""
 
     def __init__(self, name: str = "") -> None:
         self.instance: Instance = instance(name)
@@ -43,9 +43,7 @@ class Lab:
     def cluster(self, name: str) -> Cluster:
         spec = CLUSTERS.get(name)
         if spec is None:
-            raise NotFoundError(
-                f"the lab has no cluster '{name}'", code="not-found", hint="its clusters are alpha and beta"
-            )
+            raise NotFoundError(f"cluster '{name}' not found in the lab", code="not-found", hint="use alpha or beta")
         return Cluster(self.instance, spec)
 
     def up(
@@ -58,10 +56,10 @@ class Lab:
         limits: Literal["auto", "v1", "v2", "none"] = "auto",
         watch: Watch = unwatched,
     ) -> Started:
-        """Bring clusters (all, if none is named) up, ready to take jobs. Repeats do nothing.
+        """Start clusters (all by default) and wait until they accept jobs. Does nothing if they run already.
 
-        Raises before anything is started where this machine cannot hold a lab. After a failure
-        or a kill at any moment, calling it again goes on from there.
+        Raises before it starts anything if this machine cannot run a lab. After a failure or a
+        kill at any moment, another call continues from there.
         """
         chosen = [self.cluster(name) for name in dict.fromkeys(clusters or CLUSTERS)]
         specs = [cluster.spec for cluster in chosen]
@@ -69,67 +67,67 @@ class Lab:
         preflight.check(self.instance, install=install, watch=watch)
         client.check_contexts(self.instance, specs)
         with self.instance.locked():
-            memory = self._settle(wanted_subnet if subnet else None, limits)
+            state = self._fixed_state(wanted_subnet if subnet else None, limits)
             if link is not None:
-                memory.linked = link
-            seconds = self._start_or_fall_back(chosen, memory, wanted_subnet, watch)
-            self._wire(memory)
-            self.instance.remember(memory)
+                state.linked = link
+            seconds = self._start_or_fall_back(chosen, state, wanted_subnet, watch)
+            self._wire(state)
+            self.instance.save_state(state)
             names = client.write_contexts(self.instance, specs)
         return Started(
             instance=self.instance.name,
             contexts=names,
             ssh_config=str(self.instance.client / "ssh_config"),
-            limits=memory.limits,
+            limits=state.limits,
             seconds=seconds,
             memory=self.memory(),
         )
 
-    def _settle(self, subnet: IPv4Network | None, limits: str) -> Memory:
-        """What must not change while a host is alive: addresses and limits."""
-        memory = self.instance.recall()
-        if self.pids() and memory.block and memory.limits:
-            other_net = subnet is not None and not IPv4Network(memory.block).subnet_of(subnet)
-            if other_net or limits not in ("auto", memory.limits):
+    def _fixed_state(self, subnet: IPv4Network | None, limits: str) -> State:
+        """Return the saved state with its limits chosen. Addresses and limits cannot change while a host runs."""
+        state = self.instance.load_state()
+        if self.pids() and state.block and state.limits:
+            other_net = subnet is not None and not IPv4Network(state.block).subnet_of(subnet)
+            if other_net or limits not in ("auto", state.limits):
                 raise UserError(
-                    "the lab is up, and its addresses and limits cannot change meanwhile",
+                    "--subnet and --limits cannot change while the lab is running",
                     code="usage",
-                    hint="yurt lab down first",
+                    hint="stop it first with `yurt lab down`",
                 )
-            return memory
+            return state
         client.make_keys(self.instance)
         cluster_files.make_keys(self.instance)
-        memory.limits = self._choose_limits(limits)
-        return memory
+        state.limits = self._choose_limits(limits)
+        return state
 
-    def _choose_limits(self, asked: str) -> str:
+    def _choose_limits(self, requested: str) -> str:
         found = cgroups.detect()
         if not cgroups.usable(found, self.instance.group):
             found = "none"
-        if asked not in ("auto", "none", found):
+        if requested not in ("auto", "none", found):
             raise UserError(
-                f"this machine has no usable control groups of version {asked[1:]}",
+                f"--limits {requested}: this machine has no usable cgroup {requested}",
                 code="usage",
-                hint="leave --limits out, and the lab takes what there is",
+                hint="omit `--limits` to use what this machine supports",
             )
-        return found if asked == "auto" else asked
+        return found if requested == "auto" else requested
 
     def _start_or_fall_back(
-        self, chosen: list[Cluster], memory: Memory, subnet: IPv4Network, watch: Watch
+        self, chosen: list[Cluster], state: State, subnet: IPv4Network, watch: Watch
     ) -> dict[str, float]:
-        """Start; if Slurm does not come up with version 2 of the control groups, start without any."""
+        """Start clusters; if Slurm does not start with cgroup v2, start again without memory limits."""
         try:
-            return self._start(chosen, memory, subnet, watch)
+            return self._start(chosen, state, subnet, watch)
         except RefusedError:
-            if memory.limits != "v2":
+            if state.limits != "v2":
                 raise
-        watch(Event("no luck with control groups of version 2: once more, without"))
+        watch(Event("Slurm did not start with cgroup v2; starting again without memory limits"))
         for cluster in chosen:
             cluster.shut_down()
-        memory.limits = "none"
-        return self._start(chosen, memory, subnet, watch)
+        state.limits = "none"
+        return self._start(chosen, state, subnet, watch)
 
-    def _start(self, chosen: list[Cluster], memory: Memory, subnet: IPv4Network, watch: Watch) -> dict[str, float]:
+    def _start(self, chosen: list[Cluster], state: State, subnet: IPv4Network, watch: Watch) -> dict[str, float]:
         total = 3 * len(chosen)
         done = 0
         started = time.monotonic()
@@ -139,20 +137,20 @@ class Lab:
             watch(Event(text, done, total))
             done += 1
 
-        limits: cgroups.Limits = msgspec.convert(memory.limits, cgroups.Limits)
+        limits: cgroups.Limits = msgspec.convert(state.limits, cgroups.Limits)
         with network.addresses_locked():
-            if memory.block and self.pids() and network.lost_addresses(self.instance, IPv4Network(memory.block)):
+            if state.block and self.pids() and network.lost_addresses(self.instance, IPv4Network(state.block)):
                 for name in CLUSTERS:
                     self.cluster(name).shut_down()
             if not self.pids():
-                block = network.choose_block(self.instance, subnet, memory.block)
-                memory.block = str(block)
-            block = IPv4Network(memory.block)
+                block = network.choose_block(self.instance, subnet, state.block)
+                state.block = str(block)
+            block = IPv4Network(state.block)
             client.write_ssh_files(self.instance, block)
-            self.instance.remember(memory)
+            self.instance.save_state(state)
             for cluster in chosen:
-                step(f"{cluster.spec.name}: writing its files")
-                cluster.write_files(block, cluster.limits(limits), memory.settings.get(cluster.spec.name, {}))
+                step(f"{cluster.spec.name}: writing files")
+                cluster.write_files(block, cluster.limits(limits), state.settings.get(cluster.spec.name, {}))
                 step(f"{cluster.spec.name}: starting {len(cluster.spec.hosts)} hosts")
                 cluster.boot(block, cluster.limits(limits))
         seconds: dict[str, float] = {}
@@ -166,62 +164,71 @@ class Lab:
         watch(Event("ready", total, total))
         return seconds
 
-    def _wire(self, memory: Memory) -> None:
+    def _wire(self, state: State) -> None:
         alpha, beta = self.cluster("alpha").pids(), self.cluster("beta").pids()
         if "login" not in alpha:
             return
-        if memory.linked:
+        if state.linked:
             network.wire(alpha["login"], beta)
         else:
             network.unwire(alpha["login"])
 
     def set_link(self, linked: bool) -> None:
-        """Switch the wire between the two clusters' login hosts on or off; remembered."""
-        memory = self.instance.recall()
-        memory.linked = linked
+        """Connect or disconnect the login hosts of the two clusters. Saved for the next `up`."""
+        state = self.instance.load_state()
+        state.linked = linked
         if not {"login"} <= set(self.cluster("alpha").pids()) or not self.cluster("beta").pids():
-            raise RefusedError("both clusters must be up to be linked", code="lab-down", hint="yurt lab up")
-        self._wire(memory)
-        self.instance.remember(memory)
+            raise RefusedError(
+                "both clusters must be running to change the link between them",
+                code="lab-down",
+                hint="start them with `yurt lab up`",
+            )
+        self._wire(state)
+        self.instance.save_state(state)
 
     def configure(self, cluster: str, settings: Mapping[str, str]) -> dict[str, str]:
-        """Change lines of a cluster's slurm.conf while it runs, until `down --wipe`; an empty value undoes a change.
+        """Change settings of a running cluster's slurm.conf. An empty value restores the lab's own setting.
 
-        Returns all lines that are changed now. For settings that Slurm takes without a restart, such as KillWait.
+        Returns all changed settings; they stay until `down --wipe`. Only settings that Slurm applies
+        without a restart, such as KillWait, take effect immediately.
         """
         one = self.cluster(cluster)
         one.pid("ctl")
         for name, value in settings.items():
             if not re.fullmatch(r"[A-Za-z]+", name) or not value.isprintable():
                 line = f"{name}={value}"
-                raise UserError(f"{line!r} is not a line of slurm.conf", code="usage", hint="KillWait=30")
+                raise UserError(
+                    f"{line!r} is not a setting of slurm.conf",
+                    code="usage",
+                    hint="use KEY=VALUE, such as `KillWait=30`",
+                )
         with self.instance.locked():
-            memory = self.instance.recall()
-            new = {name.lower() for name in settings}  # Slurm does not tell KillWait from killwait
-            kept = {name: value for name, value in memory.settings.get(cluster, {}).items() if name.lower() not in new}
+            state = self.instance.load_state()
+            new = {name.lower() for name in settings}  # Slurm ignores the case of names
+            kept = {name: value for name, value in state.settings.get(cluster, {}).items() if name.lower() not in new}
             changed = {**kept, **{name: value for name, value in settings.items() if value}}
-            limits = one.limits(msgspec.convert(memory.limits, cgroups.Limits))
+            limits = one.limits(msgspec.convert(state.limits, cgroups.Limits))
             try:
                 one.reconfigure(limits, changed)
             except RefusedError:
-                cluster_files.write_slurm(self.instance, one.spec, limits, memory.settings.get(cluster, {}))
-                one.service("ctl", "ctld", "start")  # what it cannot read ends it
+                cluster_files.write_slurm(self.instance, one.spec, limits, state.settings.get(cluster, {}))
+                one.service("ctl", "ctld", "start")  # slurmctld exits if it cannot read its configuration
                 raise
-            memory.settings[cluster] = changed
-            self.instance.remember(memory)
+            state.settings[cluster] = changed
+            self.instance.save_state(state)
         return changed
 
     def start_host(self, cluster: str, host: str) -> None:
-        """Power one host on again and wait until it is ready."""
+        """Power on one host and wait until it is ready."""
         one = self.cluster(cluster)
-        memory = self.instance.recall()
+        state = self.instance.load_state()
         one.pid("fabric")
-        one.boot(IPv4Network(memory.block), one.limits(msgspec.convert(memory.limits, cgroups.Limits)), [host])
-        self._wire(memory)
+        one.boot(IPv4Network(state.block), one.limits(msgspec.convert(state.limits, cgroups.Limits)), [host])
+        self._wire(state)
         one.wait_ready([host])
 
     def down(self, clusters: Sequence[str] = (), *, wipe: bool = False, watch: Watch = unwatched) -> None:
-        """Stop clusters (all, if none is named): no process, mount, namespace, link or group is left.
+        """Stop clusters (all by default). No process, mount, namespace, link or cgroup of theirs is left.
 
         Disks and job history stay for the next `up`, unless `wipe`.
         """
@@ -244,24 +251,24 @@ class Lab:
         if len(chosen) == len(CLUSTERS):
             shutil.rmtree(self.instance.folder)
             return
-        for cluster in chosen:  # the other cluster knows this one's keys: they stay
+        for cluster in chosen:  # the other cluster's files contain this one's public keys: keep the keys
             for part in cluster.folder.iterdir():
                 if part.name != "keys":
                     shutil.rmtree(part) if part.is_dir() else part.unlink()
-        memory = self.instance.recall()
+        state = self.instance.load_state()
         for cluster in chosen:
-            memory.settings.pop(cluster.spec.name, None)
-        self.instance.remember(memory)
+            state.settings.pop(cluster.spec.name, None)
+        self.instance.save_state(state)
 
     def pids(self) -> dict[str, int]:
-        """Mark -> first process of every host of this lab that is alive."""
+        """Map the mark of each running host of this lab to its first process."""
         return processes.marked(self.instance.mark)
 
     def memory(self) -> int:
-        """Bytes the whole lab uses."""
+        """Return the bytes of memory that all hosts use."""
         return sum(use.memory for use in processes.use_by_host(self.pids()).values())
 
     def cpu_seconds(self) -> float:
-        """CPU time the hosts alive now have used so far."""
+        """Return the CPU time that the running hosts have used."""
         ticks = sum(use.ticks for use in processes.use_by_host(self.pids()).values())
         return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,8 @@
-"""The lab's links: a switch per cluster, a link from this machine to each login host, the wire.
+"""The lab's network: a switch per cluster, a link from this machine to each login host, and the wire.
 
-Only the links to the login hosts exist in this machine's own network namespace. Each of them ends
-in a host's namespace, so the kernel removes it when that host dies.
+The wire is the switchable link between the two clusters. Only the links to the login hosts are in
+this machine's own network namespace. The other end of each is in a host's namespace, so the kernel
+removes the link when that host exits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from yurt.lab.topology import BETA, ClusterSpec, HostSpec, login_hosts, outside_
 
 @contextmanager
 def addresses_locked() -> Iterator[None]:
-    """Two labs on one machine choose their addresses one after the other."""
+    """Hold the lock under which labs on one machine choose their addresses."""
     descriptor = os.open("/run/yurt-lab.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -33,27 +34,28 @@ def addresses_locked() -> Iterator[None]:
         os.close(descriptor)
 
 
-def choose_block(instance: Instance, subnet: IPv4Network, remembered: str) -> IPv4Network:
-    """A /24 of the subnet that nothing else on this machine uses: the remembered one if it is free."""
+def choose_block(instance: Instance, subnet: IPv4Network, previous: str) -> IPv4Network:
+    """Return a /24 of the subnet that nothing else on this machine uses; the previous one if it is free."""
     used = _networks_in_use(instance)
     candidates = list(subnet.subnets(new_prefix=24))
-    if remembered and IPv4Network(remembered).subnet_of(subnet):
-        candidates.insert(0, IPv4Network(remembered))
+    if previous and IPv4Network(previous).subnet_of(subnet):
+        candidates.insert(0, IPv4Network(previous))
     for block in candidates:
         if not any(block.overlaps(network) for network, _device in used):
             return block
     network, device = next((network, device) for network, device in used if subnet.overlaps(network))
     raise UserError(
-        f"no address of {subnet} is free for the lab: {device} uses {network}",
+        f"no /24 network in {subnet} is free for the lab: {device} uses {network}",
         code="lab-address-in-use",
-        hint="give the lab another private network: yurt lab up --subnet 10.99.0.0/16",
+        hint="choose another private network: `yurt lab up --subnet 10.99.0.0/16`",
     )
 
 
 def lost_addresses(instance: Instance, block: IPv4Network) -> bool:
-    """Whether a lab that was killed before it had any link lost its block to something else on this machine.
+    """Return whether something else on this machine now uses the block of a lab that has no links.
 
-    A lab with links keeps them: a wider route, such as that of a VPN, does not take them away.
+    A lab has no links if its start was killed early. Existing links keep working even if a wider
+    route appears, such as that of a VPN.
     """
     own = {instance.link(index) for index in range(len(login_hosts()))}
     if own & {name for _index, name in socket.if_nameindex()}:
@@ -71,28 +73,28 @@ def _networks_in_use(instance: Instance) -> list[tuple[IPv4Network, str]]:
     return found
 
 
-def has_card(pid: int, card: str) -> bool:
-    """Whether the host with this first process has a network card of that name."""
+def has_interface(pid: int, name: str) -> bool:
+    """Return whether the host whose first process is `pid` has a network interface of that name."""
     try:
         lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
     except OSError:
         return False
-    return any(line.strip().startswith(card + ":") for line in lines)
+    return any(line.strip().startswith(name + ":") for line in lines)
 
 
 def plug_in(fabric: int, hosts: dict[str, int]) -> None:
-    """Connect hosts (name -> first process) that are not connected yet to their cluster's switch."""
+    """Connect hosts (name -> first process) to their cluster's switch. Skips connected hosts."""
     lines = []
     for name, pid in hosts.items():
-        if not has_card(pid, "eth0"):
+        if not has_interface(pid, "eth0"):
             lines.append(f"link add to-{name} type veth peer name eth0 netns {pid}")
             lines.append(f"link set to-{name} master switch up")
     _batch(fabric, lines)
 
 
 def plug_in_outside(instance: Instance, block: IPv4Network, spec: ClusterSpec, host: HostSpec, pid: int) -> None:
-    """Make the link between this machine and a login host, if it is not there."""
-    if has_card(pid, "eth1"):
+    """Create the link between this machine and a login host if it is missing."""
+    if has_interface(pid, "eth1"):
         return
     link = instance.link(login_hosts().index((spec, host)))
     wait_gone(link)
@@ -106,7 +108,7 @@ def plug_in_outside(instance: Instance, block: IPv4Network, spec: ClusterSpec, h
 
 
 def wait_gone(link: str, *, wait: float = 10) -> None:
-    """Wait until a link of a dead host has left this machine; remove it if it will not."""
+    """Wait until the kernel has removed the link of a stopped host; remove it after `wait` seconds."""
     deadline = time.monotonic() + wait
     while link in {name for _index, name in socket.if_nameindex()}:
         if time.monotonic() > deadline:
@@ -116,10 +118,10 @@ def wait_gone(link: str, *, wait: float = 10) -> None:
 
 
 def set_outside(pid: int, *, up: bool, gateway: str = "") -> None:
-    """Cut or heal a login host's link to the world, at the host's end.
+    """Take a login host's link to this machine down or up, at the host's end.
 
-    This machine's end stays up without carrier: its route stays too, so nothing meant for the
-    lab ever leaves by another way.
+    This machine's end stays up without carrier and keeps its route, so packets for the lab never
+    leave through another interface.
     """
     lines = [f"link set eth1 {'up' if up else 'down'}"]
     if up and gateway:
@@ -128,10 +130,10 @@ def set_outside(pid: int, *, up: bool, gateway: str = "") -> None:
 
 
 def wire(alpha_login: int, beta_logins: dict[str, int]) -> None:
-    """Link alpha's login host with each of beta's (name -> first process); repeats do nothing."""
+    """Connect alpha's login host with each of beta's (name -> first process). Skips existing links."""
     for index, host in enumerate(BETA.of_role("login")):
         pid = beta_logins.get(host.name)
-        if pid is None or has_card(alpha_login, f"wire{index}"):
+        if pid is None or has_interface(alpha_login, f"wire{index}"):
             continue
         alpha_end, beta_end = wire_addresses(index)
         _batch(
@@ -146,14 +148,14 @@ def wire(alpha_login: int, beta_logins: dict[str, int]) -> None:
 
 
 def unwire(alpha_login: int) -> None:
-    """Take the links between the clusters away."""
+    """Remove the links between the clusters."""
     for index in range(len(BETA.of_role("login"))):
-        if has_card(alpha_login, f"wire{index}"):
+        if has_interface(alpha_login, f"wire{index}"):
             _batch(alpha_login, [f"link del wire{index}"])
 
 
 def wired(alpha_login: int) -> bool:
-    return has_card(alpha_login, "wire0")
+    return has_interface(alpha_login, "wire0")
 
 
 def _batch(pid: int, lines: list[str]) -> None:

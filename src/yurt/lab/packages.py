@@ -1,4 +1,4 @@
-"""The Debian packages a lab is built from, and how to install them without starting a service."""
+"""The Debian packages a lab needs, and their installation without starting any service."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "lz4": (),
     "tmux": (),
 }
-"""Each package of the lab with the services it would switch on at boot."""
+"""Each package of the lab with the services it would enable at boot."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 MARK = "# yurt: no service starts while packages are installed"
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class InstallError(Exception):
-    """The package manager failed; the text is its own last words."""
+    """The package manager failed; the text is the end of its output."""
 
 
 def missing(names: Sequence[str] = tuple(PACKAGES)) -> list[str]:
-    """Which of these packages are not installed. Needs neither root nor network."""
+    """Return the packages that are not installed. Needs neither root nor network."""
     if not shutil.which("dpkg-query"):
         return list(names)
     answer = subprocess.run(
@@ -59,32 +59,32 @@ def missing(names: Sequence[str] = tuple(PACKAGES)) -> list[str]:
     return [name for name in names if name not in installed]
 
 
-def install(names: Sequence[str], say: Say = lambda _text: None) -> None:
-    """Install packages as root. No service of theirs is started, now or at the next boot.
+def install(names: Sequence[str], report: Report = lambda _text: None) -> None:
+    """Install packages as root. None of their services is started, now or at the next boot.
 
-    A service that was there before is left exactly as it was. Raises InstallError.
+    Services that were installed before are not changed. Raises InstallError.
     """
     services = [service for name in missing(names) for service in PACKAGES.get(name, ())]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
     with services_held_back() as prefix:
-        say("apt-get update")
+        report("apt-get update")
         _apt([*prefix, "apt-get", "-qq", "update"], environment)
-        say("apt-get install " + " ".join(names))
+        report("apt-get install " + " ".join(names))
         command = ["apt-get", "-qq", "-y", "--no-install-recommends", "install", *names]
         _apt([*prefix, *command], environment)
     for service in services:
-        _switch_off_at_boot(service)
+        _disable_at_boot(service)
     if services:
-        say("installed but not started, and off at boot: " + ", ".join(services))
+        report("installed, but not started and disabled at boot: " + ", ".join(services))
 
 
 @contextmanager
 def services_held_back() -> Iterator[list[str]]:
-    """While this is open, no package script may start a service; yields a command prefix.
+    """Prevent package scripts from starting services inside this context; yields a command prefix.
 
-    Debian's scripts ask /usr/sbin/policy-rc.d. Where there is none, one is put there and taken
-    away again (a leftover of a killed install carries MARK and is recognised). Where the
-    administrator has one, it is covered by a bind mount that only the package manager sees.
+    Debian's package scripts run /usr/sbin/policy-rc.d. If there is none, one is created and removed
+    afterwards (a leftover of a killed install contains MARK and is recognised). If the administrator
+    has one, it is hidden by a bind mount that only the package manager sees.
     """
     text = f"#!/bin/sh\n{MARK}\nexit 101\n"
     if POLICY.exists() and MARK not in POLICY.read_text(errors="replace"):
@@ -114,11 +114,11 @@ def _write_program(path: Path, text: str) -> None:
 def _apt(argv: list[str], environment: dict[str, str]) -> None:
     done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        words = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise InstallError(" ".join(words[-3:]) or f"exit code {done.returncode}")
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise InstallError(" ".join(lines[-3:]) or f"exit code {done.returncode}")
 
 
-def _switch_off_at_boot(service: str) -> None:
+def _disable_at_boot(service: str) -> None:
     for argv in (["systemctl", "disable", service], ["update-rc.d", service, "disable"]):
         if shutil.which(argv[0]):
             subprocess.run(argv, capture_output=True, check=False)

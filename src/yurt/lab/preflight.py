@@ -1,4 +1,4 @@
-"""What must be true of this machine before a lab is started: checked first, so nothing is half-started."""
+"""Checks that this machine can run a lab. Runs before anything is started, so no lab is left half-started."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from yurt.lab.shell import succeeds
 from yurt.model.progress import Event, Watch
 
 DISK_NEEDED_MB = 600
-"""What a fresh lab writes, with room for what its users do first."""
+"""Size of a new lab, with some room for its users' files."""
 
 _PROBE = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--cgroup", "--fork"]
 _PROBE += ["sh", "-c", "mount -t tmpfs tmpfs /mnt && ip link add probe type veth"]
 
 
 def check(instance: Instance, *, install: bool, watch: Watch) -> None:
-    """Raise with one sentence and the remedy unless a lab can be started here."""
+    """Raise RefusedError or UserError if this machine cannot run a lab. Installs packages if `install`."""
     check_machine()
     check_packages(install=install, watch=watch)
     if not succeeds(_PROBE):
         raise RefusedError(
-            "this machine does not allow new namespaces and mounts, so the lab's hosts cannot be made",
+            "this machine does not allow new namespaces and mounts, which the lab's hosts need",
             code="lab-no-namespaces",
-            hint="inside a container: start it with --privileged; otherwise use a virtual machine",
+            hint="start the container with `--privileged`, or use a virtual machine",
         )
     if not Path("/dev/loop-control").exists():
         raise RefusedError(
-            "this machine has no loop devices, so the lab's disks cannot be mounted",
+            "this machine has no loop devices, which the lab's disks need",
             code="lab-no-namespaces",
-            hint="run as root: modprobe loop; inside a container: start it with --privileged",
+            hint="run `modprobe loop`, or start the container with `--privileged`",
         )
     check_disk(instance.folder)
 
@@ -42,12 +42,12 @@ def check(instance: Instance, *, install: bool, watch: Watch) -> None:
 def check_machine(verb: str = "up") -> None:
     if not sys.platform.startswith("linux"):
         raise UserError(
-            f"the lab needs Linux, and this is {sys.platform}",
+            f"the lab needs Linux; this machine runs {sys.platform}",
             code="lab-not-linux",
-            hint="run it in a Linux virtual machine, or use a cluster of your own: yurt context add",
+            hint="use a Linux virtual machine, or add your own cluster with `yurt context add`",
         )
     if os.geteuid() != 0:
-        raise UserError("the lab needs root", code="lab-needs-root", hint=f"run it as root: sudo yurt lab {verb}")
+        raise UserError("the lab needs root", code="lab-needs-root", hint=f"run `sudo yurt lab {verb}`")
 
 
 def check_packages(*, install: bool, watch: Watch) -> None:
@@ -56,15 +56,15 @@ def check_packages(*, install: bool, watch: Watch) -> None:
         return
     if not shutil.which("apt-get"):
         raise UserError(
-            f"the lab is built from Debian packages, and this system has no apt-get; missing: {', '.join(missing)}",
+            f"the lab needs Debian packages, and this system has no apt-get; missing: {', '.join(missing)}",
             code="lab-packages-missing",
-            hint="use Debian 12 or a virtual machine of it",
+            hint="use Debian 12, for example in a virtual machine",
         )
     if not install:
         raise UserError(
             f"Debian packages are missing: {', '.join(missing)}",
             code="lab-packages-missing",
-            hint="yurt lab up --install installs them and starts none of their services",
+            hint="run `yurt lab up --install` to install them; it starts none of their services",
         )
     try:
         packages.install(missing, lambda text: watch(Event(text)))
@@ -72,16 +72,16 @@ def check_packages(*, install: bool, watch: Watch) -> None:
         raise RefusedError(
             f"the packages could not be installed: {error}",
             code="lab-install-failed",
-            hint="check the network and the package sources, then repeat: yurt lab up --install",
+            hint="check the network and the package sources, then run `yurt lab up --install` again",
         ) from None
 
 
 def check_disk(folder: Path) -> None:
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    free = shutil.disk_usage(there).free >> 20
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    free = shutil.disk_usage(existing).free >> 20
     if free < DISK_NEEDED_MB and not (folder / "lab.json").exists():
         raise RefusedError(
-            f"the lab needs {DISK_NEEDED_MB} MB of disk and {there} has {free} MB free",
+            f"the lab needs {DISK_NEEDED_MB} MB of disk space, and {existing} has {free} MB free",
             code="lab-disk-low",
-            hint="free some, or put the lab elsewhere: YURT_DATA_HOME=/big/disk yurt lab up",
+            hint="free some space, or choose another disk: `YURT_DATA_HOME=/big/disk yurt lab up`",
         )

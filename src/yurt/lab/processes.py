@@ -1,7 +1,7 @@
-"""What runs in a lab, read from /proc: the process table, not a pid file, is the truth.
+"""Finds and stops the processes of a lab through /proc. There are no pid files.
 
-The first process of each host carries a mark as its last argument; everything else of that host
-shares its pid namespace.
+The last argument of each host's first process is a mark that identifies the host. All other
+processes of the host share its pid namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Use:
-    """What the processes of one host use."""
+    """Resources that the processes of one host use."""
 
     names: tuple[str, ...]
     memory: int
@@ -27,7 +27,7 @@ class Use:
 
 
 def marked(prefix: str) -> dict[str, int]:
-    """Mark -> pid of every host alive whose mark starts with `prefix`."""
+    """Map mark to pid for every running host whose mark starts with `prefix`."""
     found: dict[str, int] = {}
     wanted = prefix.encode()
     for entry in PROC.iterdir():
@@ -43,15 +43,15 @@ def marked(prefix: str) -> dict[str, int]:
 
 
 def _last_argument(entry: Path) -> bytes:
-    """The last word of a process's command line.
+    """Return the last argument of a process.
 
-    It is empty for a moment while a process becomes another program, as each host's first process
-    does once: taken for dead then, a host would be started twice.
+    The command line is empty for a moment during exec, which each host's first process does once.
+    Reading it again avoids taking a running host for a dead one and starting it twice.
     """
-    for _look in range(50):
-        words = (entry / "cmdline").read_bytes().rstrip(b"\0")
-        if words or not _is_first_of_its_namespace(entry) or not _alive(int(entry.name)):
-            return words.split(b"\0")[-1]
+    for _attempt in range(50):
+        command = (entry / "cmdline").read_bytes().rstrip(b"\0")
+        if command or not _is_first_of_its_namespace(entry) or not _alive(int(entry.name)):
+            return command.split(b"\0")[-1]
         time.sleep(0.002)
     return b""
 
@@ -65,7 +65,7 @@ def _is_first_of_its_namespace(entry: Path) -> bool:
 
 
 def use_by_host(pids: dict[str, int]) -> dict[str, Use]:
-    """What each host uses: names of its processes, proportional memory in bytes, CPU ticks."""
+    """Return for each host the names of its processes, its proportional memory in bytes and its CPU ticks."""
     names: dict[str, list[str]] = defaultdict(list)
     memory: dict[str, int] = defaultdict(int)
     ticks: dict[str, int] = defaultdict(int)
@@ -101,7 +101,7 @@ def _proportional_memory(entry: Path) -> int:
 
 
 def kill_hosts(pids: list[int], *, wait: float = 10) -> None:
-    """Power hosts off: their first process is killed, the kernel ends the rest. Waits for it."""
+    """Power off hosts and wait: killing the first process makes the kernel kill the others."""
     end(pids, signal.SIGKILL, wait=wait)
 
 
@@ -124,7 +124,7 @@ def _alive(pid: int) -> bool:
 
 
 def with_last_argument(argument: str) -> list[int]:
-    """Processes whose last argument is exactly this."""
+    """Return the processes whose last argument is exactly `argument`."""
     wanted = argument.encode()
     found = []
     for entry in PROC.iterdir():

@@ -1,8 +1,8 @@
-"""A relay in front of a server that can delay, throttle and cut a connection at an exact byte.
+"""A TCP relay that can delay, throttle, and cut a connection at an exact byte.
 
-Runs as a program of its own (`python relay.py LISTEN TARGET RULES`), standard library only. It
-reads RULES, a small JSON file, anew for each connection, so a campaign changes the weather by
-replacing that file. Each connection leaves a line in RULES.log when it ends.
+Runs as a separate program (`python relay.py LISTEN TARGET RULES`), standard library only. It reads
+RULES, a small JSON file, for each new connection, so replacing that file changes the faults. When a
+connection ends, the relay appends a line to the log: RULES with the suffix .log.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ ENDINGS = ("reset", "stall")
 
 @dataclass(frozen=True)
 class Rules:
-    """What happens to a connection. 'up' is towards the server, 'down' towards the client."""
+    """Faults of a connection. 'up' is towards the server, 'down' towards the client."""
 
     delay_ms: float = 0
-    """Added to each way of a byte."""
+    """Delay in each direction."""
     rate: int = 0
-    """Bytes per second each way; 0 is as fast as it goes."""
+    """Bytes per second in each direction; 0 is unlimited."""
     cut_at: int = -1
-    """Exactly this many bytes pass in `direction`, then the connection ends; -1 is never."""
+    """The connection ends after exactly this many bytes in `direction`; -1 is never."""
     direction: str = "up"
     ending: str = "reset"
-    """How it ends: 'reset' closes both sides at once; 'stall' keeps silent, as a dead link does."""
+    """How it ends: 'reset' resets both sides immediately; 'stall' passes nothing more, like a dead link."""
     connections: int = 0
-    """Only this many connections meet the rules from now on, later ones pass; 0 is all."""
+    """The rules apply to the next N connections only; 0 is all."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
 
 def parse(text: str) -> Rules:
-    """Rules from JSON. Unknown words are an error: a fault that does not bite must not look set."""
+    """Parse rules from JSON. Raises ValueError for unknown names or values, which would inject no fault."""
     raw: dict[str, Any] = json.loads(text)
     unknown = set(raw) - {field.name for field in fields(Rules)}
     if unknown:
         raise ValueError(f"unknown rule {', '.join(sorted(unknown))}")
     rules = Rules(**raw)
     if rules.direction not in DIRECTIONS or rules.ending not in ENDINGS:
-        raise ValueError("direction is up, down or both; ending is reset or stall")
+        raise ValueError("direction must be up, down or both; ending must be reset or stall")
     return rules
 
 
 class Connection:
-    """One client connected to the server through the rules in force when it came."""
+    """A client's connection to the server, under the rules in force when it was opened."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -64,7 +64,7 @@ class Connection:
         self.cut = False
 
     async def pump(self, direction: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one direction until its end; delay does not lower the rate."""
+        """Forward one direction until its end. The delay does not lower the rate."""
         queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(maxsize=256)
         loop = asyncio.get_running_loop()
         sender = asyncio.create_task(self._send(direction, queue, writer))
@@ -113,7 +113,7 @@ class Connection:
 
 
 class Relay:
-    """Listens, and connects each client to the target under the rules in force."""
+    """Connects each client to the target under the rules in force."""
 
     def __init__(self, target: tuple[str, int], file: Path) -> None:
         self.target = target
@@ -155,7 +155,7 @@ class Relay:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Make the close a reset, which is what a client sees of a host that forgot it."""
+    """Make closing the socket send a reset, as a rebooted host would."""
     raw = writer.get_extra_info("socket")
     with contextlib.suppress(OSError, AttributeError):
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

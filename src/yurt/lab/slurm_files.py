@@ -1,4 +1,4 @@
-"""The text of each cluster's Slurm configuration. Pure: a cluster and its limits in, files out."""
+"""Generates each cluster's Slurm configuration from its specification. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CPUS = 8
 MEMORY_MB = 8000
 
 _COMMON = """\
-# Written by `yurt lab up`; the lab's own copy, edit freely and run `scontrol reconfigure`.
+# Written by `yurt lab up`, which overwrites changes. Change settings with `yurt lab set`.
 ClusterName={name}
 SlurmctldHost=ctl({ctl})
 SlurmUser=slurm
@@ -89,16 +89,16 @@ _LIMITS: dict[Limits, tuple[str, str]] = {
         "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\n",
         "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\nConstrainRAMSpace=yes\nConstrainCores=no\nConstrainDevices=no\n",
     ),
-    # Without control groups Slurm itself looks now and then, and kills what is over.
+    # Without cgroups Slurm samples memory periodically and kills jobs over their limit.
     "none": (
         "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherParams=OverMemoryKill\n",
-        "CgroupPlugin=cgroup/v1\n",  # autodetection ends slurmd where there are none
+        "CgroupPlugin=cgroup/v1\n",  # without cgroups, autodetection makes slurmd exit
     ),
 }
 
 
 def slurm_conf(spec: ClusterSpec, limits: Limits, settings: Mapping[str, str] | None = None) -> str:
-    """The text of slurm.conf; `settings` replace or add lines of the cluster as a whole."""
+    """Return the text of slurm.conf; `settings` replace or add cluster-wide settings."""
     ctl = spec.address(spec.of_role("ctl")[0])
     nodes = "".join(
         f"NodeName={node.name} NodeAddr={spec.address(node)} CPUs={CPUS} RealMemory={MEMORY_MB} TmpDisk=1000"

@@ -1,4 +1,4 @@
-"""What a lab looks like right now: hosts, daemons, addresses, memory."""
+"""Current status of a lab: hosts, daemons, addresses, memory."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     outside: str
     daemons: list[str]
-    """Daemons that run."""
+    """Running daemons."""
     missing: list[str]
-    """Daemons that should run and do not."""
+    """Daemons that should run but do not."""
     slurm: str
-    """Slurm's word for the node; empty on hosts that are no nodes."""
+    """Slurm's state of the node; empty for hosts that are not compute nodes."""
     memory: int
 
 
@@ -42,15 +42,15 @@ class LabStatus(msgspec.Struct, frozen=True, kw_only=True):
     ssh_config: str
     linked: bool
     limits: str
-    """How jobs on alpha are held to their memory: v1, v2 (unverified) or none."""
+    """cgroup version that enforces memory limits on alpha: v1, v2 (untested) or none."""
     clusters: list[ClusterStatus]
     memory: int
 
 
 def status_of(lab: Lab) -> LabStatus:
-    """A look at the process table and, where a controller is up, at Slurm. Changes nothing."""
-    memory = lab.instance.recall()
-    block = IPv4Network(memory.block) if memory.block else None
+    """Read the process table and, if a controller runs, query Slurm. Changes nothing."""
+    state = lab.instance.load_state()
+    block = IPv4Network(state.block) if state.block else None
     clusters = [_cluster(lab, spec, block) for spec in CLUSTERS.values()]
     alpha_login = lab.cluster("alpha").pids().get("login")
     return LabStatus(
@@ -58,7 +58,7 @@ def status_of(lab: Lab) -> LabStatus:
         folder=str(lab.instance.folder),
         ssh_config=str(lab.instance.client / "ssh_config"),
         linked=alpha_login is not None and network.wired(alpha_login),
-        limits=memory.limits,
+        limits=state.limits,
         clusters=clusters,
         memory=lab.memory(),
     )
@@ -68,11 +68,11 @@ def _cluster(lab: Lab, spec: ClusterSpec, block: IPv4Network | None) -> ClusterS
     cluster = lab.cluster(spec.name)
     pids = cluster.pids()
     uses = processes.use_by_host(pids)
-    answers = "ctl" in uses and "slurmctld" in uses["ctl"].names
-    states = cluster.node_states() if answers else {}
+    has_controller = "ctl" in uses and "slurmctld" in uses["ctl"].names
+    states = cluster.node_states() if has_controller else {}
     hosts = [_host(spec, host, block, uses.get(host.name), states.get(host.name, "")) for host in spec.hosts]
-    whole = all(host.up and not host.missing for host in hosts)
-    return ClusterStatus(name=spec.name, context=lab.instance.context_name(spec.name), up=whole, hosts=hosts)
+    complete = all(host.up and not host.missing for host in hosts)
+    return ClusterStatus(name=spec.name, context=lab.instance.context_name(spec.name), up=complete, hosts=hosts)
 
 
 def _host(
@@ -95,7 +95,7 @@ def _host(
 
 
 def expected_daemons(spec: ClusterSpec, host: HostSpec) -> list[str]:
-    """The daemons of a host that is well."""
+    """Return the daemons that should run on a host."""
     if host.role == "ctl":
         return ["munged", "slurmctld", *(["slurmdbd", "mariadbd"] if spec.accounting else [])]
     if host.role == "login":

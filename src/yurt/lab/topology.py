@@ -1,7 +1,4 @@
-"""What the two clusters of a lab are made of: hosts, addresses, file systems, accounts.
-
-Pure values, named once here and used by every other module of the lab.
-"""
+"""Specification of the lab's two clusters: hosts, addresses, file systems, accounts. Pure values."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class HostSpec:
 
 @dataclass(frozen=True)
 class Account:
-    """A unix account that exists inside the clusters only."""
+    """A Unix account that exists only inside the clusters."""
 
     name: str
     uid: int
@@ -33,7 +30,7 @@ class Account:
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """A cluster as it is laid out."""
+    """The layout of a cluster."""
 
     name: str
     network: IPv4Network
@@ -55,15 +52,15 @@ class ClusterSpec:
 
     @property
     def login(self) -> HostSpec:
-        """The login host a user reaches by the cluster's own name."""
+        """The login host that users reach under the cluster's name."""
         return self.of_role("login")[0]
 
 
-# High ids: an account of the lab must not share a uid with a person of this machine.
-ALICE = Account("alice", 61001, "the researcher: logs in by key")
-BOB = Account("bob", 61002, "somebody else: must never get at alice's things")
-CAROL = Account("carol", 61003, "logs in by key and a code (keyboard-interactive)")
-OPER = Account("oper", 61004, "Slurm operator: may extend time limits")
+# High uids, so that no account of the lab shares a uid with a user of this machine.
+ALICE = Account("alice", 61001, "the researcher: logs in with a key")
+BOB = Account("bob", 61002, "another user: must never access alice's files")
+CAROL = Account("carol", 61003, "logs in with a key and a code (keyboard-interactive)")
+OPER = Account("oper", 61004, "Slurm operator: can extend time limits")
 
 ALPHA = ClusterSpec(
     name="alpha",
@@ -110,19 +107,19 @@ NODE_DISK_MB = 1024
 MOUNTS = {"home": "/home", "scratch": "/lustre/scratch", "project": "/lustre/project"}
 
 WIRE = IPv4Network("10.77.100.0/24")
-"""Addresses of the switchable link between the login hosts of the two clusters."""
+"""Addresses of the wire, the switchable link between the login hosts of the two clusters."""
 
 DEFAULT_SUBNET = "10.78.0.0/16"
-"""Where the links between this machine and the login hosts get their addresses."""
+"""Default network of the links between this machine and the login hosts."""
 
 
 def wire_addresses(index: int) -> tuple[IPv4Address, IPv4Address]:
-    """(alpha's end, beta's end) of the wire to beta's index-th login host."""
+    """Return (alpha's end, beta's end) of the wire to beta's index-th login host."""
     return WIRE[4 * index + 1], WIRE[4 * index + 2]
 
 
 def wires(spec: ClusterSpec, host: HostSpec) -> list[tuple[str, IPv4Address, IPv4Address]]:
-    """The wires of a login host: (what it calls the other end, its own address, the other end's)."""
+    """Return the wires of a login host: (name of the other end, its own address, the other end's address)."""
     found = []
     for index, far in enumerate(BETA.of_role("login")):
         alpha_end, beta_end = wire_addresses(index)
@@ -134,16 +131,16 @@ def wires(spec: ClusterSpec, host: HostSpec) -> list[tuple[str, IPv4Address, IPv
 
 
 def alias(spec: ClusterSpec, host: HostSpec) -> str:
-    """What a host is called from outside its cluster: the first login host by the cluster's name."""
+    """Return a host's name outside its cluster. The first login host has the cluster's name."""
     return spec.name if host == spec.login else f"{spec.name}-{host.name}"
 
 
 def login_hosts() -> list[tuple[ClusterSpec, HostSpec]]:
-    """Every login host of the lab; its position fixes its outside address."""
+    """Return all login hosts of the lab. A host's position determines its outside address."""
     return [(spec, host) for spec in CLUSTERS.values() for host in spec.of_role("login")]
 
 
 def outside_addresses(block: IPv4Network, spec: ClusterSpec, host: HostSpec) -> tuple[IPv4Address, IPv4Address]:
-    """(this machine's end, the login host's end) of the link to a login host."""
+    """Return (this machine's end, the login host's end) of the link to a login host."""
     index = login_hosts().index((spec, host))
     return block[4 * index + 1], block[4 * index + 2]

@@ -1,6 +1,6 @@
-"""Writes a tree of files with owners and modes, leaving alone what is right already.
+"""Writes a tree of files with owners and modes. Does not touch files that are correct already.
 
-Layers of running hosts are trees too, so an unchanged file must keep its inode.
+Running hosts use some of these trees, so an unchanged file must keep its inode.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class File:
-    """One file of a tree; folders on the way are made 0755 root unless `folders` says otherwise."""
+    """A file of a tree. Its parent folders are created with mode 0755, owned by root, unless the tree lists them."""
 
     content: str | bytes
     mode: int = 0o644
@@ -35,7 +35,7 @@ Tree = dict[str, File | Folder | Link]
 
 
 def write(root: Path, tree: Tree) -> None:
-    """Make `root` hold at least this tree. May be cut off anywhere and repeated."""
+    """Write this tree below `root`; other files there stay. Can be interrupted anywhere and repeated."""
     root.mkdir(parents=True, exist_ok=True)
     root.chmod(0o755)
     for name, entry in tree.items():

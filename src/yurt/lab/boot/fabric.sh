@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The fabric of one cluster: holds its switch (a bridge no other namespace can filter) and its
-# shared file systems. Pid 1 of its own net, mount and pid namespaces; when it goes, both go.
+# The fabric of one cluster: its switch (a bridge that no other namespace can filter) and its shared
+# file systems. Runs as pid 1 of its own net, mount and pid namespaces; when it exits, both disappear.
 # usage: bash fabric.sh CLUSTER-FOLDER MARK
 set -eu
-umask 022 # whatever that of who starts it
+umask 022 # do not inherit the caller's
 cd "$1"
 mount --make-rprivate /
 ip link set lo up

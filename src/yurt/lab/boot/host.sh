@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# A host of the lab comes to life: builds its own root from this machine's (read-only, below) and
-# the cluster's layers, moves into it, and becomes its init. Runs as pid 1 of its own namespaces.
+# Boots a host of the lab: builds its root as an overlay of the cluster's layers on this machine's
+# root (read-only), pivots into it and executes its init. Runs as pid 1 of its own namespaces.
 # usage: bash host.sh CLUSTER-FOLDER HOST MARK
 set -eu
-umask 022 # whatever that of who starts it
+umask 022 # do not inherit the caller's
 cd "$1"
 host=$2 mark=$3
 . "layers/$host/etc/lab/host.env"
@@ -16,7 +16,7 @@ mkdir "hosts/$host/rw/upper" "hosts/$host/rw/work"
 for layer in all "$ROLE" "$host"; do cp -a "layers/$layer/." "hosts/$host/rw/upper/"; done
 chmod 755 "hosts/$host/rw/upper"
 (
-  cd "hosts/$host" # relative names: a state folder may hold a colon or a comma
+  cd "hosts/$host" # relative names: the path of the state folder may contain a colon or a comma
   mount -t overlay -o "lowerdir=/,upperdir=rw/upper,workdir=rw/work" overlay root
 )
 

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Pid 1 of a host of the lab: waits for its network cards, starts the host's services, reaps.
+# Pid 1 of a host of the lab: waits for its network interfaces, starts its services, reaps children.
 set -u
 . /etc/lab/host.env
 
-card() { # wait for a card the lab plugs in, and give it an address
+interface() { # wait for an interface that the lab adds, and set its address
   try=0
-  until ip link show "$1" > /dev/null 2>&1; do # it comes at the next `lab up` if this one was killed
+  until ip link show "$1" > /dev/null 2>&1; do # if this `lab up` was killed, the next one adds it
     if ((try++ < 500)); then sleep 0.02; else sleep 1; fi
   done
   ip addr add "$2" dev "$1"
@@ -14,11 +14,11 @@ card() { # wait for a card the lab plugs in, and give it an address
 
 ip link set lo up
 echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 2> /dev/null
-card eth0 "$ADDRESS"
+interface eth0 "$ADDRESS"
 if [ "$ROLE" = login ]; then
-  card eth1 "$OUTSIDE"
-  # The wire to the other cluster may be plugged in later: sshd listens on it already, and until
-  # then nothing meant for it takes another way.
+  interface eth1 "$OUTSIDE"
+  # The wire to the other cluster may be added later. sshd listens on its address already, and until
+  # then packets for it do not leave through another interface.
   echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind
   ip route add unreachable "$WIRE_NETWORK"
 fi

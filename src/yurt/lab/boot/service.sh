@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Starts, stops or asks after one service of this host.
+# Starts, stops or kills a service of this host, or prints its pid.
 # usage: bash service.sh database|dbd|ctld|slurmd|sshd-inside|sshd-outside start|stop|kill|pid
 set -u
 . /etc/lab/host.env
@@ -16,7 +16,7 @@ pidfile() {
   esac
 }
 
-running() { # prints the pid of the service if it is alive
+running() { # prints the pid of the service if it is running
   pid=$(cat "$(pidfile)" 2> /dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2> /dev/null && echo "$pid"
 }
 
@@ -69,7 +69,7 @@ case $action in
       slurmd) slurmd -N "$(hostname)" ;;
       sshd-inside) start_sshd "${ADDRESS%/*}" $WIRES ;;
       sshd-outside) start_sshd "${OUTSIDE%/*}" ;;
-      *) echo "no such service: $service" >&2; exit 2 ;;
+      *) echo "unknown service: $service" >&2; exit 2 ;;
     esac ;;
   stop | kill)
     pid=$(running) || exit 0
@@ -77,5 +77,5 @@ case $action in
     kill -$signal "$pid"
     gone() { ! kill -0 "$pid" 2> /dev/null; }
     until_true 300 gone ;;
-  *) echo "no such action: $action" >&2; exit 2 ;;
+  *) echo "unknown action: $action" >&2; exit 2 ;;
 esac

@@ -1,5 +1,5 @@
-# alpha's accounting: one account, its people, an operator, a QOS that takes few jobs.
-# May be run again after having been cut off: what is there already is not added twice.
+# alpha's accounting: one account, its users, an operator, a QOS with a limit of four jobs per user.
+# Can be run again after an interruption: existing entries are not added twice.
 sacctmgr -i add cluster alpha
 sacctmgr -i add account lab Description=lab Organization=lab
 sacctmgr -i add qos few MaxSubmitJobsPerUser=4

@@ -1,5 +1,5 @@
 #!/bin/sh
-# After the job's last process on this node: its folder goes.
+# Runs after the job's last process on this node: removes the job's folder.
 case $SLURM_JOB_ID in
   '' | *[!0-9]*) exit 0 ;;
 esac

@@ -1,8 +1,8 @@
--- beta's rules: no job from a folder under /home, no requeue.
+-- beta's rules: no submission from /home, no requeue.
 function slurm_job_submit(job, partitions, uid)
   local folder = job.work_dir or ""
   if folder == "/home" or folder:sub(1, 6) == "/home/" then
-    slurm.log_user("beta: jobs may not be submitted from /home; go to $SCRATCH first")
+    slurm.log_user("beta: jobs cannot be submitted from /home; change to $SCRATCH first")
     return slurm.ERROR
   end
   if job.requeue == 1 then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Before a job starts on a node: a folder of its own on the node's disk.
+# Runs before a job starts on a node: creates the job's folder on the node's disk.
 # A full disk must not fail the prolog: Slurm would drain the node.
 folder=/scratch/job-$SLURM_JOB_ID
 umask 077
