@@ -44,7 +44,10 @@ def test_no_violations() -> None:
         (case(ONE, Status(state="unknown")), "stranded"),
         (case("start r 0 n1 1.0\n"), "did not finish"),
         (case(ONE, Status(state="lost")), "final state is lost"),
-        (case(ONE, Status(state="cancelled", reason="cancelled before it was submitted"), cancelled=True), "was started"),
+        (
+            case(ONE, Status(state="cancelled", reason="cancelled before it was submitted"), cancelled=True),
+            "was started",
+        ),
         (case(ONE, Status(state="cancelled")), "final state is cancelled"),
         (case(ONE, Status(state="failed"), label="crash-1"), "final state is failed"),
     ],

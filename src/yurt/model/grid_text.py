@@ -56,9 +56,9 @@ def column(text: str, read: Read) -> Sequence[Any]:
             raise GridError("has an empty value between two commas or after the last one", '["a", ""]')
         found = _RANGE.fullmatch(piece)
         if found is None and _BROKEN_RANGE.fullmatch(piece):
-            piece = params.shown(piece)
-            text = msgspec.json.encode([piece]).decode()
-            raise GridError(f"has the range {piece}, but a range needs numbers; write {text} for text", "1..5")
+            shown = params.shown(piece)
+            text = msgspec.json.encode([shown]).decode()
+            raise GridError(f"has the range {shown}, but a range needs numbers; write {text} for text", "1..5")
         values += _steps(piece, found[1], found[2], found[3]) if found else [_typed(piece)]
     return _not_too_many(values)
 
