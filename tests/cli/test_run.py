@@ -85,7 +85,7 @@ WRONG_OPTIONS = [
     (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
     (["--venv", "\udcff"], "venv is not valid UTF-8: \\xff"),
     (["--bogus"], "no such option '--bogus'"),
-    (["--name"], "no command given"),
+    (["--name"], "no script or command is given"),
 ]
 
 
@@ -98,9 +98,9 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["run"], 2, "no command given"),
-        (["run", "--"], 2, "no command given"),
-        (["run", ""], 2, "no command given"),
+        (["run"], 2, "no script or command is given"),
+        (["run", "--"], 2, "no script or command is given"),
+        (["run", ""], 2, "no script or command is given"),
         (["run", "nosuch.py"], 2, "file 'nosuch.py' not found"),
         (["run", "tran.py"], 2, "file 'tran.py' not found; did you mean 'train.py'?"),
         (["run", "sub/nosuch.sh"], 2, "file 'sub/nosuch.sh' not found"),
