@@ -39,7 +39,7 @@ def test_a_script_that_the_spec_file_names(typed: Type) -> None:
     assert arguments(typed, "--spec", "named.py", "--limit", "1", "echo", "mine") == ["mine --n 1"]
     Path("bare.py").write_text("spec = [dict(n=1)]\n")
     none = typed("run", "--spec", "bare.py")
-    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: no script is given, and bare.py names none")
+    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: bare.py names no script, and none is on the line")
     assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no script or command is given")
 
 
@@ -77,7 +77,7 @@ def test_parameters_that_the_command_names(typed: Type) -> None:
 def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:
     Path("some.py").write_text("spec = [dict(a=1, b=1), dict(a=2)]\n")
     done = typed("run", "--spec", "some.py", "echo", "{a}", "{b}")
-    assert (done.code, "names {b}, and set 2 of 2 has no such parameter" in done.err) == (2, True), done
+    assert (done.code, "uses {b}, but parameter set 2 of 2 has no 'b'" in done.err) == (2, True), done
 
 
 @pytest.mark.parametrize("grid", ["n=1", "n=1,2"])

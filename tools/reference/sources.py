@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ class Raised(NamedTuple):
     line: int
 
 
+@functools.cache
 def raised() -> list[Raised]:
     """Return all errors of the package, in the order of their files."""
     return [each for file in sorted(SOURCE.rglob("*.py")) for each in _in_file(file)]

@@ -31,7 +31,9 @@ class Command(msgspec.Struct, frozen=True):
 def read(words: Sequence[str], project: Project) -> Command:
     """Return what to execute for the words a user typed. UserError if the script is not found."""
     if not words or not words[0]:
-        raise UserError("no command given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`")
+        raise UserError(
+            "no script or command is given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`"
+        )
     first, rest = _below(words[0], project), list(words[1:])
     path = Path(first)
     if not path.is_file():
