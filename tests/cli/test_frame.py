@@ -46,7 +46,10 @@ def test_without_a_verb_the_help_is_shown(yurt: Yurt) -> None:
     for words in ([], ["lab"], ["context"], ["lab", "fault"]):
         answer = yurt(*words)
         assert answer.code == 2 and answer.out == "" and "\nCommands:\n" in answer.err
-        assert yurt(*words, "--json").json["error"]["code"] == "usage"
+        hint = f"see `{' '.join(['yurt', *words])} --help`"
+        for arguments in ([*words, "--json"], ["--json", *words]):
+            error = yurt(*arguments).json["error"]
+            assert (error["code"], error["message"], error["hint"]) == ("usage", "missing command", hint)
 
 
 def test_json_before_or_after_the_verb(yurt: Yurt) -> None:

@@ -85,7 +85,7 @@ def test_an_index_that_was_lost(user: User) -> None:
     assert sorted(done.json["data"]["new"]) == sorted(runs.values()) and done.json["data"]["known"] == 0
     assert shows(user, runs) == before
     again = user.quick("import", "local")
-    assert (again.code, again.out) == (0, f"local: 0 new, {len(runs)} known\n")
+    assert (again.code, again.out) == (0, f"local: 0 imported, {len(runs)} already in the index\n")
     assert user.quick("cancel", runs["queued"]).code == user.quick("cancel", runs["running"]).code == 0
     user.quick("wait", runs["queued"], runs["running"])
     assert state(user, runs["queued"]) == state(user, runs["running"]) == "cancelled"

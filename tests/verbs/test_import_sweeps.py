@@ -78,7 +78,7 @@ def test_an_index_that_was_lost(user: User) -> None:
     assert (done.code, done.json["warnings"]) == (0, [])
     assert sorted(done.json["data"]["new"]) == sorted((over["id"], running["id"]))
     assert {run: user.quick("show", run, "--json").out for run in before} == before
-    assert user.quick("import", "local").out == "local: 0 new, 2 known\n"
+    assert user.quick("import", "local").out == "local: 0 imported, 2 already in the index\n"
     assert user.quick("logs", f"{over['id']}.0").out == "this is 1\n"
     assert user.quick("fetch", over["id"]).code == 0 and (user.project / "results" / f"{over['id']}.1" / "n").exists()
     again = user.quick("--json", "retry", "--failed", over["id"]).json["data"][0]["run"]

@@ -121,6 +121,8 @@ def _usage(error: click.ClickException) -> UserError:
 def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         return f"unknown option '{error.option_name}'" + app.did_you_mean(error.possibilities or ())
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its message is the help page
+        return "missing command"
     text = " ".join(error.message.split()).rstrip(".")
     if isinstance(error, click.MissingParameter):
         text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from: ", "; choose from ")

@@ -100,7 +100,7 @@ def _print(found: Any, here: Any) -> None:
         ("restarts", _restarts(run, status)),
         ("refreshed", render.moment(here.refreshed_at)),
         ("on site", _on_site(found.on_site, here)),
-        ("saved locally", _saved(here.kept)),
+        ("in index", _saved(here.kept)),
     ]
     metrics = [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]
     print_facts(facts)
