@@ -344,7 +344,7 @@ def test_a_site_that_keeps_environments_from_jobs(laptop: Laptop, ssh: Ssh, cana
     try:
         ssh(cluster, "{ echo export SBATCH_EXPORT=NONE; cat ~/.bashrc.was; } > ~/.bashrc")
         done = laptop.quick("--context", cluster, "run", "--secret", "CANARY", "true")
-        assert done.code == 5 and "SBATCH_EXPORT=NONE there keeps the secrets" in done.err, done
+        assert done.code == 5 and "SBATCH_EXPORT=NONE on the site does not pass secrets to the run" in done.err, done
         assert laptop.run(cluster, "true"), "a run without secrets is refused"
         # A site whose plugins empty the environment of jobs, as far as yurt can see it.
         wrapper = '#!/bin/sh\\nunset YURT_SHARE_CANARY\\nexec /usr/bin/sbatch "$@"\\n'
