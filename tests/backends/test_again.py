@@ -28,12 +28,12 @@ from yurt.testing.runs import Planner, follow, observe, read, ref, submit, submi
 from yurt.testing.waiting import eventually
 
 COUNT = """\
-step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0) told=
+step=$(cat "$YURT_CHECKPOINTS/step" 2> /dev/null || echo 0) signalled=
 save() { echo "$step" > "$YURT_CHECKPOINTS/new" && mv "$YURT_CHECKPOINTS/new" "$YURT_CHECKPOINTS/step"; }
-trap 'told=yes' USR1 TERM
+trap 'signalled=yes' USR1 TERM
 while [ "$step" -lt 5 ] || [ "$YURT_RESTARTS" -lt "$1" ]; do
   sleep 0.1 & wait $!
-  [ -z "$told" ] || { save; exit 85; }
+  [ -z "$signalled" ] || { save; exit 85; }
   step=$((step + 1))
   echo "$step $YURT_RESTARTS" >> "$YURT_OUTPUTS/steps"
 done
@@ -147,15 +147,15 @@ def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) ->
 
 
 def test_its_own_error_is_retried_only_with_retry_errors(backend: LocalBackend, plan: Planner) -> None:
-    made, told = (
+    made, retried = (
         plan("sh", "-c", "echo $YURT_RESTARTS; exit 3", max_requeues=0, retries=2, retry_errors=errors)
         for errors in (False, True)
     )
-    for each in (made, told):
+    for each in (made, retried):
         submit(backend, each)
     assert (follow(backend, made).state, read(backend, made, "out.log")) == ("failed", "0\n")
-    status = follow(backend, told)
-    assert (status.state, status.exit_code, read(backend, told, "out.log")) == ("failed", 3, "0\n1\n2\n")
+    status = follow(backend, retried)
+    assert (status.state, status.exit_code, read(backend, retried, "out.log")) == ("failed", 3, "0\n1\n2\n")
 
 
 def test_exit_code_0_after_the_signal_completes_the_run(backend: LocalBackend, plan: Planner) -> None:
@@ -272,14 +272,14 @@ def family(backend: LocalBackend, plan: Plan) -> dict[str, list[int]]:
     return found
 
 
-def signalled(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     """Signal a process that may have exited since it was listed, such as a `sleep` of a script."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
-TOLD = """\
-trap 'date >> "$YURT_OUTPUTS/told"' USR1 USR2
+RECORDS_SIGNALS = """\
+trap 'date >> "$YURT_OUTPUTS/signals"' USR1 USR2
 echo begun
 until [ "$YURT_RESTARTS" -gt 0 ] || [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_RUN_DIR" ]; do sleep 0.1 & wait $!; done
 """
@@ -288,7 +288,7 @@ until [ "$YURT_RESTARTS" -gt 0 ] || [ -e "$YURT_RUN_DIR/go" ] || [ ! -d "$YURT_R
 
 def begun(backend: LocalBackend, plan: Planner, *, lease: int) -> Plan:
     """Return a running run with a heartbeat every sixth of its lease."""
-    made = plan("sh", "-c", TOLD, lease=lease)
+    made = plan("sh", "-c", RECORDS_SIGNALS, lease=lease)
     submit(backend, made)
     eventually(lambda: read(backend, made, "out.log"))
     eventually(lambda: [len(family(backend, made)[kind]) for kind in ("beats", "clock")] == [1, 1])
@@ -310,13 +310,13 @@ def beats_on(plan: Plan) -> bool:
     return not (folder / "end.1").exists()
 
 
-def goes_on_undisturbed(backend: LocalBackend, plan: Plan, *, told: bool) -> None:
+def goes_on_undisturbed(backend: LocalBackend, plan: Plan, *, signalled: bool) -> None:
     """Release the run and check that its first start completes."""
     (Path(plan.run.folder) / "go").touch()
     status = follow(backend, plan)
     assert (status.state, status.restarts) == ("completed", 0), status
     assert read(backend, plan, "end.1").startswith("0 done ")
-    assert bool(read(backend, plan, "outputs/told")) == told
+    assert bool(read(backend, plan, "outputs/signals")) == signalled
 
 
 def is_started_again(backend: LocalBackend, plan: Plan) -> None:
@@ -324,7 +324,7 @@ def is_started_again(backend: LocalBackend, plan: Plan) -> None:
     status = follow(backend, plan)
     assert (status.state, status.restarts) == ("completed", 1), status
     assert read(backend, plan, "end.1").startswith("137 lost ")
-    assert not read(backend, plan, "outputs/told")
+    assert not read(backend, plan, "outputs/signals")
 
 
 def test_a_start_whose_beats_hang_is_lost(backend: LocalBackend, plan: Planner) -> None:
@@ -357,40 +357,42 @@ def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner, l
         frozen: list[int] = []
         while more := [pid for pid in family(backend, made)["all"] if pid not in frozen]:  # some are new
             for pid in more:  # as Slurm suspends a job
-                signalled(pid, signal.SIGSTOP)
+                send_signal(pid, signal.SIGSTOP)
             frozen += more
         last = max(file.stat().st_ctime for file in Path(made.run.folder).glob("beat.1.[ab]"))
         time.sleep(max(0.0, last + made.lease // 2 + longer - time.time()))
         for pid in frozen:
-            signalled(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGCONT)
         if beats_on(made):
             break
-    goes_on_undisturbed(backend, made, told=False)
+    goes_on_undisturbed(backend, made, signalled=False)
 
 
-def only_told(backend: LocalBackend, plan: Planner, send: Callable[[dict[str, list[int]]], None]) -> None:
+def only_the_command_is_signalled(
+    backend: LocalBackend, plan: Planner, send: Callable[[dict[str, list[int]]], None]
+) -> None:
     """Check that a signal reaches the command, but neither its clock nor its heartbeat."""
     made = begun(backend, plan, lease=18)
     before = family(backend, made)
     send(before)
-    eventually(lambda: read(backend, made, "outputs/told"))
+    eventually(lambda: read(backend, made, "outputs/signals"))
     assert beats_on(made), read(backend, made, "end.1")
     after = family(backend, made)
     assert (after["clock"], after["beats"]) == (before["clock"], before["beats"])
-    goes_on_undisturbed(backend, made, told=True)
+    goes_on_undisturbed(backend, made, signalled=True)
 
 
 def test_a_signal_to_the_group_of_a_start(backend: LocalBackend, plan: Planner) -> None:
     """Like scancel --full."""
-    only_told(backend, plan, lambda found: os.killpg(found["job"][0], signal.SIGUSR2))
+    only_the_command_is_signalled(backend, plan, lambda found: os.killpg(found["job"][0], signal.SIGUSR2))
 
 
 def test_a_signal_to_every_process_of_a_start(backend: LocalBackend, plan: Planner) -> None:
     def send(found: dict[str, list[int]]) -> None:
         for pid in (*found["beats"], *found["timers"], *found["job"]):
-            signalled(pid, signal.SIGUSR1)
+            send_signal(pid, signal.SIGUSR1)
 
-    only_told(backend, plan, send)
+    only_the_command_is_signalled(backend, plan, send)
 
 
 NO_BEATS = 'while :; do rm -f "$YURT_RUN_DIR"/beat.*; sleep 0.1; done'

@@ -58,8 +58,8 @@ def test_a_shell_reads_what_was_written(sets: list[dict[str, Any]]) -> None:
         assert repr(msgspec.json.decode(first[1:])) == repr(each)
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "set").write_bytes(own)
-            told = subprocess.run(["sh", "-c", SHOW, "sh", folder], capture_output=True, check=True).stdout.decode()
-        words, _, variables = told.partition("that was all\0")
+            output = subprocess.run(["sh", "-c", SHOW, "sh", folder], capture_output=True, check=True).stdout.decode()
+        words, _, variables = output.partition("that was all\0")
         seen = dict(word.split("=", 1) for word in variables.split("\0") if word.startswith("YURT_PARAM_"))
         assert words.split("\0")[:-1] == ["first", *params.words(each)]
         assert seen == params.variables(each)

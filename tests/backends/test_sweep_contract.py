@@ -96,8 +96,8 @@ class Site:
     def read(self, file: str) -> str:
         if self.name == "local":
             return Path(file).read_text() if Path(file).exists() else ""
-        told = self.ssh.ask(self.name, f"sed 's/^/@/' '{file}' 2> /dev/null").out  # a site may print more
-        return "".join(f"{line[1:]}\n" for line in told.splitlines() if line.startswith("@"))
+        output = self.ssh.ask(self.name, f"sed 's/^/@/' '{file}' 2> /dev/null").out  # a site may print more
+        return "".join(f"{line[1:]}\n" for line in output.splitlines() if line.startswith("@"))
 
     def touch(self, file: str) -> None:
         Path(file).touch() if self.name == "local" else self.ssh(self.name, f"touch '{file}'")
@@ -344,7 +344,7 @@ def test_job_limit_and_refusal(alpha: Site) -> None:
     """The sweep stays saved, or is refused; the login node is not queried repeatedly."""
     held = [alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--hold", "--grid", "n=1..9", "true")["run"]["id"]]
     waits = alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--grid", "n=1..3", "true")
-    assert waits["status"]["state"] == "waiting" and "as many jobs" in waits["warnings"][0]
+    assert waits["status"]["state"] == "waiting" and "job limit is reached" in waits["warnings"][0]
     for sweep in (*held, waits["run"]["id"]):
         assert alpha.laptop("cancel", sweep).code == 0
     refused = alpha.laptop(

@@ -132,7 +132,7 @@ def test_a_full_queue(laptop: Laptop) -> None:
     while held[-1]["status"]["state"] == "queued" and len(held) < 9:
         held.append(laptop.run("alpha", "--qos", "few", "--hold", "true"))
     assert held[-1]["status"]["state"] == "waiting"
-    assert "as many jobs" in held[-1]["warnings"][0]
+    assert "job limit is reached" in held[-1]["warnings"][0]
     laptop("cancel", *(each["run"]["id"] for each in held))
     assert {row["state"] for row in laptop("ps", "--json").json["data"]} == {"cancelled"}
 

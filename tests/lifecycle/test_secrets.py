@@ -344,7 +344,7 @@ def test_a_site_that_does_not_pass_environments_to_jobs(laptop: Laptop, ssh: Ssh
     try:
         ssh(cluster, "{ echo export SBATCH_EXPORT=NONE; cat ~/.bashrc.was; } > ~/.bashrc")
         done = laptop.quick("--context", cluster, "run", "--secret", "CANARY", "true")
-        assert done.code == 5 and "SBATCH_EXPORT=NONE there keeps the secrets" in done.err, done
+        assert done.code == 5 and "SBATCH_EXPORT=NONE on the site does not pass secrets to the run" in done.err, done
         assert laptop.run(cluster, "true"), "a run without secrets is refused"
         # Simulates a site whose plugins clear the environment of jobs.
         wrapper = '#!/bin/sh\\nunset YURT_SHARE_CANARY\\nexec /usr/bin/sbatch "$@"\\n'

@@ -25,7 +25,7 @@ with yurt.checkpointing() as saved:
 """
 
 
-def told(process: subprocess.Popen[str], number: signal.Signals) -> str:
+def signalled(process: subprocess.Popen[str], number: signal.Signals) -> str:
     """Send a signal once the script has started; return its output."""
     assert process.stdout is not None
     first = process.stdout.readline()
@@ -39,9 +39,9 @@ def told(process: subprocess.Popen[str], number: signal.Signals) -> str:
 def test_save_on_a_signal_and_restart(run: Run) -> None:
     at = 0
     for start, number in enumerate((signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1)):
-        words = told(run.start(COUNTING, YURT_RESTARTS=str(start)), number).split()
-        assert words[:4] == ["from", str(at), "after", str(start)] and int(words[5]) > at
-        at = int(words[5])
+        output = signalled(run.start(COUNTING, YURT_RESTARTS=str(start)), number).split()
+        assert output[:4] == ["from", str(at), "after", str(start)] and int(output[5]) > at
+        at = int(output[5])
         assert (run.folder / "checkpoints" / "step").read_text() == str(at)
     assert [each.name for each in (run.folder / "checkpoints").iterdir()] == ["step"]
 

@@ -75,8 +75,8 @@ def test_gin(run: Run) -> None:
     script = (FIXTURES / "gin_script.py").read_text()
     assert "No module named 'gin'" in run(script, code=1)[1]
     (run.work / "gin.py").write_text("def parse_config(lines):\n  print(lines)\n")
-    told, values = run(script)[0].splitlines()
-    assert ast.literal_eval(told) == [
+    bound, values = run(script)[0].splitlines()
+    assert ast.literal_eval(bound) == [
         "train.lr = 0.1",
         "train.net = @Net",
         'train.act = "re\'lu"',

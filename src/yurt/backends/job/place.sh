@@ -58,7 +58,7 @@ unpack() ( # unpack FOLDER SIZE: each file follows a line with its size and path
   done < all
   rm parcel all
 )
-not_whole() {
+incomplete() {
   rm -rf "$aside"
   exit 45
 }
@@ -69,14 +69,14 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
   shift
   while [ $# -gt 0 ]; do
     case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac # comes last: it may stay unread
-    head -c "$1" > "$aside/$2" || not_whole # the disk is full
+    head -c "$1" > "$aside/$2" || incomplete # the disk is full
     names="$names $2" total=$((total + $1))
     shift 2
   done
   # shellcheck disable=SC2046,SC2086 # names and sizes are words
   set -- $(cd "$aside" && wc -c $names) # one call: the total is last
   while [ $# -gt 2 ]; do shift; done
-  [ "$1" -eq "$total" ] || not_whole # interrupted
+  [ "$1" -eq "$total" ] || incomplete # interrupted
   printf '%s\n' "$tree" > "$aside/@CODE@"
   if ln "$aside/@CODE@" "$aside/.link" 2> /dev/null; then rm "$aside/.link"; else : > "$aside/@NO_LINKS@"; fi
   mv -T "$aside" "$run" 2> /dev/null || {

@@ -185,7 +185,7 @@ class ShellBackend(ABC):
             )
         if answer.code == SUBMIT_FAILED:
             return self.submit_failure(answer.errors)
-        return refusal(self.host.name, "cannot create the run folder", answer.errors)
+        return refusal(self.host.name, "cannot submit the run", answer.errors)
 
     def submit_failure(self, errors: str) -> YurtError:
         """Return the error for an uploaded run whose job could not be submitted."""

@@ -1,5 +1,5 @@
 # Lists what can be fetched. Needs measure.sh before it. Standard input: a run folder on each line.
-# Output: rsync or tar, whichever the site has; a line for each run: ended, going or gone; then a line of measure_all
+# Output: rsync if the site has it, else tar; a line for each run: ended, going or gone; then a line of measure_all
 # for each folder that is not empty.
 if command -v rsync > /dev/null 2>&1; then echo rsync; else echo tar; fi
 exec 3>&1

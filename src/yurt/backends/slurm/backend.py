@@ -1,4 +1,4 @@
-"""Runs on a Slurm cluster: sends scripts to the login node, and parses their output with the pure modules here."""
+"""Runs on a Slurm cluster: sends scripts to its login node; the pure modules next to this one parse their output."""
 
 from __future__ import annotations
 

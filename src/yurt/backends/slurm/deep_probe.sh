@@ -1,4 +1,4 @@
-# Runs one tiny job that inspects its node, and tests ssh from here to that node.
+# Runs one tiny job that inspects its node, and tests ssh to that node.
 # arguments: MARK FOLDER INTERNET-HOST INTERNET-PORT SECONDS [SBATCH-OPTION...]
 mark=$1 folder=$2 target=$3 port=$4 patience=$5
 shift 5
