@@ -327,7 +327,7 @@ def test_a_yurt_that_does_not_know_it_holds_up_nobody(laptop: Laptop, lab: Lab, 
     )
     row = laptop.row(run)
     assert row["state"] == "waiting"
-    assert row["reason"] == "secret CANARY is not in the environment or the keyring of this yurt"
+    assert row["reason"] == "secret CANARY is neither in the environment nor in the keyring"
     laptop.environment["CANARY"] = canary.decode()
     assert laptop.quick("agent", "once", "--json").json["data"]["submitted"] == [run]
     assert laptop.ended(run)["state"] == "completed"

@@ -284,7 +284,7 @@ def test_a_cut_transfer_goes_on(laptop: Laptop, runs: dict[str, str], lab: Lab, 
     try:
         cut = laptop.quick("fetch", runs[cluster], "--to", str(target))
         assert cut.code == 4
-        assert cut.err.splitlines()[0].endswith("the connection was lost; what has arrived is kept")
+        assert cut.err.splitlines()[0].endswith("lost connection during the transfer; files fetched so far are kept")
         assert b"a b/c/it's big" not in tree(target), "nothing half-done stands under its name"
         kept = [each for each in target.rglob("*big*") if each.parent.name == ".yurt-partial"]
         assert kept and kept[0].stat().st_size > 2_000_000
@@ -360,7 +360,7 @@ def test_a_link_that_hangs_is_given_up(laptop: Laptop, runs: dict[str, str], lab
     finally:
         lab.faults.heal("alpha")
         laptop.quick("login", "--close", "alpha")
-    assert done.stdout == "alpha: the connection was lost; what has arrived is kept True\n", done
+    assert done.stdout == "alpha: lost connection during the transfer; files fetched so far are kept True\n", done
     left = subprocess.run(["pgrep", "-f", str(target)], capture_output=True, check=False)
     assert left.stdout == b"", "a transfer stayed behind"
 
