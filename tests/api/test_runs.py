@@ -73,11 +73,11 @@ def test_invalid_arguments(here: Here) -> None:
     before = len(yurt.runs(refresh=False))
     with pytest.raises(UserError, match="the command must be a list"):
         yurt.run("python train.py", context="local")
-    with pytest.raises(UserError, match="parameter 'f' is of the type function"):
+    with pytest.raises(UserError, match="the parameter 'f' has the type function"):
         yurt.run(["true"], context="local", params={"f": lambda: 1})
     with pytest.raises(UserError, match="the grid is empty"):
         yurt.run(["true"], context="local", grid={"lr": []})
-    with pytest.raises(UserError, match="zipped keys go one with one"):
+    with pytest.raises(UserError, match="zipped keys need the same number of values"):
         yurt.run(["true"], context="local", zip={"a": [1], "b": [1, 2]})
     with pytest.raises(UserError, match="1,000,000 combinations"):
         yurt.run(["true"], context="local", grid={"a": range(1000), "b": range(1000)})

@@ -125,7 +125,7 @@ class Cluster(ShellContract):
         assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
         status = follow(backend, runs)
         assert status.state == "cancelled"
-        assert status.reason == "its site told it to stop: preempted, or cancelled there by hand"
+        assert status.reason == "the site stopped it: preempted, or cancelled outside yurt"
 
     def test_held_and_released(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("true", flags={"sbatch_options": {"begin": "now+1hour"}})
@@ -176,7 +176,7 @@ class TestAlpha(Cluster):
         clean.append(made)
         submit(backend, made)
         status = follow(backend, made)
-        assert (status.state, status.reason) == ("out_of_memory", "it used more memory than it had asked for")
+        assert (status.state, status.reason) == ("out_of_memory", "it used more memory than requested")
 
     @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm is slow to requeue: SLOW_TESTS=1")
     def test_started_again_after_a_requeue(

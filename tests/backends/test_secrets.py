@@ -233,7 +233,7 @@ def test_shares_do_not_show_themselves() -> None:
     ["", "1A", "A-B", "A B", "ŻÓŁĆ", "A=B", "A\n", "PATH", "LD_PRELOAD", "YURT_RUN_ID", "yurt_secret_x", "IFS", "_"],
 )
 def test_names_that_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"is no name for a variable|means something"):
+    with pytest.raises(ValueError, match=r"is not a valid variable name|is reserved for"):
         secrets.check_name(name)
 
 
@@ -248,6 +248,6 @@ def test_values_that_are_refused_are_not_shown() -> None:
         {"KEY": b"secret" * 20_000},
         {f"K{n}": b"secret" * 10_000 for n in range(6)},
     ):
-        with pytest.raises(ValueError, match="can") as caught:
+        with pytest.raises(ValueError, match="maximum is|cannot contain") as caught:
             secrets.check_values(values)
         assert "secret" not in str(caught.value).replace("the secrets have", "")

@@ -124,15 +124,15 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "name", "said"),
     [
-        (["show", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["show", "bgi", "--resolved"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["show", "--context", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["edit", "nowhere"], 3, "not-found", "there is no context 'nowhere'"),
-        (["use", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["copy", "bgi", "x"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
-        (["copy", "big", "small"], 2, "context-exists", "there is a context 'small' already"),
-        (["copy", "big", "a/b"], 2, "usage", "'a/b' is no name for a context"),
-        (["remove", "small", "bgi"], 3, "not-found", "there is no context 'bgi'; did you mean 'big'?"),
+        (["show", "bgi"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
+        (["show", "bgi", "--resolved"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
+        (["show", "--context", "bgi"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
+        (["edit", "nowhere"], 3, "not-found", "context 'nowhere' not found"),
+        (["use", "bgi"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
+        (["copy", "bgi", "x"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
+        (["copy", "big", "small"], 2, "context-exists", "context 'small' already exists"),
+        (["copy", "big", "a/b"], 2, "usage", "invalid context name 'a/b'"),
+        (["remove", "small", "bgi"], 3, "not-found", "context 'bgi' not found; did you mean 'big'?"),
         (
             ["remove", "small", "local"],
             2,
@@ -230,7 +230,7 @@ def test_an_invalid_edit_changes_nothing_and_saves_the_text(
     [kept] = (tmp_path / "tmp").glob("*/big.yaml")
     assert kept.read_text() == "type: local\nntasks: x\n" and kept.stat().st_mode & 0o777 == 0o600
     assert answer.err == (
-        "yurt: big.yaml:2: contexts.big.ntasks must be a whole number above zero, not 'x'. For example: ntasks: 4\n"
+        "yurt: big.yaml:2: contexts.big.ntasks must be a positive integer, not 'x' (example: `ntasks: 4`)\n"
         f"  hint: your text is saved in `{kept}`; run `yurt context edit big` again\n"
     )
 
@@ -288,7 +288,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     child.expect("small.yaml:2: contexts.small.a is not a key")
     child.expect(r"edit again\? \[Y/n\]")
     child.sendline("")
-    child.expect("stands twice, in lines 2 and 3")
+    child.expect("is set twice, in lines 2 and 3")
     child.expect(r"\[Y/n\]")
     child.sendline("y")
     child.expect("small unchanged")
@@ -337,4 +337,4 @@ def test_config_folder_is_a_file(yurt: Yurt, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("not a folder")
     answer = yurt("context", "use", "local", "--json")
     assert answer.code == 2 and answer.json["error"]["code"] == "config-invalid"
-    assert answer.json["error"]["message"] == f"{tmp_path}/config/contexts.yaml cannot be read: Not a directory"
+    assert answer.json["error"]["message"] == f"cannot read {tmp_path}/config/contexts.yaml: Not a directory"

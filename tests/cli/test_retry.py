@@ -103,8 +103,8 @@ def test_an_error_submits_nothing(user: User) -> None:
     assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
     assert said(user.quick("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
     assert said(user.quick("retry"), 2) == "no runs are given"
-    assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a time above zero")
-    assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be an amount of memory")
+    assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a positive duration")
+    assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be a memory size")
     assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
     with Store(str(user.home / "data" / "yurt.db")) as index:
         index._db.execute("DELETE FROM plans")

@@ -169,18 +169,18 @@ def test_a_retry_reads_the_value_again(home: Path, monkeypatch: pytest.MonkeyPat
     assert call("wait", "-", "--timeout", "240").code == 1 and call("logs", "-").out == "another\n"
     monkeypatch.delenv("TOKEN")
     done = call("retry", "-")
-    assert done.code == 2 and "secret TOKEN is not" in done.err
+    assert done.code == 2 and "secret TOKEN is neither" in done.err
 
 
 def test_invalid_secrets_are_refused_before_anything_is_saved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONG", "secretive" * 8000)
     monkeypatch.setenv("TOKEN", VALUE)
     for words, said in (
-        (["--secret", "NOWHERE", "true"], "secret NOWHERE is not in the environment or the keyring of this yurt"),
-        (["--secret", "NOWHERE", "--dry-run", "true"], "secret NOWHERE is not"),
-        (["--secret", "LD_PRELOAD", "true"], "'LD_PRELOAD' means something"),
-        (["--secret", "a b", "true"], "'a b' is no name for a variable"),
-        (["--secret", "LONG", "true"], "the value of LONG has 72000 bytes; at most 65536"),
+        (["--secret", "NOWHERE", "true"], "secret NOWHERE is neither in the environment nor in the keyring"),
+        (["--secret", "NOWHERE", "--dry-run", "true"], "secret NOWHERE is neither"),
+        (["--secret", "LD_PRELOAD", "true"], "'LD_PRELOAD' is reserved for the system"),
+        (["--secret", "a b", "true"], "'a b' is not a valid variable name"),
+        (["--secret", "LONG", "true"], "the value of LONG is 72000 bytes; the maximum is 65536"),
         (["--secret", "TOKEN", "--var", "TOKEN=x", "true"], "both a secret and a variable"),
     ):
         done = call("run", *words)
@@ -230,8 +230,8 @@ def test_a_missing_keyring_is_reported_once(home: Path) -> None:
     assert (people.code, people.out) == (0, "") and "gnome-keyring" in people.err and "export" in people.err
     for words in (["set", "TOKEN"], ["remove", "TOKEN"]):
         done = call("secret", *words)
-        assert done.code == 5 and done.err.count("\n") == 1, done
-        assert "there is no keyring on this machine; export" in done.err and "instead" in done.err
+        assert done.code == 5, done
+        assert done.err == "yurt: this machine has no keyring\n  hint: set the variable with `export TOKEN=...`\n"
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120)
     child.expect(pexpect.EOF)
     assert "value of" not in child.before, "prompted although the value cannot be stored"
@@ -240,7 +240,7 @@ def test_a_missing_keyring_is_reported_once(home: Path) -> None:
 def test_a_keyring_that_stores_nothing_is_detected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     done = subprocess.run([YURT, "secret", "set", "TOKEN"], input=b"tok-4f9a", capture_output=True, check=False)
-    assert done.returncode == 5 and b"did not keep TOKEN" in done.stderr and b"tok-4f9a" not in done.stderr
+    assert done.returncode == 5 and b"did not store TOKEN" in done.stderr and b"tok-4f9a" not in done.stderr
 
 
 def test_set_list_use_and_remove(ring: Ring, home: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_key_of_its_own(source: Path) -> None:
     Path("yurt.yaml").write_text("license: a:2\n")
     with pytest.raises(subprocess.CalledProcessError) as wrong:
         dry_run(source)
-    assert "did you mean 'licenses'? For example: licenses: matlab:2" in wrong.value.stderr
+    assert "did you mean 'licenses'? (example: `licenses: matlab:2`)" in wrong.value.stderr
     Path("yurt.yaml").unlink()
     Path("../config/contexts.yaml").write_text(CONTEXTS + "    licences: a:3\n")
     assert " --licenses=a:3 " in dry_run(source)

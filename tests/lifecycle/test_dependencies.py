@@ -53,7 +53,7 @@ def test_in_one_queue_slurm_keeps_the_order(laptop: Laptop, lab: Lab, context: s
     finish(lab, patient)
     *states, last = ends(laptop, first, second, fails, anyhow, never)
     assert [state for state, _reason in states] == ["completed", "completed", "failed", "completed"]
-    assert last == ("cancelled", "a run that it follows did not complete")
+    assert last == ("cancelled", "a run that it depends on did not complete")
     assert laptop("logs", never).out == ""
     assert last_word(laptop, first) < last_word(laptop, second)
 

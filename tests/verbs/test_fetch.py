@@ -286,7 +286,7 @@ def test_an_interrupted_transfer_continues(
     try:
         cut = laptop.quick("fetch", runs[cluster], "--to", str(target))
         assert cut.code == 4
-        assert cut.err.splitlines()[0].endswith("the connection was lost; what has arrived is kept")
+        assert cut.err.splitlines()[0].endswith("lost connection during the transfer; files fetched so far are kept")
         assert b"a b/c/it's big" not in tree(target), "a partial file does not have the final name"
         kept = [each for each in target.rglob("*big*") if each.parent.name == ".yurt-partial"]
         assert kept and kept[0].stat().st_size > 2_000_000
@@ -368,7 +368,7 @@ def test_a_transfer_over_a_hanging_link_times_out(
     finally:
         lab.faults.heal("alpha")
         laptop.quick("login", "--close", "alpha")
-    assert done.stdout == "alpha: the connection was lost; what has arrived is kept True\n", done
+    assert done.stdout == "alpha: lost connection during the transfer; files fetched so far are kept True\n", done
     left = subprocess.run(["pgrep", "-f", str(target)], capture_output=True, check=False)
     assert left.stdout == b"", "a process of the transfer is left"
 

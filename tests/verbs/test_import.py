@@ -167,7 +167,7 @@ def test_one_project_of_several(user: User) -> None:
 
 def test_no_runs_and_no_context(user: User) -> None:
     assert "no runs found on local" in said(user.quick("import", "local"), 3)
-    assert "there is no context 'nowhere'" in said(user.quick("import", "nowhere"), 3)
+    assert "context 'nowhere' not found" in said(user.quick("import", "nowhere"), 3)
 
 
 def many(user: User, count: int) -> Path:

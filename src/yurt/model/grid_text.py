@@ -56,11 +56,14 @@ def column(text: str, read: Read) -> Sequence[Any]:
             raise GridError("has an empty value between two commas or after the last one", '["a", ""]')
         found = _RANGE.fullmatch(piece)
         if found is None and _BROKEN_RANGE.fullmatch(piece):
-            shown = params.shown(piece)
-            text = msgspec.json.encode([shown]).decode()
-            raise GridError(f"has the range {shown}, but a range needs numbers; write {text} for text", "1..5")
+            raise _broken_range(params.shown(piece))
         values += _steps(piece, found[1], found[2], found[3]) if found else [_typed(piece)]
     return _not_too_many(values)
+
+
+def _broken_range(piece: str) -> GridError:
+    text = msgspec.json.encode([piece]).decode()
+    return GridError(f"has the range {piece}, but a range needs numbers; write {text} for text", "1..5")
 
 
 def _typed(text: str) -> Any:

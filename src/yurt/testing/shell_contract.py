@@ -83,7 +83,7 @@ class ShellContract(BackendContract):
         for late in (0, 5, 15, 70, 140):
             status = next_status(status, observe(backend, made), time.time() + late)
             assert status.state != "waiting", status
-        assert status.state == "completed" or (status.state == "lost" and "its folder is gone" in status.reason)
+        assert status.state == "completed" or (status.state == "lost" and "its run folder is gone" in status.reason)
         assert follow(backend, other).state == "completed", "the other run must not be affected"
 
 
