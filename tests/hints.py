@@ -43,7 +43,7 @@ def wrong(text: str, contexts: Collection[str] | None = None) -> list[str]:
             problems += _wrong_command(typed, contexts)
         elif typed.startswith("--"):
             option = re.split(r"[ =]", typed)[0]
-            if not any(option in options(command) for command in commands().values()):
+            if option.islower() and not any(option in options(command) for command in commands().values()):
                 problems.append(f"no command has the option {option}")
     outside = TYPED.sub("", text)
     for verb in re.findall(r"\byurt ([a-z]+)\b", outside):
@@ -75,7 +75,7 @@ def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str
             if name == "run":
                 break  # the rest belongs to the script
             continue
-        if word not in known and word != "--help":
+        if word.islower() and word not in known and word != "--help":
             yield f"yurt {name} has no option {word}"
         elif word == "--context" and words and contexts is not None and (value or words[0]) not in contexts:
             yield f"no context {value or words[0]}"

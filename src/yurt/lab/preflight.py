@@ -28,13 +28,13 @@ def check(instance: Instance, *, install: bool, watch: Watch) -> None:
         raise RefusedError(
             "this machine does not allow new namespaces and mounts, which the lab's hosts need",
             code="lab-no-namespaces",
-            hint="start the container with `--privileged`, or use a virtual machine",
+            hint="start the container with `docker run --privileged`, or use a virtual machine",
         )
     if not Path("/dev/loop-control").exists():
         raise RefusedError(
             "this machine has no loop devices, which the lab's disks need",
             code="lab-no-namespaces",
-            hint="run `modprobe loop`, or start the container with `--privileged`",
+            hint="run `modprobe loop`, or start the container with `docker run --privileged`",
         )
     check_disk(instance.folder)
 

@@ -284,7 +284,8 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         query = (
             "SELECT sweep || '.' || task FROM sweeps CROSS JOIN runs USING (id)"
             " CROSS JOIN tasks INDEXED BY task_states ON sweep = id WHERE context = ? AND NOT runs.final"
-            f" AND tasks.state IN ({','.join('?' * len(OPEN))}) AND json_extract(CAST(status AS TEXT), '$.cancel_requested')"
+            f" AND tasks.state IN ({','.join('?' * len(OPEN))})"
+            " AND json_extract(CAST(status AS TEXT), '$.cancel_requested')"
         )
         return found + [row[0] for row in self._db.execute(query, (context, *OPEN))]
 
