@@ -57,6 +57,8 @@ def _wrong_command(typed: str, contexts: Collection[str] | None) -> Iterator[str
     words = shlex.split(typed.partition(" && ")[0])
     words = words[words.index("yurt") + 1 :]
     path: list[str] = []
+    while words and words[0] in ("-v", "-q", "--json"):
+        words.pop(0)
     while words and " ".join([*path, words[0]]) in commands():
         path.append(words.pop(0))
     name = " ".join(path)

@@ -86,9 +86,9 @@ def test_short_help_is_one_complete_line(path: str) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence", "hint"),
     [
-        (["ps", "--limit", "0"], "--limit must be a whole number of at least 1, not '0'", "see `yurt ps --help`"),
-        (["ps", "-n", "x"], "--limit must be a whole number of at least 1, not 'x'", "see `yurt ps --help`"),
-        (["run", "--seed", "x", "a"], "--seed must be a whole number, not 'x'", "see `yurt run --help`"),
+        (["ps", "--limit", "0"], "--limit must be an integer of at least 1, not '0'", "see `yurt ps --help`"),
+        (["ps", "-n", "x"], "--limit must be an integer of at least 1, not 'x'", "see `yurt ps --help`"),
+        (["run", "--seed", "x", "a"], "--seed must be an integer, not 'x'", "see `yurt run --help`"),
         (
             ["lab", "fault", "delay", "alpha", "--ms", "nan"],
             "--ms must be a number of at least 0, not 'nan'",

@@ -100,8 +100,8 @@ def test_an_error_submits_nothing(user: User) -> None:
         return [*known, *sorted(str(each) for each in user.home.glob("data/projects/*/runs/*"))]
 
     before = runs()
-    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not ended: it is running"
-    assert said(user.quick("retry", "zzzzz"), 3) == "there is no run 'zzzzz'"
+    assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not finished: it is running"
+    assert said(user.quick("retry", "zzzzz"), 3) == "run 'zzzzz' not found"
     assert said(user.quick("retry"), 2) == "no runs are given"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a positive duration")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be a memory size")
@@ -140,7 +140,7 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     words = ("--json", "--context", "big", "run", "--requeue", "--sbatch-option", "mem-per-cpu=1G")
     old = user.quick(*words, "job.sbatch").json["data"]["run"]
     assert user.quick("cancel", old["id"]).code == 0
-    assert "at most 1d" in said(user.quick("retry", old["id"], "--time", "2d"), 5)
+    assert "exceeds the maximum of partition 'main', 1d" in said(user.quick("retry", old["id"], "--time", "2d"), 5)
     assert "no node of partition 'main' has 16G of memory" in said(user.quick("retry", old["id"], "--mem", "16G"), 5)
     new = user.quick("retry", old["id"], "--time", "4h", "--mem", "2G", "--json").json["data"][0]["run"]
     index = Store(str(user.home / "data" / "yurt.db"))

@@ -56,14 +56,17 @@ FACTS = Facts(
 
 
 WRONG_OPTIONS = [
-    (["--cpus", "abc"], "--cpus must be a whole number above zero, not 'abc'"),
-    (["--cpus", "0"], "--cpus must be a whole number above zero, not '0'"),
-    (["--cpus", "-1"], "--cpus must be a whole number above zero, not '-1'"),
-    (["--gpus", "a:b:c"], "--gpus must be a number of GPUs, or a type and a number, such as 2 or a100:2, not 'a:b:c'"),
-    (["--mem", "5X"], "--mem must be an amount of memory, such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
-    (["--time", "0"], "--time must be a time above zero"),
-    (["--time", "soon"], "--time must be a time above zero"),
-    (["--ntasks", "0"], "--ntasks must be a whole number above zero, not '0'"),
+    (["--cpus", "abc"], "--cpus must be a positive integer, not 'abc'"),
+    (["--cpus", "0"], "--cpus must be a positive integer, not '0'"),
+    (["--cpus", "-1"], "--cpus must be a positive integer, not '-1'"),
+    (
+        ["--gpus", "a:b:c"],
+        "--gpus must be a number of GPUs such as 2, or a type and a number such as a100:2, not 'a:b:c'",
+    ),
+    (["--mem", "5X"], "--mem must be a memory size such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
+    (["--time", "0"], "--time must be a positive duration"),
+    (["--time", "soon"], "--time must be a positive duration"),
+    (["--ntasks", "0"], "--ntasks must be a positive integer, not '0'"),
     (["--sbatch-option", "=x"], "--sbatch-option: '=x' is not KEY=VALUE"),
     (["--sbatch-option", "array=1-3"], "--array cannot be used: a run must be exactly one job"),
     (["--sbatch-option", "-J=x"], "--job-name cannot be used: yurt sets it itself"),
@@ -76,15 +79,15 @@ WRONG_OPTIONS = [
     (["--param", "a b=1"], "invalid parameter name 'a b': use letters, digits, '_', '.' and '-'"),
     (["--param", "--=1"], "invalid parameter name '--'"),
     (["--param", "a.b=1", "--param", "a_b=2"], "parameters 'a.b' and 'a_b' use the same variable $YURT_PARAM_A_B"),
-    (["--largest-file", "0"], "--largest-file must be a whole number of at least 1, not '0'"),
-    (["--max-requeues", "3"], "--max-requeues says something of --requeue; give both"),
-    (["--signal-before", "3s"], "--signal-before says something of --requeue; give both"),
-    (["--retry-errors"], "--retry-errors says something of --retries; give both"),
+    (["--largest-file", "0"], "--largest-file must be an integer of at least 1, not '0'"),
+    (["--max-requeues", "3"], "--max-requeues needs --requeue"),
+    (["--signal-before", "3s"], "--signal-before needs --requeue"),
+    (["--retry-errors"], "--retry-errors needs --retries"),
     (["--requeue", "--signal-before", "soon"], "--signal-before must be a positive duration such as 90s"),
     (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, but the time limit is 60 s"),
-    (["--requeue", "--max-requeues", "0"], "invalid value for '--max-requeues'"),
+    (["--requeue", "--max-requeues", "0"], "--max-requeues must be an integer of at least 1, not '0'"),
     (["--venv", "\udcff"], "venv is not valid UTF-8: \\xff"),
-    (["--bogus"], "no such option '--bogus'"),
+    (["--bogus"], "unknown option '--bogus'"),
     (["--name"], "no script or command is given"),
 ]
 
@@ -110,8 +113,8 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["run", "--gpus", "a100:5", "train.py"], 5, "local: 5 GPUs requested, but this machine has 1"),
         (["ps", "x"], 2, "got unexpected extra argument (x)"),
         (["ps", "--filter", "x"], 2, "--filter: 'x' is not KEY=VALUE"),
-        (["ps", "--filter", "state=done"], 2, "--filter: 'done' is no state"),
-        (["ps", "-n", "0"], 2, "--limit must be a whole number of at least 1, not '0'"),
+        (["ps", "--filter", "state=done"], 2, "--filter: unknown state 'done'"),
+        (["ps", "-n", "0"], 2, "--limit must be an integer of at least 1, not '0'"),
         (["show"], 2, "missing argument 'RUN'"),
         (["show", "zzz"], 3, "run 'zzz' not found"),
         (["show", ""], 3, "run '' not found"),
@@ -120,9 +123,9 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["show", "-"], 3, "there are no runs yet"),
         (["show", "a", "b"], 2, "got unexpected extra argument (b)"),
         (["logs"], 2, "missing argument 'RUN...'"),
-        (["logs", "zzz"], 3, "there is no run 'zzz'"),
-        (["logs", "--tail", "x", "-"], 2, "--tail must be a whole number of at least 1, not 'x'"),
-        (["wait", "zzz"], 3, "there is no run 'zzz'"),
+        (["logs", "zzz"], 3, "run 'zzz' not found"),
+        (["logs", "--tail", "x", "-"], 2, "--tail must be an integer of at least 1, not 'x'"),
+        (["wait", "zzz"], 3, "run 'zzz' not found"),
         (["wait", "--timeout", "-1", "-"], 2, "--timeout: '-1' is not a duration"),
         (["run", "--shuffle", "train.py"], 2, "--shuffle needs --grid"),
         (["retry"], 2, "no runs are given"),
@@ -274,7 +277,9 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
     assert "\nlimit=600 # seconds\n" in view["script"], "job.sh does not contain the time limit"
-    assert view["warnings"] == ["#SBATCH --output of the script is left aside: yurt sets it, to find the run again"]
+    assert view["warnings"] == [
+        "`#SBATCH --output` in the script is ignored: yurt sets this option itself to identify the job"
+    ]
     assert "--output=out.log" in given
     # Options of yurt override them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))

@@ -155,9 +155,9 @@ def test_plots(user: User, sweep: str) -> None:
     [
         (["--sort", "lose"], "--sort: unknown column 'lose'; did you mean 'loss'?"),
         (["--filter", "lr"], "--filter: 'lr' is not KEY=VALUE"),
-        (["--filter", "state=bad"], "--filter: 'bad' is no state"),
-        (["--plot", "loss"], "--plot needs --over PARAMETER: these vary: lr, seed"),
-        (["--plot", "loss", "--over", "sed"], "--over: no task has 'sed'; did you mean 'seed'?"),
+        (["--filter", "state=bad"], "--filter: unknown state 'bad'"),
+        (["--plot", "loss"], "--plot needs --over PARAMETER; varying parameters: lr, seed"),
+        (["--plot", "loss", "--over", "sed"], "--over: unknown column 'sed'; did you mean 'seed'?"),
         (["--over", "lr"], "--over needs --plot"),
         (["--csv", "--plot", "loss"], "--csv and --plot cannot be combined"),
     ],

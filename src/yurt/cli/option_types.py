@@ -30,7 +30,7 @@ class Number(_ParamType):
         except ValueError:
             number = None
         if number is None or (self.least is not None and not number >= self.least):  # nan fails every comparison
-            kind = "a whole number" if self.whole else "a number"
+            kind = "an integer" if self.whole else "a number"
             bound = "" if self.least is None else f" of at least {self.least}"
             self.fail(f"must be {kind}{bound}, not '{value}'", param, ctx)
         return number
