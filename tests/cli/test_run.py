@@ -229,7 +229,7 @@ def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
     assert "\nset -- \"$@\" 'python' 'train.py' '--lr' '0.1'\n" in view["data"]
     assert f"\nrun={run['folder']}\n" in view["script"] and "\nexport A='it'\"'\"'s'\n" in view["data"]
     assert (
-        set(view["sends"]) == {"code", "run.json", "plan.json", "job.sh", "data", "params.json"}
+        set(view["uploads"]) == {"code", "run.json", "plan.json", "job.sh", "data", "params.json"}
         and view["warnings"] == []
     )
     sources = {each["key"]: each["source"] for each in run["settings"]}
@@ -458,7 +458,7 @@ def test_every_verb_prints_json(user: User) -> None:
     for words, kind in (
         (["ps"], "runs"),
         (["show", "-"], "run-shown"),
-        (["wait", "-"], "runs-ended"),
+        (["wait", "-"], "runs-finished"),
         (["cancel", "-"], "runs-cancelled"),
         (["agent", "once"], "agent-round"),
         (["run", "--wait", "train.py"], "run"),
@@ -649,7 +649,7 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     assert standing("--context", "alpha", "run", "--no-snapshot", "sleep", "300").code == 0
     eventually(lambda: standing("ps", "--json", "-n", "1").json["data"][0]["state"] == "running")
     gone = standing("cancel", "-", "--json")
-    assert gone.code == 0 and gone.json["data"][0]["told"]
+    assert gone.code == 0 and gone.json["data"][0]["delivered"]
     done = standing("wait", "-", "--json", "--timeout", "240")
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")

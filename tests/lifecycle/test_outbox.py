@@ -54,7 +54,7 @@ def test_saved_runs_are_submitted_in_order(laptop: Laptop, lab: Lab) -> None:
         assert "is saved and will be submitted by the next yurt command" in first[0]["warnings"][0]
         again = laptop("agent", "once", "--json")
         assert again.code == 4
-        assert len(again.json["data"]["waiting"]) == 2
+        assert len(again.json["data"]["pending"]) == 2
         assert laptop("ps", "--cached", "--json").json["data"][0]["state"] == "waiting"
     finally:
         lab.faults.heal("alpha")

@@ -320,7 +320,7 @@ def test_a_missing_secret_does_not_block_other_runs(laptop: Laptop, lab: Lab, ss
     run = made["run"]["id"]
     del laptop.environment["CANARY"]
     done = laptop.quick("agent", "once", "--json")
-    assert (done.code, done.json["data"]["submitted"], done.json["data"]["waiting"]) == (
+    assert (done.code, done.json["data"]["submitted"], done.json["data"]["pending"]) == (
         0,
         [behind["run"]["id"]],
         [run],

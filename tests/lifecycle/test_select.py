@@ -102,7 +102,7 @@ def test_files_of_tasks_are_fetched_in_one_transfer(laptop: Laptop, context: str
     sweep = laptop.run(context, *SMALL, "--grid", "n=1..4", "sh", "-c", command)["run"]["id"]
     assert laptop("wait", sweep, "--timeout", "240").code == 0
     some = laptop("fetch", sweep, "--filter", "n=2", "--filter", "n=3", "--to", str(tmp_path / "some"), "--json")
-    assert [(each["id"], each["files"], each["whole"]) for each in some.json["data"]] == [
+    assert [(each["id"], each["files"], each["complete"]) for each in some.json["data"]] == [
         (f"{sweep}.1", 2, True),
         (f"{sweep}.2", 2, True),
     ], some
@@ -112,7 +112,7 @@ def test_files_of_tasks_are_fetched_in_one_transfer(laptop: Laptop, context: str
     home = laptop.project / "results"
     assert [(home / f"{sweep}.{number}" / "a b").read_text() for number in range(4)] == ["1\n", "2\n", "3\n", "4\n"]
     again = laptop("fetch", sweep, "--json").json["data"]
-    assert [(each["files"], each["whole"]) for each in again] == [(0, True)] * 4
+    assert [(each["files"], each["complete"]) for each in again] == [(0, True)] * 4
     json_only = laptop("fetch", sweep, "--only", "*.json", "--to", str(tmp_path / "only"), "--json")
     assert json_only.code == 3 and "matches '*.json'" in json_only.json["warnings"][0]
     assert [each["files"] for each in json_only.json["data"]] == [1, 1, 1]

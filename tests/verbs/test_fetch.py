@@ -136,10 +136,10 @@ def test_every_file_is_fetched_once(here: Here, tmp_path: Path, way: str) -> Non
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     first = here("fetch", run, "--json", **path).json["data"][0]
-    assert (first["way"], first["files"], first["whole"]) == (way, 12, True)
+    assert (first["method"], first["files"], first["complete"]) == (way, 12, True)
     assert tree(here.project / "results" / run) == expected()
     again = here("fetch", run, "--json", **path).json["data"][0]
-    assert (again["files"], again["size"], again["whole"]) == (0, 0, True)
+    assert (again["files"], again["size"], again["complete"]) == (0, 0, True)
     assert "is up to date" in here("fetch", run, **path).out
 
 
@@ -162,7 +162,7 @@ def test_only_matching_files(here: Here, tmp_path: Path, way: str) -> None:
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     words = ["fetch", run, "--only", "*.json", "--only", "a b/", "--to", "some", "--json"]
     done = here(*words, **path).json["data"][0]
-    assert (done["way"], done["files"], done["whole"]) == (way, 2, False)
+    assert (done["method"], done["files"], done["complete"]) == (way, 2, False)
     assert set(tree(here.project / "some")) == {b"small.json", b"a b/c/it's big"}
     none = here("fetch", run, "--only", "*.nothing", "--to", "other", **path)
     assert none.code == 3
@@ -189,7 +189,7 @@ def test_errors_of_fetch(here: Here) -> None:
     assert here.quick("fetch", run, "--to", "").code == 2
     empty = here.run("true")
     done = here.quick("fetch", empty, "--json")
-    assert (done.code, done.json["data"][0]["target"], done.json["data"][0]["whole"]) == (0, "", True)
+    assert (done.code, done.json["data"][0]["target"], done.json["data"][0]["complete"]) == (0, "", True)
     assert here.quick("fetch", empty, "--only", "*").code == 3
     shutil.rmtree(next(here.data.glob(f"projects/*/runs/{run}")))
     purged = here.quick("fetch", run)
@@ -213,13 +213,13 @@ def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     (folder,) = here.data.glob(f"projects/*/runs/{run}")
     eventually((folder / "outputs" / "a").exists)
     half = here.quick("fetch", run, "--json").json["data"][0]
-    assert (half["files"], half["whole"]) == (1, False)
+    assert (half["files"], half["complete"]) == (1, False)
     with Store(str(here.data / "yurt.db")) as store:
         assert store.copies(run) == []
     (folder / "go").touch()
     assert here.quick("wait", run).code == 0
     rest = here.quick("fetch", run, "--json").json["data"][0]
-    assert (rest["files"], rest["whole"]) == (1, True)
+    assert (rest["files"], rest["complete"]) == (1, True)
     assert here.quick("fetch", run, "--only", "a").code == 0
     with Store(str(here.data / "yurt.db")) as store:
         (copy,) = store.copies(run)
@@ -267,7 +267,7 @@ def test_both_sites_in_one_command(laptop: Laptop, runs: dict[str, str], way: st
     words = ["fetch", *runs.values(), "--to", str(tmp_path / "there"), "--json"]
     for files in (12, 0):
         done = laptop(*words, **path).json["data"]
-        assert [(each["way"], each["files"], each["whole"]) for each in done] == [(way, files, True)] * 2
+        assert [(each["method"], each["files"], each["complete"]) for each in done] == [(way, files, True)] * 2
     for run in runs.values():
         assert tree(tmp_path / "there" / run) == expected()
 
@@ -395,7 +395,7 @@ def test_a_site_without_rsync(laptop: Laptop, runs: dict[str, str], lab: Lab, tm
     ssh("alpha", "cp ~/.bashrc ~/.bashrc.kept; sed -i '1i PATH=$HOME/broken:$PATH' ~/.bashrc")
     try:
         done = laptop.quick("fetch", runs["alpha"], "--to", str(tmp_path / "there"), "--json")
-        assert (done.code, done.json["data"][0]["way"]) == (0, "tar")
+        assert (done.code, done.json["data"][0]["method"]) == (0, "tar")
     finally:
         ssh("alpha", "mv ~/.bashrc.kept ~/.bashrc; rm -r ~/broken")
     assert tree(tmp_path / "there") == expected()

@@ -47,7 +47,7 @@ def folder(here: Here, run: str) -> Path:
 def split(done: Called) -> tuple[set[str], dict[str, str]]:
     """Return the runs that are removed, and those that are kept, with the reason."""
     data = done.json["data"]
-    return {each["id"] for each in data["going"]}, {each["id"]: each["kept"] for each in data["staying"]}
+    return {each["id"] for each in data["removed"]}, {each["id"]: each["kept"] for each in data["kept"]}
 
 
 def test_removes_nothing_without_confirmation(here: Here) -> None:
@@ -59,7 +59,7 @@ def test_removes_nothing_without_confirmation(here: Here) -> None:
         assert "--yes" in shown.json["warnings"][0]
         assert split(shown) == ({empty}, {result: f"it has the only copy of its outputs; run `yurt fetch {result}`"})
         assert shown.json["data"]["done"] is False
-        assert shown.json["data"]["going"][0]["size"] > 0
+        assert shown.json["data"]["removed"][0]["size"] > 0
         assert folder(here, empty).is_dir()
         assert "would remove: 1 run" in here.quick("prune").out
 

@@ -54,7 +54,7 @@ def why(done: Called, run: str) -> str:
 def test_a_sweep_is_kept_until_all_results_are_fetched(here: Here) -> None:
     run = sweep(here, f'{RESULT}; [ "$2" != 2 ] || echo 7 > "$YURT_CHECKPOINTS/last"')
     shown = here.quick("prune", "--json")
-    assert shown.code == 0 and shown.json["data"]["staying"][0]["files"] == 4
+    assert shown.code == 0 and shown.json["data"]["kept"][0]["files"] == 4
     parts = "the outputs and checkpoints of 3 of its tasks"
     assert why(shown, run) == f"it has the only copy of {parts}; run `yurt fetch {run} --all`"
     assert here.quick("fetch", f"{run}.0").code == here.quick("fetch", f"{run}.2").code == 0
@@ -110,7 +110,7 @@ def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here) -> None:
     assert why(here.quick("prune", run, "--unfetched", "--json"), run) == "it still has a job on local"
     (folder(here, run) / "tasks" / "1" / "go").touch()
     eventually((folder(here, run) / "tasks" / "1" / "exit.json").exists)
-    eventually(lambda: here.quick("prune", run, "--unfetched", "--yes", "--json").json["data"]["going"])
+    eventually(lambda: here.quick("prune", run, "--unfetched", "--yes", "--json").json["data"]["removed"])
     assert not folder(here, run).exists()
 
 

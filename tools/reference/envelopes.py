@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from tools.reference.fields import MEANINGS
 from tools.reference.kinds import KINDS
 from yurt.model.settings import TABLE
 
@@ -81,8 +82,7 @@ def _schema(shape: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, definition in definitions.items():
         definition["description"] = inspect.cleandoc(definition.get("description", "")).split("\n\n")[0]
         for field, each in definition.get("properties", {}).items():
-            if text := about.get((name, field)):
-                each["description"] = text
+            each["description"] = about.get((name, field)) or MEANINGS.get(f"{name}.{field}") or MEANINGS[field]
     return schema, definitions
 
 

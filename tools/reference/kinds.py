@@ -35,7 +35,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
-    "runs-ended": ("yurt wait", list[Entry]),
+    "runs-finished": ("yurt wait", list[Entry]),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
     "runs-retried": ("yurt retry", list[Entry]),
     "runs-fetched": ("yurt fetch", list[Fetched]),

@@ -30,6 +30,6 @@ def once() -> int:
 
     def print_text() -> None:
         done = found.data
-        print(f"{len(done.submitted)} submitted, {len(done.waiting)} pending, {len(done.contexts)} contexts refreshed")
+        print(f"{len(done.submitted)} submitted, {len(done.pending)} pending, {len(done.contexts)} contexts refreshed")
 
     return render.result(found, print_text)

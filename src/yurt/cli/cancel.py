@@ -33,10 +33,10 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
         for name, places in folded([each.id for each in done]).items():
             each = done[places[0]]
             if len(places) > 1:
-                pending = "" if each.told else f"; cancellation pending: {each.note}"
+                pending = "" if each.delivered else f"; cancellation pending: {each.note}"
                 print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{pending}")
                 continue
-            if not each.told:
+            if not each.delivered:
                 print(f"{each.id}: cancellation pending: {each.note}")
             else:
                 print(f"{each.id} {each.state}" + (f": {each.note}" if each.note else ""))

@@ -27,7 +27,7 @@ def cluster(name: str, forgive: tuple[str, ...]) -> None:
 
     def print_text() -> None:
         print_facts(found.data.facts)
-        for each in found.data.left_alone:
+        for each in found.data.avoided_nodes:
             reason = f"{each.why or 'a run failed on this node'}, {render.moment(each.at)} (run {each.run})"
             print(f"{'avoided':11} {each.node}: {reason}")
 

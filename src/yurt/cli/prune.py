@@ -98,7 +98,7 @@ def _some(
             unfetched=unfetched,
             watch=watch,
         )
-    going = found.data.going
+    going = found.data.removed
     question = f"permanently remove {_runs(len(going))} ({render.amount(sum(each.size for each in going))})?"
     if yes is None:
         return render.result(found, lambda: _print(found.data), requested=True)
@@ -181,14 +181,14 @@ def _print(found: Pruned) -> None:
         return [each.id, each.context, each.state, age, render.amount(each.size), results]
 
     verb = "removed" if found.done else "would remove"
-    for title, group in ((verb, found.going), ("kept", found.staying)):
+    for title, group in ((verb, found.removed), ("kept", found.kept)):
         if group:
             print(f"{title}: {_runs(len(group))}, {render.amount(sum(each.size for each in group))}")
-            stays = group is found.staying
+            stays = group is found.kept
             columns = ["run", "context", "state", "age", "size", "results", *(["reason"] if stays else [])]
             rows = [[*row(each), *([each.kept] if stays else [])] for each in group]
             render.table(columns, rows, numbers=["size"], folds=["reason"])
-    if not found.going:
+    if not found.removed:
         print("nothing to remove", file=sys.stderr)
 
 

@@ -58,7 +58,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     if not (staying and now.json):
         render.result(done, print_text)
     code = done.exit_code
-    return wait_or_follow(sent, follow=options["follow"], kind="runs-ended") or code if staying else code
+    return wait_or_follow(sent, follow=options["follow"], kind="runs-finished") or code if staying else code
 
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...])
     The exit code is 0 if all runs completed, 1 if any did not, and 4 after --timeout. --filter selects tasks of
     sweeps once, at the start.
     """
-    return wait_for(runs, kind="runs-ended", filters=filters, timeout=timeout)
+    return wait_for(runs, kind="runs-finished", filters=filters, timeout=timeout)
 
 
 def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), timeout: float | None = None) -> int:

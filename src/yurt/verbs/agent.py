@@ -17,7 +17,7 @@ class Round(msgspec.Struct, frozen=True):
 
     contexts: list[str]
     submitted: list[str]
-    waiting: list[str]
+    pending: list[str]
     failed: dict[str, str]
     """Contexts that could not be queried, with the error message."""
 
@@ -29,7 +29,7 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
     refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS)
     catch_up_elsewhere(store, contexts)
     submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
-    waiting = [run for context in contexts for run in store.outbox(context)]
+    pending = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in refreshed.failed.items()}
-    done = Round(contexts, submitted, waiting, failed)
+    done = Round(contexts, submitted, pending, failed)
     return Result(kind="agent-round", data=done, warnings=refreshed.warnings, exit_code=4 if failed else 0)

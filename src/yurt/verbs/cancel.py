@@ -24,7 +24,7 @@ class Cancelled(msgspec.Struct, frozen=True):
     id: str
     context: str
     state: str
-    told: bool
+    delivered: bool
     note: str = ""
 
 

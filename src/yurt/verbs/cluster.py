@@ -22,7 +22,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     context: str
     facts: Facts
-    left_alone: list[BadNode]
+    avoided_nodes: list[BadNode]
 
 
 def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Result[Cluster]:
@@ -43,5 +43,5 @@ def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwat
             )
     for node in forgive:
         store.forget_bad_node(context.name, node)
-    found = Cluster(context=context.name, facts=facts, left_alone=bad_nodes.known(store, context.name))
+    found = Cluster(context=context.name, facts=facts, avoided_nodes=bad_nodes.known(store, context.name))
     return Result(kind="cluster", data=found)

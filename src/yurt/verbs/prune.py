@@ -58,8 +58,8 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
     done: bool
     """Whether the folders were removed; False for a survey."""
-    going: list[Candidate]
-    staying: list[Candidate]
+    removed: list[Candidate]
+    kept: list[Candidate]
 
 
 def survey(
@@ -80,7 +80,7 @@ def survey(
     entries = _select(index, named, context=context, states=states, older_than=older_than)
     found = _judged(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
     going, staying = [each for each in found if not each.kept], [each for each in found if each.kept]
-    return Result(kind="runs-pruned", data=Pruned(done=False, going=going, staying=staying))
+    return Result(kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying))
 
 
 def remove(found: Pruned, *, watch: Watch = unwatched) -> Result[Pruned]:
@@ -90,13 +90,13 @@ def remove(found: Pruned, *, watch: Watch = unwatched) -> Result[Pruned]:
     is raised.
     """
     index = folders.store()
-    errors = _remove(index, found.going, watch=watch)
-    gone = [each for each in found.going if index.gone_at(each.id) is not None]
+    errors = _remove(index, found.removed, watch=watch)
+    gone = [each for each in found.removed if index.gone_at(each.id) is not None]
     if errors and not gone:
         raise errors[0]
     return Result(
         kind="runs-pruned",
-        data=Pruned(done=True, going=gone, staying=found.staying),
+        data=Pruned(done=True, removed=gone, kept=found.kept),
         warnings=[error.message for error in errors],
         exit_code=max((error.exit_code for error in errors), default=0),
     )

@@ -30,7 +30,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     submitted_as: str
     script: str
     data: str
-    sends: dict[str, int]
+    uploads: dict[str, int]
     """Size of each file in bytes; the code is uploaded only if the context does not have it yet."""
 
 
@@ -114,5 +114,5 @@ def _view(plan: Plan, runs: Runs) -> PlanView:
         submitted_as=preview.command,
         script=preview.files[layout.JOB].decode(),
         data=preview.files[layout.DATA].decode(errors="backslashreplace"),
-        sends={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
+        uploads={"code": plan.run.code.size, **{name: len(each) for name, each in preview.files.items()}},
     )

@@ -29,7 +29,7 @@ def wait(
         code = 4
     else:
         code = 0 if all(entry.status.state == "completed" for entry in ended) else 1
-    return Result(kind="runs-ended", data=ended, warnings=warnings, exit_code=code)
+    return Result(kind="runs-finished", data=ended, warnings=warnings, exit_code=code)
 
 
 def until_ended(

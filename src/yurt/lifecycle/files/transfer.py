@@ -35,9 +35,9 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """Number of files transferred; files that were already up to date do not count."""
     size: int = 0
     """Size of these files in bytes."""
-    way: str = ""
+    method: str = ""
     """rsync, or tar if one side has no rsync; empty if nothing was transferred."""
-    whole: bool = False
+    complete: bool = False
     """Whether all results of a finished run are now on this machine."""
 
 
@@ -96,7 +96,7 @@ class Transfer:
     def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
         if result is None:
-            return Fetched(id=run.id, context=run.context, target="", whole=self._note(entry, contents, None))
+            return Fetched(id=run.id, context=run.context, target="", complete=self._note(entry, contents, None))
         target = self._wanted.target(run)
         return Fetched(
             id=run.id,
@@ -104,8 +104,8 @@ class Transfer:
             target=shown(str(target)),
             files=result.files,
             size=result.size,
-            way=way,
-            whole=self._note(entry, contents, target) if not self._only and not result.vanished else False,
+            method=way,
+            complete=self._note(entry, contents, target) if not self._only and not result.vanished else False,
         )
 
     def _pull(self, runs: Sequence[Run], watch: Watch) -> dict[str, tuple[str, Brought]]:
