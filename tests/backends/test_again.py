@@ -126,7 +126,7 @@ def test_where_nothing_is_saved_it_is_not_started_for_ever(backend: LocalBackend
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("timeout", 1)
-    assert status.reason.startswith("two starts in a row saved nothing")
+    assert status.reason.startswith("two consecutive starts saved nothing")
 
 
 def test_as_often_as_it_may(backend: LocalBackend, plan: Planner) -> None:
