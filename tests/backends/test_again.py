@@ -126,7 +126,7 @@ def test_a_run_that_saves_nothing_is_not_restarted_forever(backend: LocalBackend
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("timeout", 1)
-    assert status.reason.startswith("two starts in a row saved nothing")
+    assert status.reason.startswith("two consecutive starts saved nothing")
 
 
 def test_the_maximum_of_requeues(backend: LocalBackend, plan: Planner) -> None:

@@ -250,4 +250,4 @@ def test_values_that_are_refused_are_not_shown() -> None:
     ):
         with pytest.raises(ValueError, match=r"maximum is|cannot contain") as caught:
             secrets.check_values(values)
-        assert "secret" not in str(caught.value).replace("the secrets have", "")
+        assert "secret" not in str(caught.value).replace("the secrets are", "")

@@ -140,7 +140,7 @@ def test_connection_lost_in_the_middle_of_a_probe(laptop: Newcomer, lab: Lab) ->
             assert answer.code == 4 and "Traceback" not in answer.err, answer
             end_masters(laptop.runtime)
         lab.faults.delay("alpha", Rules(cut_at=7000, direction="down", connections=1))
-        assert "cut before the answer was complete" in laptop("context", "probe", "alpha").err
+        assert "lost connection before the output was complete" in laptop("context", "probe", "alpha").err
         assert kept_file(laptop).read_bytes() == before
     finally:
         lab.faults.heal("alpha")

@@ -75,10 +75,10 @@ def _lines_in(body: Any, name: str, lines: dict[tuple[str, ...], int]) -> dict[s
 
 def named(name: str) -> Context:
     """Return the context with that name. NotFoundError suggests a similar name."""
-    there = load(default_file()).contexts
-    if name not in there:
-        raise not_found(name, there)
-    return there[name]
+    existing = load(default_file()).contexts
+    if name not in existing:
+        raise not_found(name, existing)
+    return existing[name]
 
 
 def check_name(name: str) -> None:
@@ -93,10 +93,10 @@ def check_name(name: str) -> None:
         )
 
 
-def not_found(name: str, there: Iterable[str]) -> NotFoundError:
+def not_found(name: str, existing: Iterable[str]) -> NotFoundError:
     from yurt.model.context_check import nearest
 
-    near = nearest(name, list(there))
+    near = nearest(name, list(existing))
     text = f"context '{name}' not found" + (f"; did you mean '{near}'?" if near else "")
     return NotFoundError(text, code="not-found", hint="run `yurt context list` to see all contexts")
 
@@ -137,7 +137,7 @@ def put(file: Path, new: Iterable[Context]) -> None:
     from yurt.config.contexts_change import change
 
     made = {context.name: _checked(context) for context in new}
-    change(file, lambda text, there: _with(text, there, made))
+    change(file, lambda text, existing: _with(text, existing, made))
 
 
 def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
@@ -146,11 +146,11 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
 
     done: list[Merged] = []
 
-    def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
+    def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        known = set(new.contexts) & set(there.contexts)
-        same = [name for name in new.contexts if name in known and new.contexts[name] == there.contexts[name]]
+        known = set(new.contexts) & set(existing.contexts)
+        same = [name for name in new.contexts if name in known and new.contexts[name] == existing.contexts[name]]
         other = [name for name in new.contexts if name in known and name not in same]
         if other and not replace:
             names = ", ".join(f"'{name}'" for name in other)
@@ -159,9 +159,9 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
                 code="context-exists",
                 hint="use `--replace` to overwrite them",
             )
-        current = None if there.current_context else new.current_context
+        current = None if existing.current_context else new.current_context
         done.append(Merged([name for name in new.contexts if name not in known], other, same, current))
-        text, wanted = _with(text, there, new.contexts)
+        text, wanted = _with(text, existing, new.contexts)
         if current is None:
             return text, wanted
         return splice.set_current(text, current), ContextsFile(wanted.contexts, current)
@@ -176,14 +176,14 @@ def remove(file: Path, names: Iterable[str]) -> None:
 
     removed = set(names)
 
-    def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
+    def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        for name in removed & set(there.contexts):
+        for name in removed & set(existing.contexts):
             text = splice.remove(text, name)
-        rest = {name: context for name, context in there.contexts.items() if name not in removed}
-        if there.current_context not in removed:
-            return text, ContextsFile(rest, there.current_context)
+        rest = {name: context for name, context in existing.contexts.items() if name not in removed}
+        if existing.current_context not in removed:
+            return text, ContextsFile(rest, existing.current_context)
         return splice.set_current(text, None), ContextsFile(rest)
 
     if removed:
@@ -197,23 +197,23 @@ def copy(file: Path, source: str, target: str) -> None:
     """
     from yurt.config.contexts_change import change, parses_to
 
-    there = load(file).contexts
-    if source not in there:
-        raise not_found(source, there)
+    existing = load(file).contexts
+    if source not in existing:
+        raise not_found(source, existing)
     check_name(target)
-    if target in there:
+    if target in existing:
         raise UserError(
             f"context '{target}' already exists",
             code="context-exists",
             hint="choose another name; run `yurt context list` to see the names in use",
         )
 
-    def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
+    def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        new = msgspec.structs.replace(there.contexts.get(source, LOCAL), name=target)
-        without_comments, wanted = _with(text, there, {target: new})
-        if source in there.contexts and parses_to(made := splice.copy(text, source, target), wanted):
+        new = msgspec.structs.replace(existing.contexts.get(source, LOCAL), name=target)
+        without_comments, wanted = _with(text, existing, {target: new})
+        if source in existing.contexts and parses_to(made := splice.copy(text, source, target), wanted):
             return made, wanted
         return without_comments, wanted  # the text has an anchor, which cannot be defined twice
 
@@ -224,14 +224,14 @@ def use(file: Path, name: str) -> None:
     """Make a context the current one. NotFoundError if it does not exist."""
     from yurt.config.contexts_change import change
 
-    there = load(file).contexts
-    if name not in there:
-        raise not_found(name, there)
+    existing = load(file).contexts
+    if name not in existing:
+        raise not_found(name, existing)
 
-    def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
+    def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        return splice.set_current(text, name), ContextsFile(there.contexts, name)
+        return splice.set_current(text, name), ContextsFile(existing.contexts, name)
 
     change(file, edit)
 
@@ -241,10 +241,10 @@ def body_text(file: Path, name: str) -> str:
     from yurt.config import splice
     from yurt.config.text import text_of
 
-    there = load(file).contexts
-    if name not in there:
-        raise not_found(name, there)
-    return splice.body_of(text_of(file), name) or _dumped(there[name])
+    existing = load(file).contexts
+    if name not in existing:
+        raise not_found(name, existing)
+    return splice.body_of(text_of(file), name) or _dumped(existing[name])
 
 
 def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
@@ -256,10 +256,10 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
     from yurt.config.contexts_change import change
     from yurt.config.contexts_text import parse
 
-    def edit(text: str, there: ContextsFile) -> tuple[str, ContextsFile]:
+    def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        if (name not in there.contexts and name != LOCAL.name) or body_text(file, name) != was:
+        if (name not in existing.contexts and name != LOCAL.name) or body_text(file, name) != was:
             raise UserError(
                 f"another process changed context '{name}' during the edit",
                 code="context-changed",
@@ -267,7 +267,7 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
             )
         made, start = splice.put(text, name, body)
         changed = parse(made, f"{name}.yaml", skip=made.count("\n", 0, start)).contexts[name]
-        return made, ContextsFile({**there.contexts, name: changed}, there.current_context)
+        return made, ContextsFile({**existing.contexts, name: changed}, existing.current_context)
 
     change(file, edit)
 
@@ -290,10 +290,10 @@ def _dumped(context: Context) -> str:
     return yaml_text.dump(body)
 
 
-def _with(text: str, there: ContextsFile, new: Mapping[str, Context]) -> tuple[str, ContextsFile]:
+def _with(text: str, existing: ContextsFile, new: Mapping[str, Context]) -> tuple[str, ContextsFile]:
     from yurt.config import splice
 
     for name, context in new.items():
-        if there.contexts.get(name) != context:
+        if existing.contexts.get(name) != context:
             text, _start = splice.put(text, name, _dumped(context))
-    return text, ContextsFile({**there.contexts, **new}, there.current_context)
+    return text, ContextsFile({**existing.contexts, **new}, existing.current_context)

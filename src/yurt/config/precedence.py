@@ -102,11 +102,18 @@ def _invalid(key: str, variable: str, faults: Sequence[Fault]) -> UserError:
         problems = [".".join((f"${variable}", *fault.path[1:])) + f" {fault.problem}" for fault in faults]
         example = f"{variable}={_example(rows[key], ' ')}"
         return UserError("; ".join(problems), code="config-invalid", hint=f"use a value such as `{example}`")
-    found = [rows.get(".".join(fault.path), rows[key]) for fault in faults]
-    flags = [row.flag or f"--{key.replace('_', '-')}" for row in found]
-    problems = [f"{flag} {fault.problem}" for flag, fault in zip(flags, faults, strict=True)]
-    hint = f"use a value such as `{flags[0]} {_example(found[0], '')}`"
+    problems = []
+    for fault in faults:
+        part = rows.get(".".join(fault.path))
+        path = [part.flag] if part is not None and part.flag else [_flag(rows[key]), *fault.path[1:]]
+        problems.append(f"{'.'.join(path)} {fault.problem}")
+    row = rows.get(".".join(faults[0].path), rows[key])
+    hint = f"use a value such as `{_flag(row)} {_example(row, '')}`"
     return UserError("; ".join(problems), code="usage", hint=hint)
+
+
+def _flag(row: Row) -> str:
+    return row.flag or f"--{row.key.replace('_', '-')}"
 
 
 def _example(row: Row, separator: str) -> str:

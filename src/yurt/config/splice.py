@@ -95,10 +95,10 @@ def in_block_style(text: str) -> str:
     return made.getvalue()
 
 
-def _own(there: dict[str, Block], name: str) -> Block:
-    if name not in there:
+def _own(existing: dict[str, Block], name: str) -> Block:
+    if name not in existing:
         raise ValueError(f"context '{name}' is not on separate lines")
-    return there[name]
+    return existing[name]
 
 
 def body_of(text: str, name: str) -> str:
@@ -114,13 +114,13 @@ def body_of(text: str, name: str) -> str:
 def put(text: str, name: str, body: str) -> tuple[str, int]:
     """Set the body of a context, in place or after the last one; return the text and the start of the body."""
     text = _with_section(_ended(in_block_style(text)))
-    there = blocks(text)
-    block = there.get(name)
+    existing = blocks(text)
+    block = existing.get(name)
     if block is not None and block.body >= 0:
         start, end = block.body, block.end
         head, step = "", _step(text, block)
     else:
-        at, indent = _after_last(text, there)
+        at, indent = _after_last(text, existing)
         start, end = (at, at) if block is None else (block.start, block.end)
         head, step = f"{indent}{_key(name)}:\n", indent + STEP
     return text[:start] + head + _indented(_ended(body), step) + text[end:], start + len(head)
@@ -140,8 +140,8 @@ def _indented(text: str, by: str) -> str:
 def copy(text: str, source: str, target: str) -> str:
     """Add a copy of a context's lines under another name."""
     text = _ended(in_block_style(text))
-    there = blocks(text)
-    block = _own(there, source)
+    existing = blocks(text)
+    block = _own(existing, source)
     lines = text[block.start : block.key[0]] + _key(target) + text[block.key[1] : block.end]
     section = _section(text, "contexts")
     assert section
@@ -150,7 +150,7 @@ def copy(text: str, source: str, target: str) -> str:
         if key.value in ("name", "context_name"):
             tail = block.end - value.end_mark.index
             lines = lines[: -tail - (value.end_mark.index - value.start_mark.index)] + _key(target) + lines[-tail:]
-    at, _indent = _after_last(text, there)
+    at, _indent = _after_last(text, existing)
     return text[:at] + lines + text[at:]
 
 
@@ -206,10 +206,10 @@ def _with_key(text: str, line: str) -> str:
     return text[:at] + indent + line + text[at:]
 
 
-def _after_last(text: str, there: dict[str, Block]) -> tuple[int, str]:
+def _after_last(text: str, existing: dict[str, Block]) -> tuple[int, str]:
     """Return the position and the indent for a new context."""
-    if there:
-        last = list(there.values())[-1]
+    if existing:
+        last = list(existing.values())[-1]
         return last.end, text[last.start : last.key[0]]
     section = _section(text, "contexts")
     assert section

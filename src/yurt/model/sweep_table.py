@@ -98,9 +98,9 @@ def bare(each: Column) -> str:
     return each.title.removeprefix(f"{each.part}.")
 
 
-def column(there: Sequence[Column], key: str) -> Column:
+def column(available: Sequence[Column], key: str) -> Column:
     """Return a column by its title, or by part and name. LookupError if there is none."""
-    for each in there:
+    for each in available:
         if key in (each.title, f"{each.part}.{bare(each)}"):
             return each
     raise LookupError(key)
@@ -160,26 +160,26 @@ def same(value: Any, text: str) -> bool:
     return left is not None and left == right
 
 
-def as_csv(there: Sequence[Column], rows: Iterable[TaskRow]) -> str:
+def as_csv(available: Sequence[Column], rows: Iterable[TaskRow]) -> str:
     """Return the table as CSV (RFC 4180) with values as passed to scripts; missing values are empty."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow([each.title for each in there])
+    writer.writerow([each.title for each in available])
     for row in rows:
-        values = (each.of(row) for each in there)
+        values = (each.of(row) for each in available)
         writer.writerow(["" if value is None else params.as_text(value) for value in values])
     return out.getvalue()
 
 
 def fitting(
-    there: Sequence[Column], widths: Mapping[str, int], room: int, keep: Collection[str] = ()
+    available: Sequence[Column], widths: Mapping[str, int], room: int, keep: Collection[str] = ()
 ) -> tuple[list[Column], list[Column]]:
     """Return the columns that fit a line, two spaces apart, and those that do not.
 
     Drops the last column of parameters or metrics, whichever are wider, until the rest fits. Never drops a column whose
     title is in `keep`.
     """
-    shown, left_out = list(there), list[Column]()
+    shown, left_out = list(available), list[Column]()
     while sum(widths[each.title] + 2 for each in shown) - 2 > room:
         loose = [each for each in shown if each.part != "outcome" and each.title not in keep]
         if not loose:
@@ -189,7 +189,7 @@ def fitting(
         last = [each for each in loose if each.part == widest][-1]
         shown.remove(last)
         left_out.insert(0, last)
-    return shown, [each for each in there if each in left_out]
+    return shown, [each for each in available if each in left_out]
 
 
 _PARTS = ("metrics", "params")

@@ -75,14 +75,14 @@ def _briefs(tally: Mapping[str, int]) -> list[str]:
 
 def _shares(counts: Mapping[str, int], width: int) -> dict[str, int]:
     """Distribute the cells of a bar by largest remainder; every count above zero gets at least one."""
-    there = {name: count for name, count in counts.items() if count}
-    total = sum(there.values())
+    present = {name: count for name, count in counts.items() if count}
+    total = sum(present.values())
     if not total:
         return {}
-    if len(there) >= width:
-        return dict.fromkeys(list(there)[:width], 1)
-    cells = {name: max(1, width * count // total) for name, count in there.items()}
-    by_rest = sorted(there, key=lambda name: -(width * there[name] % total))
+    if len(present) >= width:
+        return dict.fromkeys(list(present)[:width], 1)
+    cells = {name: max(1, width * count // total) for name, count in present.items()}
+    by_rest = sorted(present, key=lambda name: -(width * present[name] % total))
     for name in by_rest[: max(0, width - sum(cells.values()))]:
         cells[name] += 1
     while sum(cells.values()) > width:  # the largest parts give up the cells that the smallest received
