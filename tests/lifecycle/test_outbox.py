@@ -68,6 +68,24 @@ def test_saved_runs_are_submitted_in_order(laptop: Laptop, lab: Lab) -> None:
     assert sorted(Ssh(lab)("alpha", f"cat {ledger}").split()) == ["0", "1", "2"]
 
 
+def test_a_saved_cancellation_of_one_task_is_sent_later(laptop: Laptop, lab: Lab) -> None:
+    sweep = laptop.run("alpha", "--grid", "n=1,2", "sh", "-c", "sleep 300")["run"]["id"]
+    laptop.starts(sweep)
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        done = laptop("cancel", f"{sweep}.1", "--json")
+        assert (done.code, done.json["data"][0]["delivered"]) == (4, False)
+    finally:
+        lab.faults.heal("alpha")
+    try:
+        assert laptop.ended(f"{sweep}.1")["state"] == "cancelled"
+        rows = laptop("show", sweep, "--json").json["data"]["rows"]
+        assert [row["state"] for row in rows] == ["running", "cancelled"]
+    finally:
+        laptop("cancel", sweep)
+
+
 def test_cancel_of_a_run_that_was_never_submitted(laptop: Laptop, lab: Lab) -> None:
     lab.faults.cut("beta:login1")
     lab.faults.cut("beta:login2")
