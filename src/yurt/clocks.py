@@ -27,6 +27,8 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A job that the queue still lists this long after its submission cannot be lost in a controller crash any more."""
     resubmit: float = 5.0
     """After this time a job that the site lost before its start is submitted again."""
+    skew: float = 30.0
+    """How much the clocks of the login node, the controller and this machine may differ."""
     lease: Annotated[int, msgspec.Meta(ge=6)] = 60
     """A start of a restartable run renews its heartbeat every sixth of this time."""
     grace: int = 10

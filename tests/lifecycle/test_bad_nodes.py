@@ -87,7 +87,7 @@ def test_failed_nodes_of_tasks_are_recorded(store: Store) -> None:
         f"{made}.0": Observation(record="node_failed", node="n1", reason="its node failed"),
         f"{made}.1": Observation(live="running", node="n2", generation=1),
     }
-    sweeps, tasks = refresh._next_task_statuses(store, seen, time.time())
+    sweeps, tasks = refresh._next_task_statuses(store, seen, time.time(), None)
     assert list(sweeps) == [made] and tasks[f"{made}.0"].state == "waiting"
     bad_nodes.note(store, "big", seen, tasks)
     assert [(each.node, each.run) for each in bad_nodes.known(store, "big")] == [("n1", f"{made}.0")]
@@ -108,7 +108,7 @@ def test_a_task_whose_launch_failed_is_released(store: Store) -> None:
     made, backend = sweep(store), Releasing()
     seen = {f"{made}.1": Observation(live="held", native=f"PENDING ({UNLAUNCHED})", unlaunched=True, job="7_1")}
     for _look in range(bad_nodes.LAUNCHES + 2):
-        refresh._next_task_statuses(store, seen, time.time())
+        refresh._next_task_statuses(store, seen, time.time(), None)
         bad_nodes.release_held(store, backend, seen)
     assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
     assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES

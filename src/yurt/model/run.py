@@ -193,6 +193,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     confirmed: bool = False
     """Whether the queue listed it long enough after submission that a controller crash cannot lose it."""
     missing_since: float | None = None
+    """Since when the scheduler no longer lists the job."""
+    listed_at: float | None = None
+    """When the scheduler last listed the job; set when it no longer does."""
     attempts: int = 0
     """How often it was or may have been submitted."""
     cancel_requested: bool = False

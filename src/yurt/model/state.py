@@ -19,6 +19,9 @@ CANCELLED = "cancelled"
 
 NEVER = RestartPolicy()
 
+LISTED: tuple[State, ...] = ("queued", "held", "starting", "running", "requeued")
+"""States of a run whose job is in the queue."""
+
 ATTEMPTS = 6
 """Maximum number of submissions of a run whose jobs the site loses."""
 
@@ -87,6 +90,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """For a task: the last metrics it logged."""
     mark: str = ""
     """The job's row in the queue; nothing is new while it is unchanged."""
+    uptime: float | None = None
+    """Seconds since the scheduler's controller started; None if unknown."""
+    array_listed: bool = False
+    """For a task: whether the queue lists other tasks of its array."""
     preempted: bool = False
     """Whether its job was preempted."""
     unlaunched: bool = False
@@ -100,11 +107,15 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return (self.start or self.winner).split(".")[1] if "." in self.start + self.winner else ""
 
 
-def next_status(before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER) -> Status:
+def next_status(
+    before: Status, seen: Observation, now: float, policy: RestartPolicy = NEVER, refreshed: float | None = None
+) -> Status:
     """Return the status after an observation; equal to `before` if nothing is new.
 
-    `policy`: when the run may be started again.
+    `policy`: when the run may be started again. `refreshed`: when this machine last queried the site.
     """
+    if before.missing_since is None and before.state in LISTED and seen.live is None and refreshed:
+        before = msgspec.structs.replace(before, listed_at=refreshed)
     after = _next_status(before, seen, now, policy)
     return after if after == before else msgspec.structs.replace(after, seen_at=now)
 
@@ -216,17 +227,45 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
     if seen.records_known and seen.record is None:
-        again = before.attempts < ATTEMPTS and (seen.sure or (not before.confirmed and gone >= clocks().resubmit))
-        if never and again:
-            why = "the site lost its job before it started; it will be submitted again"
-            return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
-        if gone >= clocks().forgiving:
-            left = "its run folder is gone" if seen.gone else "it left no exit status"
-            why = (
-                "the site lost its job before it started" if never else f"the site no longer lists its job, and {left}"
-            )
-            return _final(after, "lost", why, now)
+        return _untraced(before, after, seen, now, gone, never=never)
+    return _missing(after, seen)
+
+
+def _untraced(before: Status, after: Status, seen: Observation, now: float, gone: float, *, never: bool) -> Status:
+    """Return the status of a job that neither the queue nor the records list. `never`: its code never started."""
+    if never and _cancelled_by_hand(before, seen, now):
+        return (
+            _final(after, "cancelled", "cancelled outside yurt", now)
+            if gone >= clocks().settling
+            else _missing(after, seen)
+        )
+    lost = not before.confirmed or seen.uptime is not None
+    again = before.attempts < ATTEMPTS and (seen.sure or (lost and gone >= clocks().resubmit))
+    if never and again:
+        why = "the site lost its job before it started; it will be submitted again"
+        return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
+    if gone >= clocks().forgiving:
+        left = "its run folder is gone" if seen.gone else "it left no exit status"
+        why = "the site lost its job before it started" if never else f"the site no longer lists its job, and {left}"
+        return _final(after, "lost", why, now)
+    return _missing(after, seen)
+
+
+def _missing(after: Status, seen: Observation) -> Status:
     return msgspec.structs.replace(after, state="unknown", reason=seen.reason or "the site does not list its job")
+
+
+def _cancelled_by_hand(before: Status, seen: Observation, now: float) -> bool:
+    """Whether a job that never started was cancelled outside yurt, not lost.
+
+    A controller forgets jobs only when it restarts. A job that it listed or accepted after its last start, and
+    that is gone without a record, was cancelled. So was a task that is missing in an array that is still listed.
+    """
+    if seen.array_listed and before.state != "requeued":
+        return True
+    if seen.uptime is None:
+        return False
+    return max(before.submitted or 0.0, before.listed_at or 0.0) > now - seen.uptime + clocks().skew
 
 
 _STOPPED = {

@@ -54,7 +54,9 @@ submit_group() { # submit_group [SBATCH-OPTION]...
   rest=${group#*:} first=${group%%:*}
   [ "$first" != 1 ] || first=
   comment_of "$group"
-  case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="afterany$behind" ;; esac
+  depends=
+  for word; do case $word in --dependency=*) depends=${word#*=}, ;; esac; done # sbatch takes the last one only
+  case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="${depends}afterany$behind" ;; esac
   reply=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
     @JOB@ "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return
   job=${reply##*[!0-9]}

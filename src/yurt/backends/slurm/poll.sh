@@ -3,7 +3,7 @@
 # After the id of a sweep: its unfinished tasks, 0-3,7, each of which counts as a run ID.NUMBER; then the
 # offsets of its arrays: 0,100.
 # Output, in sections "= NAME": queue: squeue's rows of yurt's jobs; folders: the records of runs that are not in
-# the queue; records: sacct's rows of runs that recorded no exit code.
+# the queue; controller: when slurmctld started, and the time now; records: sacct's rows of runs without exit code.
 accounting=$1 days=$2
 me=$(id -un)
 export TZ=UTC LC_ALL=C SLURM_BITSTR_LEN=0 # print all pending task numbers
@@ -108,9 +108,15 @@ exec 4>&-
 [ "$absent" != "= silent" ] || exit 7
 [ -n "$absent" ] || exit 0
 echo "= folders"
-names='' logged=''
+names='' logged='' jobs=''
 name() { # name JOB-NAMES: adds jobs to the query of records, each once
   case ,$names, in *,"$1",*) ;; *) names=$names,$1 ;; esac
+}
+job_of() { # job_of FILE: adds the jobs of a run to the second query of records, each once
+  [ -r "$1" ] || return 0
+  while read -r job; do
+    case $job in '' | *[!0-9]*) ;; *) case ,$jobs, in *,"$job",*) ;; *) jobs=$jobs,$job ;; esac ;; esac
+  done < "$1"
 }
 while read -r id called folder; do
   case $id in +*) # after a crash the controller may list finished jobs, and duplicates may be pending: exit.json counts
@@ -125,12 +131,13 @@ while read -r id called folder; do
     esac
     printf '%s|%s|0||||\n' "$id" "$winner"
     name "$called"
+    job_of "${folder%/@TASKS@/*}/@JOBS@"
     continue
   fi
   k=0 winner='' begun='' stopped='' over='' ending=''
   while [ -e "@START@$((k + 1))" ] || [ -e "@START@$((k + 1)).d" ]; do k=$((k + 1)); done
   # Start no process here: a thousand runs may have finished since the last poll.
-  if read_written @EXIT@ > /dev/null; then ending=$text; else name "$called"; fi
+  if read_written @EXIT@ > /dev/null; then ending=$text; else name "$called" && job_of "$folder/@JOBS@"; fi
   { read_written @WINNER@ && winner=$text; read_written "@START@$k" && begun=$text; read_written "@END@$k" && over=$text; } > /dev/null
   if [ -e @CANCEL@ ] || case $id in *.*) [ -e ../../@CANCEL@ ] ;; *) false ;; esac; then
     stopped=cancelled
@@ -159,6 +166,14 @@ last_lines() { # prints the last line of the files named on standard input
 done << end | last_lines
 $absent
 end
-[ "$accounting" = yes ] && [ -n "$names" ] || exit 0
-records=$(timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" \
-  -o JobID,State,Start,End,NodeList,JobName) && printf '= records\n%s\n' "$records" || echo "= silent"
+[ -n "$names" ] || exit 0
+# A job that the controller lost was submitted before the controller's last start.
+echo "= controller"
+timeout 10 scontrol show config 2> /dev/null | sed -n 's/^BOOT_TIME *= *//p'
+date -u +%Y-%m-%dT%H:%M:%S
+[ "$accounting" = yes ] || exit 0
+columns=JobID,State,Start,End,NodeList,JobName
+echo "= records"
+timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" -o $columns || echo "= silent"
+# Without job ids, sacct omits jobs that were cancelled while they were held or waited for another job.
+[ -z "$jobs" ] || timeout 60 sacct -n -P -X -u "$me" -j "${jobs#,}" -o $columns || echo "= silent"

@@ -46,11 +46,18 @@ def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
     folders = {line.split("|", 1)[0]: line.split("|", 6) for line in sections.get("folders", []) if line[0] != "@"}
     logged = dict(line[1:].split("|", 1) for line in sections.get("folders", []) if line[0] == "@" and "|" in line)
     records, to_come = _by_run(sections.get("records", []), sweeps)
-    known = "silent" not in sections
+    known, uptime = "silent" not in sections, _uptime(sections.get("controller", []))
     found: dict[str, Observation] = {}
+    arrays = {ref.id: _listed_arrays(ref, queue, waiting) for ref in sweeps.values()}
     for run in _changed_tasks(sweeps, queue, folders):
+        sweep, number = ids.split_task(run) or ("", 0)
         seen = _observation(_of_task(run, queue, waiting), folders.get(run), _of_task(run, records, to_come), known)
-        found[run] = msgspec.structs.replace(seen, metrics=read_metrics(logged.get(run, "")))
+        found[run] = msgspec.structs.replace(
+            seen,
+            metrics=read_metrics(logged.get(run, "")),
+            uptime=uptime,
+            array_listed=_offset(sweeps[sweep], number) in arrays[sweep],
+        )
     for ref in refs:
         if ref.open:
             continue
@@ -59,8 +66,31 @@ def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
             continue
         split = [row.split("|") for row in rows]
         kept = [row.split("|") for row in records.get(ref.id, [])]
-        seen = _observation(split, folders.get(ref.id), kept, known)
+        seen = msgspec.structs.replace(_observation(split, folders.get(ref.id), kept, known), uptime=uptime)
         found[ref.id] = msgspec.structs.replace(seen, mark=rows[0]) if len(rows) == 1 else seen
+    return found
+
+
+def _uptime(lines: Sequence[str]) -> float | None:
+    """Return the seconds since slurmctld started, from two times of the site's clock."""
+    times = [read_time(line) for line in lines]
+    return times[1] - times[0] if len(times) == 2 and times[0] is not None and times[1] is not None else None
+
+
+def _offset(sweep: RunRef, number: int) -> int:
+    """Return the offset of the array that a task belongs to."""
+    return max((each for each in map(int, sweep.offsets.split(",")) if each <= number), default=0)
+
+
+def _listed_arrays(
+    sweep: RunRef, queue: Mapping[str, Sequence[str]], waiting: Mapping[str, Sequence[_Waiting]]
+) -> set[int]:
+    """Return the offsets of the arrays of a sweep that the queue lists with at least one unfinished task."""
+    found = {each.offset for each in waiting.get(sweep.id, ())}
+    for run, rows in queue.items():
+        task = ids.split_task(run)
+        if task and task[0] == sweep.id and any(states.live(*row.split("|")[1:3]) for row in rows):
+            found.add(_offset(sweep, task[1]))
     return found
 
 
@@ -120,6 +150,11 @@ def _by_run(
         array, rest, offset = array.strip("[]"), rest[len(parts[0]) :], layout.offset_of(parts[5])
         if parts[1] == "PENDING" and parts[2] != states.UNLAUNCHED:
             waiting.setdefault(run, []).append(_Waiting(tasks.Within(array, offset), job, offset, rest))
+            continue
+        if not array and states.word(parts[1]) == states.CANCELLED:  # cancelled as a whole, while it was pending
+            later = [each for each in map(int, sweeps[run].offsets.split(",")) if each > offset]
+            span = f"0-{min(later, default=10**9) - offset - 1}"
+            waiting.setdefault(run, []).append(_Waiting(tasks.Within(span, offset), job, offset, rest))
             continue
         for number in tasks.numbers(array):
             found.setdefault(ids.task(run, number + offset), []).append(f"{job}_{number}{rest}")

@@ -105,9 +105,9 @@ def _by_sweep(runs: Sequence[str]) -> list[list[str]]:
 
 def _in_turn(store: Store, plan: Plan) -> Plan | None:
     """Return the plan of a run that can be submitted now; None if it waits for its predecessors, or is cancelled."""
-    if partly_submitted(store, plan.run.id):  # its predecessors have finished
-        return plan
     found = dependencies.turn(store, plan.run)
+    if partly_submitted(store, plan.run.id):  # the rest follows the same jobs; job.sh checks whether they completed
+        return dependencies.behind(plan, found.jobs)
     if found.never:
         _set(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
     elif found.later:

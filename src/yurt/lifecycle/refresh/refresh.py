@@ -118,13 +118,13 @@ def _refresh(
         if keep:
             archive.catch_up(store, context, backend.files, watch=watch)
         return moved
-    now = time.time()
+    now, refreshed = time.time(), store.refreshed_at(context)
     answer = backend.runs.observe(refs, store.answer(context))
     seen = answer.runs
     observed.update(seen)
-    sweeps, tasks = _next_task_statuses(store, seen, now)
+    sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
     runs = {run: observation for run, observation in seen.items() if "." not in run}
-    how = _status_changer(store, runs, now)
+    how = _status_changer(store, runs, now, refreshed)
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
     bad_nodes.note(store, context, seen, changed | tasks)
     changed |= sweeps
@@ -143,7 +143,7 @@ def _refresh(
 
 
 def _next_task_statuses(
-    store: Store, seen: dict[str, Observation], now: float
+    store: Store, seen: dict[str, Observation], now: float, refreshed: float | None
 ) -> tuple[dict[str, Status], dict[str, Status]]:
     """Update the statuses of tasks after a query. Return the sweeps and the tasks that changed."""
     found: dict[str, dict[int, Observation]] = {}
@@ -160,7 +160,9 @@ def _next_task_statuses(
         def how(
             number: int, status: Status, seen: dict[int, Observation] = observations, run: Run = entry.run
         ) -> Status:
-            return status if status.state == "waiting" else next_status(status, seen[number], now, run.restart_policy)
+            if status.state == "waiting":
+                return status
+            return next_status(status, seen[number], now, run.restart_policy, refreshed)
 
         each, after = store.change_tasks(sweep, observations, how)
         tasks |= {ids.task(sweep, number): status for number, status in each.items()}
@@ -181,12 +183,15 @@ def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> 
         backend.runs.drop_shares(folders)
 
 
-def _status_changer(store: Store, seen: dict[str, Observation], now: float) -> Callable[[str, Status], Status]:
+def _status_changer(
+    store: Store, seen: dict[str, Observation], now: float, refreshed: float | None
+) -> Callable[[str, Status], Status]:
     def how(run: str, status: Status) -> Status:
         if status.state in ("waiting", "submitting"):
             return status
         observation = seen[run]
         entry = store.get(run) if observation.live is None and observation.ending is None else None
-        return next_status(status, observation, now, entry.run.restart_policy if entry is not None else NEVER)
+        policy = entry.run.restart_policy if entry is not None else NEVER
+        return next_status(status, observation, now, policy, refreshed)
 
     return how
