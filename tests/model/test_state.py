@@ -169,6 +169,32 @@ def test_a_confirmed_job_is_not_submitted_again() -> None:
     assert (status.state, status.reason) == ("lost", "the site lost its job before it started")
 
 
+@pytest.mark.parametrize(
+    ("uptime", "listed", "array", "state"),
+    [
+        (None, False, False, "waiting"),  # nobody knows when the controller started
+        (3600.0, False, False, "cancelled"),  # submitted after the controller's start: it cannot have lost it
+        (CLOCKS.settling + CLOCKS.skew / 2, False, False, "waiting"),  # clocks may differ by that much
+        (5.0, False, False, "waiting"),  # a restart since may have lost it
+        (5.0, False, True, "cancelled"),  # its array is still listed
+    ],
+)
+def test_cancelled_by_hand_or_lost(uptime: float | None, listed: bool, array: bool, state: str) -> None:
+    seen = Observation(uptime=uptime, array_listed=array)
+    assert after(CLOCKS.settling, seen, seen).state == state
+
+
+def test_a_job_that_was_listed_after_a_restart_was_cancelled() -> None:
+    confirmed = msgspec.structs.replace(
+        after(CLOCKS.young, Observation(live="queued"), Observation(live="queued")), submitted=NOW - 9000
+    )
+    seen = Observation(uptime=500.0)
+    since = msgspec.structs.replace(next_status(confirmed, seen, NOW, refreshed=NOW - 100), missing_since=NOW - 50)
+    assert next_status(since, seen, NOW).state == "cancelled"
+    unlisted = msgspec.structs.replace(next_status(confirmed, seen, NOW, refreshed=NOW - 600), missing_since=NOW - 50)
+    assert next_status(unlisted, seen, NOW).state == "waiting", "the restart may have lost it: submitted again"
+
+
 def test_submissions_of_lost_jobs_are_limited() -> None:
     worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
     assert after(CLOCKS.resubmit, Observation(), Observation(), before=worn).state == "unknown"
