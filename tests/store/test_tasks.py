@@ -90,3 +90,9 @@ def test_an_older_index_records_finished_tasks(tmp_path: Path) -> None:
     old.close()
     (ref,) = Store(str(tmp_path / "yurt.db")).refs("alpha")
     assert ref.open == "0,3"
+
+
+def test_a_requested_cancellation_of_a_task_is_found(store: Store) -> None:
+    add_submitted(store, 4)
+    store.change_tasks(SWEEP, [2], lambda _number, status: msgspec.structs.replace(status, cancel_requested=True))
+    assert store.cancels("alpha") == [f"{SWEEP}.2"] and store.cancels("beta") == []
