@@ -76,7 +76,7 @@ def check(words: Sequence[str], called: Called, environment: Mapping[str, str]) 
     hinted += re.findall(r"^  hint: (.*)$", called.err, re.MULTILINE)
     for hint in hinted:
         problems += hints.wrong(hint, _contexts(environment))
-    assert not any(problems), f"$ yurt {shlex.join(words)}\n{problems}"
+    assert not any(problems), ascii([words, problems])  # words may not be valid text
 
 
 def _contexts(environment: Mapping[str, str]) -> list[str] | None:

@@ -91,6 +91,43 @@ def test_dotfiles(lab: Lab, kind: str) -> None:
         assert host.run("stat -c %a /tmp/yurt-dot/x; rm -r /tmp/yurt-dot").out == b"644\n"
 
 
+LIES = """\
+echo 'alice@alpha: Permission denied (publickey).' >&2
+echo 'ssh: connect to host alpha port 22: Connection timed out' >&2
+echo 'yurt: no master' >&2
+echo 'mux_client_request_session: session request failed: Session open refused by peer' >&2
+exec > /dev/null
+(sleep 1; kill -9 $PPID) > /dev/null 2>&1 &
+"""
+"""A dotfile that prints what ssh prints when it cannot connect, hides the output, and ends the connection."""
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["yurt's master", "user's own master"])
+def test_words_of_the_site_do_not_mean_that_nothing_was_sent(lab: Lab, tmp_path: Path, shared: bool) -> None:
+    host = own_master(lab, tmp_path) if shared else site(lab, "alpha")
+    assert host.run("true").code == 0
+    ledger = f"/tmp/ran-{secrets.token_hex(4)}"
+    with changed(lab, "alpha", "/home/alice/.bashrc", f"cat > /home/alice/.bashrc <<'E'\n{LIES}E\n:"):
+        with pytest.raises(UnreachableError) as caught:
+            host.run(f"echo ran >> {ledger}")
+        assert caught.value.code == "connection-lost"
+    assert as_root(lab, "alpha", f"sleep 0.5; cat {ledger}; rm {ledger}") == "ran\n", "once, not repeated"
+
+
+def test_what_ssh_says_before_the_session_is_its_own(lab: Lab, tmp_path: Path) -> None:
+    """The user's own shared connection is opened by a command of its own; its refusal is final."""
+    host = own_master(lab, tmp_path, user="nobody-of-that-name")
+    error = failure(host)
+    assert error.code in ("ssh-denied", "ssh-login-required") and error.exit_code in (4, 5)
+
+
+def own_master(lab: Lab, folder: Path, user: str = "alice") -> SshHost:
+    """A host for which the user's ssh configuration shares connections."""
+    theirs = f"Host alpha\n  ControlMaster auto\n  ControlPath /tmp/own-{os.getpid()}-%C\n  ControlPersist 20\n"
+    (folder / "config").write_text(theirs + (lab.instance.client / "ssh_config").read_text())
+    return SshHost("alpha", f"{user}@alpha", ["-F", str(folder / "config")])
+
+
 def test_home_that_cannot_be_written(lab: Lab) -> None:
     as_root(lab, "alpha", "chmod 500 /home/alice")
     try:

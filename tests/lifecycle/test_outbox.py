@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -66,6 +66,65 @@ def test_saved_runs_are_submitted_in_order(laptop: Laptop, lab: Lab) -> None:
     assert jobs == sorted(jobs) and jobs[-1] == int(last["status"]["job"])
     assert states(laptop, *runs) == ["completed"] * 3
     assert sorted(Ssh(lab)("alpha", f"cat {ledger}").split()) == ["0", "1", "2"]
+
+
+def test_a_saved_cancellation_of_one_task_is_sent_later(laptop: Laptop, lab: Lab) -> None:
+    sweep = laptop.run("alpha", "--grid", "n=1,2", "sh", "-c", "sleep 300")["run"]["id"]
+    laptop.starts(sweep)
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        done = laptop("cancel", f"{sweep}.1", "--json")
+        assert (done.code, done.json["data"][0]["delivered"]) == (4, False)
+    finally:
+        lab.faults.heal("alpha")
+    try:
+        assert laptop.ended(f"{sweep}.1")["state"] == "cancelled"
+        rows = laptop("show", sweep, "--json").json["data"]["rows"]
+        assert [row["state"] for row in rows] == ["running", "cancelled"]
+    finally:
+        laptop("cancel", sweep)
+
+
+LIES = """\
+if [ -e ~/.lie ]; then
+  rm ~/.lie
+  echo 'alice@alpha: Permission denied (publickey).' >&2
+  exec > /dev/null
+  (sleep 2; kill -9 $PPID) > /dev/null 2>&1 &
+fi
+"""
+"""A dotfile that once prints what ssh prints when it cannot log in, hides the output, and ends the connection."""
+
+
+@pytest.fixture
+def lies(lab: Lab, ssh: Ssh) -> Iterator[Callable[[], str]]:
+    """Let the next command on alpha lose its connection after words that look like a refusal of ssh."""
+    ssh("alpha", f"cp -p .bashrc .bashrc.saved; cat > .bashrc <<'E'\n{LIES}E\n")
+    yield lambda: ssh("alpha", "touch .lie")
+    ssh("alpha", "mv .bashrc.saved .bashrc; rm -f .lie")
+
+
+def test_a_lost_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Callable[[], str]) -> None:
+    ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
+    laptop.run("alpha", "true")
+    lies()
+    made = laptop.run("alpha", "sh", "-c", f"echo ran >> {ledger}")
+    assert made["status"]["state"] == "waiting" and "is saved" in made["warnings"][0]
+    assert laptop.ended(made["run"]["id"])["state"] == "completed"
+    assert ssh("alpha", f"cat {ledger}") == "ran"
+
+
+def test_cancel_after_a_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Callable[[], str]) -> None:
+    ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
+    laptop.run("alpha", "true")
+    lies()
+    made = laptop.run("alpha", "sh", "-c", f"echo begun >> {ledger}; sleep 60; echo over >> {ledger}")
+    done = laptop("cancel", made["run"]["id"], "--json").json["data"][0]
+    assert done["delivered"] and done["note"] != "cancelled before it was submitted"
+    assert laptop.ended(made["run"]["id"])["state"] == "cancelled"
+    assert "over" not in ssh("alpha", f"cat {ledger} 2> /dev/null || true")
+    assert ssh("alpha", f"squeue -h -n yurt-{made['run']['id']}") == ""
 
 
 def test_cancel_of_a_run_that_was_never_submitted(laptop: Laptop, lab: Lab) -> None:

@@ -88,6 +88,29 @@ class Master:
             if code != 0:
                 raise self._failure(output)
 
+    def ensure_users_own(self, deadline: float) -> None:
+        """Open the connection that the user's ssh configuration shares, if it is closed and no prompt is needed.
+
+        It is opened by a command of its own, so that an error here means that nothing else reached the site.
+        """
+        if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
+            return
+        import subprocess
+        import tempfile
+
+        argv = [*self.ssh, "-T", "-o", "BatchMode=yes", self.destination, "true"]
+        with tempfile.TemporaryFile() as errors:  # not a pipe: a master in the background would keep it open
+            try:
+                left = max(1.0, deadline - time.monotonic())
+                code = subprocess.run(
+                    argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, check=False, timeout=left
+                ).returncode
+            except subprocess.TimeoutExpired:
+                raise self._failure("Connection timed out") from None
+            errors.seek(0)
+            if code == 255:
+                raise self._failure(errors.read().decode(errors="replace"))
+
     def log_in(self) -> bool:
         """Open a master; ssh may prompt the user. True if it was opened, False if it was already open.
 

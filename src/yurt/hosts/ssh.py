@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,6 @@ from yurt.hosts.base import TIMEOUT, Host
 from yurt.hosts.master import Master
 
 REFUSED = b"Session open refused by peer"
-NO_MASTER = "yurt: no master"
 
 
 class SshHost(Host):
@@ -30,13 +30,16 @@ class SshHost(Host):
         self.master = Master(name, program or ("ssh",), options, destination)
         self._uses_user_master = False
         self._recheck_master = False
+        # ssh prints this word if it could not open a session on the master. The site cannot print it: it does not
+        # know the word. So the word proves that no command reached the site.
+        self._no_session = f"yurt-no-session-{os.urandom(8).hex()}"
 
     def argv(self, command: str) -> list[str]:
         batch = ["-T", "-o", "BatchMode=yes"]
         if self._uses_user_master:
             return [*self.master.ssh, *batch, self.destination, command]
         # Use the master only: if sshd refuses a session, ssh would otherwise open a new connection.
-        no_direct = f"ProxyCommand=sh -c 'echo {NO_MASTER} >&2'"
+        no_direct = f"ProxyCommand=sh -c 'echo {self._no_session} >&2'"
         master_only = ["-o", "ControlMaster=no", "-o", no_direct, "-S", self.master.control_path]
         return [*self.master.program, *master_only, *batch, *self.master.options, self.destination, command]
 
@@ -47,7 +50,9 @@ class SshHost(Host):
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):
             self._uses_user_master = self.master.user_shares_connections(self.master.settings())
-            if not self._uses_user_master:
+            if self._uses_user_master:
+                self.master.ensure_users_own(deadline)
+            else:
                 self.master.ensure(deadline)
         with self.master.slot(deadline):
             yield
@@ -86,12 +91,14 @@ class SshHost(Host):
         return self.master.log_in()
 
     def retry(self, errors: bytes, attempt: int) -> bool:
-        """Whether to retry: sshd refused one more session, or the master has just died."""
+        """Whether to retry: sshd refused one more session, or the master has just died. Nothing reached the site."""
+        if self._no_session.encode() not in errors:
+            return False
         if REFUSED in errors:
             self.master.lower_session_limit()
             time.sleep(0.1)
             return True
-        if NO_MASTER.encode() in errors and attempt < 5:
+        if attempt < 5:
             if self._recheck_master:
                 time.sleep(0.05 * attempt)
             self._recheck_master = True
@@ -99,12 +106,15 @@ class SshHost(Host):
         return False
 
     def lost(self, returned: int, errors: bytes, *, begun: bool) -> YurtError:
-        if begun:
-            return UnreachableError(
-                f"{self.name}: lost connection before the output was complete",
-                code="connection-lost",
-                hint=ssh_errors.RETRY,
-            )
-        if returned == 255:
-            return ssh_errors.classify(self.name, self.destination, errors.decode(errors="replace"))
-        return super().lost(returned, errors, begun=begun)
+        """Return the error for a command that was passed to an open connection: it may have run.
+
+        Standard error proves nothing: dotfiles on the site write to it, too.
+        """
+        del returned
+        what = "before the output was complete" if begun else "before the remote command answered"
+        lines = [] if begun else errors.decode(errors="replace").strip().splitlines()[-1:]
+        return UnreachableError(
+            f"{self.name}: lost connection {what}" + "".join(f": {line.strip()}" for line in lines),
+            code="connection-lost",
+            hint=ssh_errors.RETRY,
+        )
