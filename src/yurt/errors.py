@@ -46,6 +46,7 @@ CODES: dict[str, str] = {
     "only-copy": "The operation would remove the only copy of a run's results.",
     "site-busy": "The site did not allocate a node in time.",
     "git-failed": "git failed; the message has its output.",
+    "project-refused": "The folder cannot be used as a project, because it contains the user's keys.",
     "snapshot-too-large": "A file, or the project as a whole, is too large for a code snapshot.",
     "disk-full": "A disk is full.",
     "quota-full": "The user's disk quota is used up.",

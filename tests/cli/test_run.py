@@ -654,3 +654,25 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")
     assert again.code == 0 and "it had already finished (cancelled)" in again.out
+
+
+def test_secrets_stay_out_of_the_snapshot(user: User) -> None:
+    (user.project / ".env").write_text("TOKEN=hunter2\n")
+    done = user.quick("run", "--wait", "sh", "-c", "cat .env || echo none", "--json")
+    assert done.code == 0
+    shown = user.quick("run", "--dry-run", "train.py")
+    assert "left out of the snapshot, because they look like secrets: .env" in shown.err
+    made = user("run", "-f", "ls", "-A").out
+    assert ".env" not in made.splitlines()
+    made = user("run", "-f", "--include", ".env", "cat", ".env").out
+    assert "TOKEN=hunter2" in made.splitlines()
+
+
+@pytest.mark.parametrize("folder", ["/", "home", "keys"])
+def test_folders_with_keys_are_not_projects(user: User, folder: str) -> None:
+    keys = user.home / "keys"
+    (keys / ".ssh").mkdir(parents=True)
+    place = {"/": Path("/"), "home": user.home, "keys": keys}[folder]
+    refused = user("run", "true", cwd=str(place), HOME=str(user.home))
+    assert "cannot take a snapshot of" in said(refused, 2)
+    assert user("run", "--no-snapshot", "--wait", "true", cwd=str(place), HOME=str(user.home)).code == 0

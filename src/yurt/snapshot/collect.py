@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, UserError
-from yurt.snapshot import git
+from yurt.snapshot import git, secrets
 
 IGNORE_FILE = b".yurtignore"
 LISTING = ("ls-files", "-z", "--others", "--exclude-standard")
@@ -34,6 +34,10 @@ class Collecting:
         commands = (["ls-files", "-z", "-o", "--", f":(glob){pattern}"] for pattern in include)
         self._included = [git.start(each, folder=root, own=own) for each in commands]
         self._known: Files = {}
+        self.included: set[bytes] = set()
+        """Files that the globs of `include` match, after `files`."""
+        self.secrets: set[bytes] = set()
+        """Files that are left out because their names are those of secrets, after `files`."""
 
     def stat_early(self, names: Iterable[bytes]) -> None:
         """Read the stat of files that git will probably list, while git is still running."""
@@ -54,14 +58,28 @@ class Collecting:
             # A folder in the listing is a submodule, or an untracked repository.
             waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in answer()]))
         for process in self._included:
-            walk.add(name for name in _names(process.output()) if not name.endswith(b"/"))
+            self.included |= {name for name in _names(process.output()) if not name.endswith(b"/")}
+        walk.add(self.included)
         if self._exclude or walk.has(IGNORE_FILE):
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
                 walk.files.pop(name, None)
                 walk.unreadable.pop(name, None)
+        for name in secrets.by_name([*walk.files, *walk.unreadable]) - self.included:
+            walk.unreadable.pop(name, None)
+            if name in walk.files and not self._is_certificate(name):
+                self.secrets.add(name)
+                walk.files.pop(name)
         for name, error in walk.unreadable.items():
             raise unreadable(name, error)
         return walk.files
+
+    def _is_certificate(self, name: bytes) -> bool:
+        if not name.endswith(b".pem"):
+            return False
+        try:
+            return secrets.is_certificate(name, (self._root / os.fsdecode(name)).read_bytes())
+        except OSError:
+            return False
 
 
 def add_outside(paths: Sequence[Path], own: Path, files: Files, *, exclude: Sequence[str] = ()) -> dict[bytes, bytes]:

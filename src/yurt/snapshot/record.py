@@ -8,10 +8,10 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
-from yurt.snapshot import seen
+from yurt.snapshot import secrets, seen
 from yurt.snapshot.collect import Files, unreadable
 
 MANY = 100
@@ -20,19 +20,32 @@ MANY = 100
 READERS = 4
 
 
-def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Mapping[bytes, bytes]) -> tuple[str, int]:
-    """Write the tree of these files. Return its id, and how many of the files still existed.
+def record(
+    root: Path,
+    store: Path,
+    files: Files,
+    last: seen.Seen,
+    elsewhere: Mapping[bytes, bytes],
+    allowed: Container[bytes] = (),
+) -> tuple[str, int, list[bytes]]:
+    """Write the tree of these files. Return its id, how many files it has, and which contain private keys.
 
-    The files are below `root`, except those in `elsewhere`, which has their real paths. The caller holds the lock of
-    the store.
+    Files with private keys are left out, except those in `allowed`. The files are below `root`, except those in
+    `elsewhere`, which has their real paths. The caller holds the lock of the store.
     """
+    private = {
+        name: each
+        for name, each in (last.private or {}).items()
+        if name in files and name not in allowed and seen.mark(files[name]) == each
+    }
+    files = {name: about for name, about in files.items() if name not in private} if private else files
     rows = {}
     for name, about in files.items():
         row = last.files.get(name)
         if row is not None and row[:5] == seen.mark(about):
             rows[name] = row
-    if len(rows) == len(files) == len(last.files) and last.tree:
-        return last.tree, len(rows)
+    if len(rows) == len(files) == len(last.files) and last.tree and private == last.private:
+        return last.tree, len(rows), sorted(private)
 
     from yurt.snapshot import objects  # not needed if nothing changed
 
@@ -51,6 +64,9 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
             raise unreadable(name, error) from None
         if found is not None:  # else it was just removed
             about, content = found
+            if name not in allowed and secrets.by_content(content):
+                private[name] = seen.mark(about)
+                return
             rows[name] = seen.row(about, writer.add(b"blob", content), now)
 
     _each(changed, read, threads=1 if pack is None else min(READERS, os.cpu_count() or 1))
@@ -60,9 +76,9 @@ def record(root: Path, store: Path, files: Files, last: seen.Seen, elsewhere: Ma
         pack.finish(tree if len(changed) == len(files) else "")
     # The top folder is always a file of its own, and is written last: if it exists, its tree is complete.
     tree = objects.Loose(store, aside).add(b"tree", top).hex()
-    seen.save(store, aside, seen.Seen(tree, rows, folders))
+    seen.save(store, aside, seen.Seen(tree, rows, folders, private))
     aside.rmdir()
-    return tree, len(rows)
+    return tree, len(rows), sorted(private)
 
 
 def _each(names: Sequence[bytes], do: Callable[[bytes], None], *, threads: int) -> None:

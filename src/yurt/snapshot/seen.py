@@ -27,6 +27,8 @@ class Seen(msgspec.Struct, array_like=True):
     """Path -> mark and object id."""
     folders: list[bytes] = []
     """Object ids of all folders."""
+    private: dict[bytes, Mark] | None = None
+    """Files that are left out because they contain private keys; None in a cache that did not look for them."""
 
 
 _decoder = msgspec.msgpack.Decoder(Seen)
@@ -36,7 +38,8 @@ def load(store: Path) -> Seen:
     try:
         content = (store / NAME).read_bytes()
         if checksum(content[20:]) == content[:20]:
-            return _decoder.decode(content[20:])
+            found = _decoder.decode(content[20:])
+            return found if found.private is not None else Seen()
     except (OSError, msgspec.DecodeError):
         pass
     return Seen()

@@ -47,6 +47,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     size: int
     store: Path
     """The git folder that contains it."""
+    secrets: list[str] = []
+    """Files that were left out because they look like secrets."""
 
 
 def take(
@@ -62,8 +64,9 @@ def take(
     """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
     `also` are files and folders outside the project, which are added under their last name at its top. Nothing is
-    written to the user's own repository. Concurrent snapshots wait for each other. UserError, with the name, for a
-    file or a tree that is too large and for a file that cannot be read.
+    written to the user's own repository. Files that look like secrets are left out, unless `include` matches them.
+    Concurrent snapshots wait for each other. UserError, with the name, for a file or a tree that is too large and for
+    a file that cannot be read.
     """
     if not root.is_dir():
         raise NotFoundError(f"folder '{root}' not found", code="not-found")
@@ -76,8 +79,9 @@ def take(
         files = collecting.files()
         elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _check_size(files, largest_file, largest_tree)
-        tree, count = record.record(root, store, files, last, elsewhere)
-    return Snapshot(tree, count, size, store)
+        tree, count, private = record.record(root, store, files, last, elsewhere, collecting.included)
+    names = sorted(collect.shown(name) for name in (*private, *collecting.secrets))
+    return Snapshot(tree, count, size, store, names)
 
 
 def mark_damaged(store: Path) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yurt.config import paths
+from yurt.errors import UserError
 from yurt.lifecycle.plan import provenance
+from yurt.model import params
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Code
@@ -23,10 +25,11 @@ def snapshot_of(
     exclude: Sequence[str],
     largest_file: int | None,
     watch: Watch,
-) -> Code:
-    """Take a snapshot and store it in the project's snapshot store on this machine."""
+) -> tuple[Code, list[str]]:
+    """Take a snapshot and store it in the project's snapshot store on this machine. Return it with its warnings."""
     from yurt import snapshot
 
+    _check_folder(project.folder)
     watch(Event("taking a snapshot of the code"))
     paths.make_private(project.code.parent)
     head = provenance.Commit(project.folder)
@@ -41,7 +44,7 @@ def snapshot_of(
         **limits,
     )
     commit, tree, branch = head.answer()
-    return Code(
+    code = Code(
         tree=taken.tree,
         files=taken.files,
         size=taken.size,
@@ -49,6 +52,30 @@ def snapshot_of(
         dirty=bool(commit) and tree != taken.tree,
         branch=branch,
     )
+    return code, [_about_secrets(taken.secrets)] if taken.secrets else []
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a project folder that contains the user's keys. UserError if it does."""
+    real = os.path.realpath(folder)
+    if real == "/":
+        why = "it is the root of the file system"
+    elif real == os.path.realpath(Path.home()):
+        why = "it is your home folder"
+    elif os.path.isdir(os.path.join(real, ".ssh")):
+        why = "it contains the folder .ssh"
+    else:
+        return
+    raise UserError(
+        f"cannot take a snapshot of '{params.shown(str(folder))}': {why}",
+        code="project-refused",
+        hint="change to the folder of your project, or add `--no-snapshot` to run without code",
+    )
+
+
+def _about_secrets(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"left out of the snapshot, because they look like secrets: {shown}; upload one with `--include {names[0]}`"
 
 
 def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:

@@ -62,7 +62,7 @@ def plan(
     facts = checks.check(wanted, needs.resources, facts, label=project.label, watch=watch)
     needs = scheduling.settled(needs, wanted.name, facts, index)
     given = arguments.given(what.argv, request)
-    code = _code(project, wanted, request, watch)
+    code, about_code = _code(project, wanted, request, watch)
     folder = project_folder(wanted, facts, project.label)
     run = _run(project, wanted, request, settings, needs=needs, given=given, code=code, folder=folder, secrets=secrets)
     made = Plan(
@@ -88,7 +88,7 @@ def plan(
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind)])
+    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_code])
 
 
 def _run(
@@ -140,9 +140,9 @@ def _secrets(wanted: Context, request: Request, needs: Needs, kind: Kind) -> lis
     return names
 
 
-def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> Code:
+def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> tuple[Code, list[str]]:
     if not request.snapshot:
-        return Code()
+        return Code(), []
     return snapshot_of(
         project,
         wanted,

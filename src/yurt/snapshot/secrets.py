@@ -1,0 +1,43 @@
+"""Recognises files that look like secrets, by name or content, so that they stay out of snapshots. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NAMES = (
+    rb"(?:\.netrc|_netrc|\.pgpass|\.my\.cnf|\.git-credentials|\.pypirc"
+    rb"|\.env|\.env\.(?!example|sample|template|dist)[^/\0]*"
+    rb"|\.vault-token|kubeconfig|[^/\0]*\.kubeconfig|application_default_credentials\.json"
+    rb"|[^/\0]*\.(?:pem|p12|pfx|ppk|keytab))"
+)
+_FOLDERS = rb"(?:\.docker/config\.json|\.(?:ssh|gnupg|aws|azure|kube|config/gcloud)/[^\0]*)"
+_BY_NAME = re.compile(rb"(?:(?<=\0)|(?<=/))(?:" + _NAMES + rb"|" + _FOLDERS + rb")(?=\0)")
+_KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
+_OTHER_KEY = re.compile(rb"PuTTY-User-Key-File-|AGE-SECRET-KEY-1")
+_CLOUD_KEY = re.compile(rb'"private_key"\s*:\s*"-----BEGIN ')
+
+LARGEST = 64 << 10
+"""Keys are smaller than this."""
+
+
+def by_name(names: Iterable[bytes]) -> set[bytes]:
+    """Return the files whose names are those of credentials, environment files or keys."""
+    joined = b"\0" + b"\0".join(names) + b"\0"
+    found = set()
+    for hit in _BY_NAME.finditer(joined):
+        found.add(joined[joined.rindex(b"\0", 0, hit.start() + 1) + 1 : joined.index(b"\0", hit.end())])
+    return found
+
+
+def is_certificate(name: bytes, content: bytes) -> bool:
+    """Whether a .pem file contains certificates or public keys only."""
+    return name.endswith(b".pem") and b"-----BEGIN " in content and not _KEY.search(content)
+
+
+def by_content(content: bytes) -> bool:
+    """Whether a file is a private key or the key of a cloud account. A program that contains such a text is not."""
+    if len(content) > LARGEST:
+        return False
+    start = content[:200].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return bool(_KEY.match(start) or _OTHER_KEY.match(start) or (start[:1] == b"{" and _CLOUD_KEY.search(content)))
