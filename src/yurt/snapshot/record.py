@@ -26,6 +26,7 @@ def record(
     files: Files,
     last: seen.Seen,
     elsewhere: Mapping[bytes, bytes],
+    *,
     allowed: Container[bytes] = (),
 ) -> tuple[str, int, list[bytes]]:
     """Write the tree of these files. Return its id, how many files it has, and which contain private keys.

@@ -79,7 +79,7 @@ def take(
         files = collecting.files()
         elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _check_size(files, largest_file, largest_tree)
-        tree, count, private = record.record(root, store, files, last, elsewhere, collecting.included)
+        tree, count, private = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
     names = sorted(collect.shown(name) for name in (*private, *collecting.secrets))
     return Snapshot(tree, count, size, store, names)
 
