@@ -162,7 +162,7 @@ def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
     assert (
         shadowed.err == "yurt: warning: the environment variable YURT_CONTEXT is set to 'small' and takes precedence\n"
     )
-    assert yurt("context", "remove", "small").out == "small removed\n"
+    assert yurt("context", "remove", "small").out == "context 'small' removed\n"
     removed = "context 'big2' removed\ncontext 'big' removed\nthe current context is now 'local'\n"
     assert yurt("context", "remove", "big2", "big").out == removed
     assert file.read_text() == "# my clusters\ncontexts:\n\n  # to try things\n"
@@ -205,7 +205,7 @@ def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script = f'cp "$1" \'{seen}\'; stat -c %a "$1" "$(dirname "$1")" >> \'{seen}\'; echo \'venv: v  # mine\' >> "$1"'
     answer = yurt("context", "edit", "big", environment=editor(script))
-    assert (answer.code, answer.out) == (0, "big changed\n")
+    assert (answer.code, answer.out) == (0, "context 'big' changed\n")
     assert seen.read_text() == BODY + "600\n700\n"
     assert file.read_text() == MINE.replace("    account: lab42\n", "    account: lab42\n    venv: v  # mine\n")
     assert not [*(tmp_path / "tmp").iterdir()]
@@ -218,7 +218,7 @@ def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
 def test_edit_without_a_change_writes_nothing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     before = file.stat()
     answer = yurt("context", "edit", environment=editor("true"))
-    assert (answer.code, answer.out) == (0, "big unchanged\n")
+    assert (answer.code, answer.out) == (0, "context 'big' unchanged\n")
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns) and untouched(file)
     assert not [*(tmp_path / "tmp").iterdir()]
 
