@@ -73,7 +73,7 @@ def test_invalid_arguments(here: Here) -> None:
     before = len(yurt.runs(refresh=False))
     with pytest.raises(UserError, match="the command must be a list"):
         yurt.run("python train.py", context="local")
-    with pytest.raises(UserError, match="the parameter 'f' has the type function"):
+    with pytest.raises(UserError, match="parameter 'f' has the type function"):
         yurt.run(["true"], context="local", params={"f": lambda: 1})
     with pytest.raises(UserError, match="the grid is empty"):
         yurt.run(["true"], context="local", grid={"lr": []})

@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--home", help="store the lab in this folder and leave it running")
     parser.add_argument(
-        "--patience", type=float, default=200, help="seconds to wait for the last runs to finish (default: 200)"
+        "--timeout", type=float, default=200, help="seconds to wait for the last runs to finish (default: 200)"
     )
     return parser.parse_args()
 

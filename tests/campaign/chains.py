@@ -390,7 +390,7 @@ def main() -> int:
         "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
     )
     parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    parser.add_argument("--patience", type=float, default=1200, help="seconds for the whole campaign (default: 1200)")
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds for the whole campaign (default: 1200)")
     asked = parser.parse_args()
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
     home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))

@@ -153,17 +153,18 @@ def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, nam
 
 
 def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
-    assert yurt("context", "copy", "big", "big2").out == "big copied to big2\n"
+    assert yurt("context", "copy", "big", "big2").out == "context 'big' copied to 'big2'\n"
     block = MINE[MINE.index("  big:") : MINE.index("\n  # to try")].replace("big:", "big2:")
     assert file.read_text() == MINE.replace("    type: local\n", "    type: local\n" + block)
-    assert yurt("context", "use", "big2").out == "the current context is now big2\n"
+    assert yurt("context", "use", "big2").out == "the current context is now 'big2'\n"
     assert "current_context: big2  # for now\n" in file.read_text()
     shadowed = yurt("context", "use", "big2", environment={"YURT_CONTEXT": "small"})
     assert (
         shadowed.err == "yurt: warning: the environment variable YURT_CONTEXT is set to 'small' and takes precedence\n"
     )
-    assert yurt("context", "remove", "small").out == "small removed\n"
-    assert yurt("context", "remove", "big2", "big").out == "big2, big removed\nthe current context is now local\n"
+    assert yurt("context", "remove", "small").out == "context 'small' removed\n"
+    removed = "context 'big2' removed\ncontext 'big' removed\nthe current context is now 'local'\n"
+    assert yurt("context", "remove", "big2", "big").out == removed
     assert file.read_text() == "# my clusters\ncontexts:\n\n  # to try things\n"
     assert yurt("context", "use", "local", "--json").json["data"] == {"name": "local", "shadowed_by": None}
 
@@ -190,7 +191,7 @@ def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     assert again["kind"] == "contexts-imported"
     assert again["data"] == {"added": [], "replaced": [], "unchanged": ["pl", "big"], "current": None}
     file.unlink()
-    assert yurt("context", "import", str(theirs)).out == "added: pl, big\nthe current context is now pl\n"
+    assert yurt("context", "import", str(theirs)).out == "added: pl, big\nthe current context is now 'pl'\n"
     theirs.write_text("contexts: {a: {type: local}, b: {type: cloud}}\n")
     before = file.read_bytes()
     wrong = yurt("context", "import", str(theirs))
@@ -204,7 +205,7 @@ def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script = f'cp "$1" \'{seen}\'; stat -c %a "$1" "$(dirname "$1")" >> \'{seen}\'; echo \'venv: v  # mine\' >> "$1"'
     answer = yurt("context", "edit", "big", environment=editor(script))
-    assert (answer.code, answer.out) == (0, "big changed\n")
+    assert (answer.code, answer.out) == (0, "context 'big' changed\n")
     assert seen.read_text() == BODY + "600\n700\n"
     assert file.read_text() == MINE.replace("    account: lab42\n", "    account: lab42\n    venv: v  # mine\n")
     assert not [*(tmp_path / "tmp").iterdir()]
@@ -217,7 +218,7 @@ def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
 def test_edit_without_a_change_writes_nothing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     before = file.stat()
     answer = yurt("context", "edit", environment=editor("true"))
-    assert (answer.code, answer.out) == (0, "big unchanged\n")
+    assert (answer.code, answer.out) == (0, "context 'big' unchanged\n")
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns) and untouched(file)
     assert not [*(tmp_path / "tmp").iterdir()]
 
@@ -291,7 +292,7 @@ def test_edit_again_on_a_terminal(file: Path, editor: Editor, tmp_path: Path) ->
     child.expect("is set twice, in lines 2 and 3")
     child.expect(r"\[Y/n\]")
     child.sendline("y")
-    child.expect("small unchanged")
+    child.expect("context 'small' unchanged")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0 and untouched(file)

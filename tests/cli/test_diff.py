@@ -220,7 +220,7 @@ def test_without_a_snapshot(user: User) -> None:
 
 
 def test_wrong_usage(user: User, runs: tuple[str, str]) -> None:
-    assert said(user.quick("diff", runs[0], "nosuch"), 3) == "there is no run 'nosuch'"
+    assert said(user.quick("diff", runs[0], "nosuch"), 3) == "run 'nosuch' not found"
     assert "missing argument" in said(user.quick("diff", runs[0]), 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.user import User, said
 from yurt.cli import main
-from yurt.cli.app import Group, Verb, every_command
+from yurt.cli.app import CONTEXT_HELP, ONLY_CONTEXT, RUN_HELP, Group, Verb, every_command
 
 COMMANDS = dict(every_command(main.root))
 
@@ -69,6 +69,25 @@ def test_help_fits_80_columns(path: str) -> None:
         if isinstance(parameter, click.Option):
             words = parameter.help or ""
             assert words[:1].isupper() and words.endswith("."), f"{path} {parameter.opts}: {words}"
+
+
+def test_every_command_that_takes_a_run_explains_run() -> None:
+    explained = {path for path in COMMANDS if " ".join(page(path).split()).count(RUN_HELP) == 1}
+    assert explained == {path for path in COMMANDS if re.search(r"\bRUN\b", page(path))}
+    assert {"yurt run", "yurt show", "yurt logs", "yurt prune", "yurt diff", "yurt shell"} <= explained
+
+
+def test_context_is_listed_only_where_it_has_a_meaning() -> None:
+    texts = {path: re.findall(r"^  --context NAME +(.*)$", page(path), re.MULTILINE) for path in COMMANDS}
+    filters = {path for path, found in texts.items() if found == [ONLY_CONTEXT]}
+    chooses = {path for path, found in texts.items() if found == [CONTEXT_HELP]}
+    assert filters == {"yurt ps", "yurt prune", "yurt retry"}
+    context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
+    assert chooses == {"yurt", "yurt run", "yurt cluster", "yurt login", *context}
+
+
+def test_a_hidden_context_is_accepted(user: User) -> None:
+    assert user.quick("completion", "bash", "--context", "local").code == 0
 
 
 @pytest.mark.parametrize("path", [path for path, command in COMMANDS.items() if isinstance(command, Group)])
@@ -146,22 +165,24 @@ def test_durations(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -
 def test_a_wrong_duration(user: User, text: str) -> None:
     answer = user.quick("wait", "-", "--timeout", text)
     assert said(answer, 2) == f"--timeout: '{text}' is not a duration"
-    assert answer.err.splitlines()[1] == "  hint: use for example `--timeout 10m`"
+    assert answer.err.splitlines()[1] == "  hint: for example: `--timeout 10m`"
 
 
 @pytest.mark.parametrize("text", ["4", "4s", "1h1s", "2h", "3601"])
 def test_a_duration_out_of_bounds(user: User, text: str) -> None:
-    answer = user.quick("context", "probe", "--deep", "--patience", text)
-    assert said(answer, 2) == f"--patience must be at least 5s and at most 60m, not '{text}'"
-    assert answer.err.splitlines()[1] == "  hint: use for example `--patience 2m`"
+    answer = user.quick("context", "probe", "--deep", "--timeout", text)
+    assert said(answer, 2) == f"--timeout must be at least 5s and at most 60m, not '{text}'"
+    assert answer.err.splitlines()[1] == "  hint: for example: `--timeout 2m`"
 
 
-@pytest.mark.parametrize(("words", "seconds"), [([], 120), (["--patience", "90"], 90), (["--patience", "1h"], 3600)])
-def test_patience_is_a_duration(user: User, monkeypatch: pytest.MonkeyPatch, words: list[str], seconds: int) -> None:
+@pytest.mark.parametrize(("words", "seconds"), [([], 120), (["--timeout", "90"], 90), (["--timeout", "1h"], 3600)])
+def test_timeout_of_a_probe_is_a_duration(
+    user: User, monkeypatch: pytest.MonkeyPatch, words: list[str], seconds: int
+) -> None:
     got: list[int] = []
 
-    def probe(_name: str, *, patience: int, **_more: object) -> None:
-        got.append(patience)
+    def probe(_name: str, *, timeout: int, **_more: object) -> None:
+        got.append(timeout)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("yurt.verbs.context_probe.probe", probe)

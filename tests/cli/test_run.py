@@ -481,11 +481,18 @@ def test_the_exit_code_is_the_outcome_of_the_run(user: User) -> None:
     assert user.quick("wait", "-").code == 1
     assert user.quick("run", *failing).code == 0
     assert user.quick("run", "--wait", "--no-snapshot", "true").code == 0
-    assert user.quick("run", "-q", "--wait", "--no-snapshot", "true").out == ""
+    assert user.quick("run", "-q", "-f", "--no-snapshot", "echo", "only this").out == "only this\n"
     assert user.quick("run", "--no-snapshot", "sh", "-c", "sleep 30").code == 0
     late = user.quick("wait", "-", "--timeout", "0.3", "--json")
     assert late.code == 4 and late.json["data"][0]["status"]["state"] in ("queued", "running")
     assert user.quick("cancel", "-").code == 0
+
+
+def test_quiet_prints_only_the_id(user: User) -> None:
+    for words in (["-q", "run"], ["run", "-q", "--wait"]):
+        answer = user.quick(*words, "--no-snapshot", "true")
+        run = user.quick("show", "-", "--json").json["data"]["run"]["id"]
+        assert (answer.code, answer.out) == (0, f"{run}\n")
 
 
 def test_logs(user: User) -> None:

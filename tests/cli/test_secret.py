@@ -289,14 +289,14 @@ def test_the_environment_takes_precedence_over_the_keyring(ring: Ring, monkeypat
 def test_the_prompt_does_not_echo(ring: Ring) -> None:
     environment = {**os.environ, **ring.environment}
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120, env=environment)
-    child.expect("value of TOKEN: ")
+    child.expect("value for TOKEN: ")
     child.sendline("tok-typed")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0 and "tok-typed" not in child.before
     assert "TOKEN stored in the keyring" in child.before
     child = pexpect.spawn(YURT, ["secret", "set", "TOKEN"], encoding="utf8", timeout=120, env=environment)
-    child.expect("value of TOKEN: ")
+    child.expect("value for TOKEN: ")
     child.sendintr()
     child.expect(pexpect.EOF)
     child.close()

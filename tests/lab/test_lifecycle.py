@@ -85,7 +85,7 @@ def test_down_leaves_nothing(other: Other, tmp_path: Path) -> None:
     before = traces()
     started = other("up", "-v")
     assert started.code == 0, started.err
-    assert "ready: alpha" in started.out and "% of a core" in started.out
+    assert "alpha ready in " in started.out and "% of a core" in started.out
     during = traces()
     assert all(during[kind] - before[kind] for kind in before if kind != "mounts"), "traces() does not see the lab"
     assert during["mounts"] == before["mounts"], "a running lab changes the user's mounts"

@@ -149,7 +149,8 @@ def test_cancel_of_a_running_run_on_an_unreachable_site(laptop: Laptop, lab: Lab
     try:
         done = laptop("cancel", run)
         assert done.code == 4
-        assert "cancellation pending: " in done.out
+        assert done.out.startswith(f"{run}: not cancelled yet (alpha: ")
+        assert done.out.endswith("); the next yurt command that reaches alpha will cancel it\n")
     finally:
         lab.faults.heal("alpha")
     assert laptop.ended(run)["state"] == "cancelled"

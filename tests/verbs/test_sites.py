@@ -314,8 +314,9 @@ def test_asks_only_for_what_the_site_does_not_tell() -> None:
     made = complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS, ask)
     assert (made.partition, made.account, made.storage_dir) == ("gpu", "b", "~")
     assert [names for _question, names in asked] == [["cpu", "gpu"], ["a", "b"]]
-    with pytest.raises(UserError, match="no default partition; available: cpu, gpu"):
+    with pytest.raises(UserError, match="the site has no default partition") as caught:
         complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS)
+    assert caught.value.hint == "use one of cpu or gpu: `yurt context add x --partition cpu …`"
 
 
 def test_contexts_written_by_the_lab_work(lab: Lab) -> None:

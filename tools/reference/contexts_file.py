@@ -1,4 +1,4 @@
-"""The page of contexts.yaml: every key, from the table of settings."""
+"""Generates the reference page of contexts.yaml: every key, from the settings table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ current_context: alpha
 ```
 
 The key of a context is its name: letters, digits, `.`, `_` and `-`, starting with a letter or a digit. `type` is
-required; `slurm_url` is required for type `slurm`. The context `local` always exists and need not be in the file.
+required; `slurm_url` is required for type `slurm`. The context `local` always exists and does not have to be in the
+file.
 
-mrunner files work unchanged: the column "other names" lists the keys that mrunner uses, and its `env` of variables is
-`variables`. A list can be written as one string of words, a mapping as a list or a string of `key=value`. Values are
-read as typed, so `12:00:00` and `0123` need no quotes. A time without a unit is in minutes, memory without a unit in
-MB. `tpu` is rejected because yurt does not support TPUs.
+mrunner files work unchanged: the column "other names" lists mrunner's names, and a mapping under `env` is read as
+`variables`. A list can also be written as a space-separated string, and a mapping as a list or string of `key=value`
+pairs. Values are read literally, so `12:00:00` and `0123` need no quotes. A time without a unit is in minutes; memory
+without a unit is in MB. `tpu` is rejected because yurt does not support TPUs.
 
 """
 

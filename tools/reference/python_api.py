@@ -11,26 +11,30 @@ import yurt
 from yurt.api.executor import YurtExecutor
 from yurt.api.future import Call
 from yurt.model.settings import TABLE
+from yurt.model.settings_row import Row
 from yurt.node.checkpoints import Checkpointing
+
+INTERNAL = ("awaited", "begin")
+"""Members that only yurt itself uses."""
 
 PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str, type]]]] = [
     (
         "Starting runs",
-        "For scripts and notebooks on your own machine. Errors are instances of `yurt.errors.YurtError` with the same "
-        "`code`, `message` and `hint` as [on the command line](errors.md).",
+        "Use these functions in scripts and notebooks on your own machine. Errors are instances of "
+        "`yurt.errors.YurtError` with the same `code`, `message` and `hint` as [on the command line](errors.md).",
         [("yurt.executor", yurt.executor), ("yurt.run", yurt.run), ("yurt.runs", yurt.runs)],
         [
-            ("The executor of yurt.executor", YurtExecutor),
-            ("The future of executor.submit", Call),
+            ("Executor", YurtExecutor),
+            ("Future", Call),
             ("yurt.Run", yurt.Run),
             ("yurt.Runs", yurt.Runs),
         ],
     ),
     (
         "Inside a run",
-        "For the script of a run. yurt need not be installed on the cluster.",
+        "Use these functions in the script of a run. yurt does not have to be installed on the cluster.",
         [("yurt.log", yurt.log), ("yurt.params", yurt.params), ("yurt.checkpointing", yurt.checkpointing)],
-        [("The object of yurt.checkpointing", Checkpointing)],
+        [("Checkpoints", Checkpointing)],
     ),
 ]
 
@@ -72,7 +76,7 @@ def _text(thing: Any) -> str:
 def _members(kind: type) -> str:
     rows = ["| | |\n|---|---|"]
     for name, each in vars(kind).items():
-        if name.startswith("_") or name == "begin" or not (callable(each) or isinstance(each, property)):
+        if name.startswith("_") or name in INTERNAL or not (callable(each) or isinstance(each, property)):
             continue
         about = " ".join(_text(each).split())
         shown = f"`{name}`" if isinstance(each, property) else f"`{name}{_arguments(each)}`"
@@ -91,12 +95,24 @@ def _arguments(function: Callable[..., Any]) -> str:
 
 
 def _options() -> str:
-    keys = ", ".join(f"`{row.option}`" for row in TABLE if row.option)
-    return (
-        "## Options\n\n`yurt.executor` and `yurt.run` accept these options, with the same meaning as in "
-        f"[`yurt run`](cli.md#yurt-run): {keys}. {_of_form('mapping', 'options')} are mappings; "
-        f"{_of_form('list')} are lists.\n"
+    rows = [row for row in TABLE if row.option]
+    same = ", ".join(f"`{row.option}`" for row in rows if _named(row))
+    others = "".join(
+        f"| `{row.option}{'=False' if row.flag == f'--no-{row.option}' else ''}` | `{row.flag}` |\n"
+        for row in rows
+        if not _named(row)
     )
+    return (
+        "## Options\n\n`yurt.executor` and `yurt.run` accept options of [`yurt run`](cli.md#yurt-run). "
+        f"These have the same name, with `_` in place of `-`: {same}. These have another name:\n\n"
+        f"| Python | command line |\n|---|---|\n{others}\n"
+        f"{_of_form('mapping', 'options')} are mappings; {_of_form('list')} are lists.\n"
+    )
+
+
+def _named(row: Row) -> bool:
+    """Whether the option has the same name on the command line."""
+    return f"--{row.option.replace('_', '-')}" in row.cli.split()
 
 
 def _of_form(*forms: str) -> str:

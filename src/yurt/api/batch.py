@@ -71,7 +71,7 @@ class Batch:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Accept no more calls."""
+        """Stop accepting calls."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

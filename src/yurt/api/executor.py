@@ -52,7 +52,7 @@ class YurtExecutor(Executor):
     def map(
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
-        """Like the built-in `map`, with the calls made on the context: returns an iterator over the results, in order.
+        """Like the built-in `map`, but the calls run on the context. Returns an iterator over the results, in order.
 
         All calls become one sweep. With `chunksize` above 1, one task makes that many calls. The iterator raises
         `TimeoutError` if a result is not available `timeout` seconds after the call to `map`.
@@ -76,7 +76,7 @@ class YurtExecutor(Executor):
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more calls; with `wait`, return after all calls have finished.
+        """Stop accepting calls; with `wait`, return after all calls have finished.
 
         With `cancel_futures`, cancel the calls that are not running yet.
         """
@@ -167,8 +167,8 @@ def executor(context: str | None = None, *, python: str = "", **options: Unpack[
     the site.
 
     - `context`: where the calls run; the current context if None.
-    - `python`: the Python interpreter on the site. By default it is that of the option `venv` or `conda`, or else the
-      same version as the calling program, if the site has it; on a local context, the calling program's interpreter.
+    - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given; otherwise
+      the version of the calling program, if the site has it. On a local context, the calling program's interpreter.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
       `tags=["first"]`.
 

@@ -45,14 +45,14 @@ def run(
     - `zip`: makes a sweep whose first task takes the first value of each key, the second task the second, and so on.
     - `sets`: makes a sweep with one task for each of these parameter sets. `grid`, `zip` and `sets` can be combined:
       the sweep is their product. All its tasks also get `params`.
-    - `after`: runs that must complete before this one starts; a `yurt.Run`, or a name as `yurt show` takes it.
+    - `after`: runs that must complete before this one starts; a `yurt.Run`, or any name that `yurt show` accepts.
     - `after_any`: runs that must finish before this one starts, in any state.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"` or
       `tags=["first"]`.
 
-    Returns when the run is submitted. If the site is unreachable, the run is saved, a warning says so, and a later yurt
-    command submits it. Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value and
-    `yurt.errors.RefusedError` if the site rejects the run; nothing is saved then.
+    Returns when the run is submitted. If the site cannot be reached, the run is saved, a warning is issued, and the
+    next yurt command submits it. Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value
+    and `yurt.errors.RefusedError` if the site rejects the run; in that case nothing is saved.
     """
     ready()
     if isinstance(command, str):

@@ -58,7 +58,7 @@ class Run:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters; for a function call, its arguments, those that are not plain values as their repr."""
+        """The parameters; for a function call, its arguments; values that are not plain are given as their repr."""
         return dict(self._entry.run.params)
 
     @property
@@ -83,7 +83,7 @@ class Run:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the command; None if it is not known."""
+        """The exit code of the command; None if there is none."""
         return self._entry.status.exit_code
 
     @property
@@ -122,7 +122,7 @@ class Run:
             return Runs(_tasks(index, self._entry))
 
     def refresh(self) -> Run:
-        """Query the site, update this object and return it. A site that cannot be reached is a warning."""
+        """Query the site, update this object and return it. If the site cannot be reached, a warning is issued."""
         with _index() as index:
             _warn(refresh_contexts(index, [self.context], steps=STEPS).warnings)
             self._reload(index)
@@ -188,8 +188,8 @@ class Run:
     def cancel(self) -> str:
         """Cancel the run and return its state, which may not be final yet.
 
-        If the site cannot be reached, the request is saved, the error is raised, and a later yurt command cancels the
-        run.
+        If the site cannot be reached, the request is saved, the error is raised, and the next yurt command that reaches
+        the site cancels the run.
         """
         from yurt.verbs.cancel import cancel_runs
 
@@ -279,12 +279,12 @@ def runs(
 
         rows = yurt.runs(sweep="@last-sweep", state="completed").to_rows()
 
-    - `sweep`: a sweep, as a `yurt.Run` or by its name; `"@last-sweep"` is the last one.
+    - `sweep`: a sweep, as a `yurt.Run` or any name that `yurt show` accepts; `"@last-sweep"` is the newest one.
     - `context`, `name`, `tag`: only runs with this context, name or tag.
     - `state`: only runs in this state, or in one of these states.
-    - `params`: only runs with these values of parameters.
+    - `params`: only runs with these parameter values.
     - `limit`: at most this many runs.
-    - `refresh`: whether to query the sites of unfinished runs first. A site that cannot be reached is a warning.
+    - `refresh`: whether to query the sites of unfinished runs first. If a site cannot be reached, a warning is issued.
 
     Raises `yurt.errors.NotFoundError` if the sweep does not exist.
     """

@@ -11,7 +11,7 @@ from yurt.model.grid import Axis, Grid, GridError, Sets, axis, checked, fixed, u
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as JSON types; numpy scalars and the like become numbers. UserError: a value is not a JSON type."""
+    """Return values as JSON types; NumPy and similar scalars become numbers. UserError: a value is not a JSON type."""
     found = {}
     for key, value in values.items():
         try:
@@ -22,7 +22,7 @@ def plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Convert a scalar of numpy, torch and the like to a Python number."""
+    """Convert a NumPy, PyTorch or similar scalar to a Python number."""
     if isinstance(value, bool | int | float | str | list | tuple | Mapping) or value is None:
         return value
     item = getattr(value, "item", None)

@@ -1,4 +1,4 @@
-"""`yurt agent`: submit pending runs and refresh states in the background."""
+"""`yurt agent`: submit saved runs and refresh states in the background."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from yurt.cli import render
 from yurt.cli.app import Group, verb
 
 
-@click.group(cls=Group, examples=["yurt agent once"])
+@click.group(cls=Group, examples=["yurt agent once"], context_help="")
 def agent() -> None:
-    """Submit pending runs and refresh states.
+    """Submit saved runs and refresh states.
 
-    Submits the runs in the outbox and sends pending cancellations, on all contexts.
+    Submits saved runs and sends saved cancellations on all contexts.
     """
 
 
-@verb(agent, examples=["yurt agent once", "yurt agent once --quiet", "yurt agent once --json"])
+@verb(agent, examples=["yurt agent once", "yurt agent once --quiet", "yurt agent once --json"], context_help="")
 def once() -> int:
-    """Submit pending runs and refresh states once.
+    """Submit saved runs and refresh states once.
 
-    To do this every five minutes, call `yurt agent once --quiet` from a crontab.
+    To do this every five minutes, add this line to your crontab:
+
+    \b
+        */5 * * * * yurt agent once --quiet
     """
     from yurt.cli.progress import watching
     from yurt.verbs import agent as verbs
@@ -30,6 +33,7 @@ def once() -> int:
 
     def print_text() -> None:
         done = found.data
-        print(f"{len(done.submitted)} submitted, {len(done.pending)} pending, {len(done.contexts)} contexts refreshed")
+        contexts = render.count(len(done.contexts), "context")
+        print(f"{len(done.submitted)} submitted, {len(done.pending)} waiting, {contexts} refreshed")
 
     return render.result(found, print_text)

@@ -8,6 +8,15 @@ from typing import Any
 
 import click
 
+CONTEXT_HELP = "Use this context instead of the current one."
+ONLY_CONTEXT = "Only runs on this context."
+
+RUN_HELP = (
+    "RUN is a run id, a unique prefix of either half of it, `-` or `@last` for the newest run or sweep, `@last-sweep` "
+    "for the newest sweep, or SWEEP.NUMBER for one task of a sweep."
+)
+"""Added to the help of every command with a parameter RUN; see yurt.lifecycle.select."""
+
 
 class App:
     """The global options of one call, given before or after the verb, and the warnings so far."""
@@ -72,8 +81,11 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
     return [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
 
 
-def global_options() -> list[click.Parameter]:
-    """Return the options that are accepted both before and after the verb."""
+def global_options(context_help: str = CONTEXT_HELP) -> list[click.Parameter]:
+    """Return the options that are accepted both before and after the verb.
+
+    Without `context_help`, the help does not list --context: the command ignores it.
+    """
 
     def option(*flags: str, name: str, **more: Any) -> click.Option:
         return click.Option(flags, expose_value=False, callback=_store(name), **more)
@@ -84,7 +96,8 @@ def global_options() -> list[click.Parameter]:
             name="context",
             metavar="NAME",
             shell_complete=context_names,
-            help="Use this context instead of the current one.",
+            help=context_help or CONTEXT_HELP,
+            hidden=not context_help,
         ),
         option("--json", name="json", is_flag=True, help="Print JSON instead of text."),
         option("-q", "--quiet", name="quiet", is_flag=True, help="Print no status messages."),
@@ -104,6 +117,13 @@ class _WithExamples(click.Command):
             error.ctx = error.ctx or ctx  # click omits it for an option without its value
             raise
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        if any((parameter.metavar or "").strip("[].") == "RUN" for parameter in self.params):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(RUN_HELP)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         if self.examples:
@@ -115,10 +135,10 @@ class _WithExamples(click.Command):
 class Verb(_WithExamples):
     """A command that is not a group. Examples are required."""
 
-    def __init__(self, *args: Any, examples: Sequence[str], **more: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str], context_help: str = CONTEXT_HELP, **more: Any) -> None:
         super().__init__(*args, **more)
         self.examples = examples
-        self.params = [*self.params, *global_options()]
+        self.params = [*self.params, *global_options(context_help)]
 
 
 class Group(_WithExamples, click.Group):
@@ -128,12 +148,17 @@ class Group(_WithExamples, click.Group):
     """
 
     def __init__(
-        self, *args: Any, lazy: dict[str, tuple[str, str]] | None = None, examples: Sequence[str] = (), **more: Any
+        self,
+        *args: Any,
+        lazy: dict[str, tuple[str, str]] | None = None,
+        examples: Sequence[str] = (),
+        context_help: str = CONTEXT_HELP,
+        **more: Any,
     ) -> None:
         super().__init__(*args, **more)
         self.lazy = lazy or {}
         self.examples = examples
-        self.params = [*self.params, *global_options()]
+        self.params = [*self.params, *global_options(context_help)]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.commands, *self.lazy]

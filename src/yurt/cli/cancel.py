@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,16 +13,19 @@ from yurt.cli.filters import FILTER, counted, folded
 from yurt.cli.progress import watching
 from yurt.model.progress import unwatched
 
+if TYPE_CHECKING:
+    from yurt.verbs.cancel import Cancelled
 
-@verb(examples=["yurt cancel -", "yurt cancel x7q4z 8m2kd", "yurt cancel @last-sweep --filter lr=0.1"])
+
+@verb(examples=["yurt cancel -", "yurt cancel x7q4z 8m2kd", "yurt cancel @last-sweep --filter lr=0.1"], context_help="")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @FILTER
 def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
     """Cancel runs.
 
-    Cancels running, queued and not yet submitted runs. --filter selects tasks of sweeps and cancels them in one
-    request. If the site is unreachable, the request is saved and the next yurt command that reaches the site sends
-    it.
+    Cancels runs that are running, queued, or saved and not yet submitted. --filter selects tasks of sweeps and
+    cancels them in one request. If the site is unreachable, the request is saved, and the next yurt command that
+    reaches the site cancels the runs.
     """
     from yurt.verbs import cancel as verbs
 
@@ -33,12 +37,15 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
         for name, places in folded([each.id for each in done]).items():
             each = done[places[0]]
             if len(places) > 1:
-                pending = "" if each.delivered else f"; cancellation pending: {each.note}"
-                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{pending}")
-                continue
-            if not each.delivered:
-                print(f"{each.id}: cancellation pending: {each.note}")
+                late = "" if each.delivered else f"; {_late(each, 'them')}"
+                print(f"{name}: {len(places)} tasks, {counted(done[at].state for at in places)}{late}")
+            elif not each.delivered:
+                print(f"{each.id}: {_late(each, 'it')}")
             else:
                 print(f"{each.id} {each.state}" + (f": {each.note}" if each.note else ""))
 
     return render.result(found, print_text)
+
+
+def _late(each: Cancelled, what: str) -> str:
+    return f"not cancelled yet ({each.note}); the next yurt command that reaches {each.context} will cancel {what}"

@@ -15,14 +15,15 @@ SHELLS = ("bash", "zsh", "fish")
         "yurt completion bash > ~/.local/share/bash-completion/completions/yurt",
         "yurt completion zsh > ~/.zfunc/_yurt",
         "yurt completion fish > ~/.config/fish/completions/yurt.fish",
-    ]
+    ],
+    context_help="",
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell.
+    """Print a completion script for a shell.
 
-    SHELL is bash, zsh or fish. To enable completion in bash without the package bash-completion, add
-    `eval "$(yurt completion bash)"` to ~/.bashrc.
+    SHELL is bash, zsh or fish. In bash without the bash-completion package, enable completion with the line
+    `eval "$(yurt completion bash)"` in ~/.bashrc.
     """
     from click.shell_completion import get_completion_class
 

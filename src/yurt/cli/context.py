@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     examples=["yurt context list", "yurt context use big", "yurt context show --resolved"],
 )
 def context() -> None:
-    """Manage contexts, the named places to run.
+    """Manage contexts.
 
-    A context is a cluster, Kubernetes or this machine. Contexts are stored in contexts.yaml.
+    A context is a named place to run: a Slurm cluster or this machine. Contexts are stored in contexts.yaml.
     """
 
 
 _name = click.argument("name", metavar="[NAME]", required=False, default="", shell_complete=context_names)
 
 
-@verb(context, name="list", examples=["yurt context list", "yurt context list --json"])
+@verb(context, name="list", examples=["yurt context list", "yurt context list --json"], context_help="")
 def list_() -> None:
     """List all contexts; a star marks the current one."""
     from yurt.verbs import context as verbs
@@ -52,9 +52,9 @@ def _print_list(found: Contexts) -> None:
 
 @verb(context, examples=["yurt context show", "yurt context show big", "yurt context show big --resolved"])
 @_name
-@click.option("--resolved", is_flag=True, help="Show every setting of a new run and its source.")
+@click.option("--resolved", is_flag=True, help="Show every setting that a new run would use, and where it comes from.")
 def show(name: str, resolved: bool) -> None:
-    """Show the keys of a context.
+    """Show the settings of a context.
 
     Without NAME, shows the current context.
     """
@@ -90,26 +90,26 @@ def _table(columns: list[str], rows: list[list[str]]) -> None:
     render.table(columns, [[escape(cell) for cell in row] for row in rows])
 
 
-@verb(context, examples=["yurt context copy big big-gpu"])
+@verb(context, examples=["yurt context copy big big-gpu"], context_help="")
 @click.argument("source", metavar="SOURCE", shell_complete=context_names)
 @click.argument("target", metavar="TARGET")
 def copy(source: str, target: str) -> None:
     """Copy context SOURCE to a new context TARGET."""
     from yurt.verbs import context as verbs
 
-    render.result(verbs.copy(source, target), lambda: print(f"{source} copied to {target}"))
+    render.result(verbs.copy(source, target), lambda: print(f"context '{source}' copied to '{target}'"))
 
 
-@verb(context, examples=["yurt context use big"])
+@verb(context, examples=["yurt context use big"], context_help="")
 @click.argument("name", metavar="NAME", shell_complete=context_names)
 def use(name: str) -> None:
     """Make NAME the current context."""
     from yurt.verbs import context as verbs
 
-    render.result(verbs.use(name), lambda: print(f"the current context is now {name}"))
+    render.result(verbs.use(name), lambda: print(f"the current context is now '{name}'"))
 
 
-@verb(context, examples=["yurt context remove big", "yurt context remove old older"])
+@verb(context, examples=["yurt context remove big", "yurt context remove old older"], context_help="")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=context_names)
 def remove(names: tuple[str, ...]) -> None:
     """Remove contexts from this machine.
@@ -121,9 +121,10 @@ def remove(names: tuple[str, ...]) -> None:
     done = verbs.remove(names)
 
     def print_text() -> None:
-        print(f"{', '.join(done.data.names)} removed")
+        for name in done.data.names:
+            print(f"context '{name}' removed")
         if done.data.current:
-            print(f"the current context is now {done.data.current}")
+            print(f"the current context is now '{done.data.current}'")
 
     render.result(done, print_text)
 
@@ -132,13 +133,14 @@ def remove(names: tuple[str, ...]) -> None:
     context,
     name="import",
     examples=["yurt context import ~/.config/mrunner/config.yaml", "yurt context import contexts.yaml --replace"],
+    context_help="",
 )
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace existing contexts with the same names.")
 def import_(file: Path, replace: bool) -> None:
-    """Add all contexts of a yurt or mrunner file.
+    """Import all contexts from a yurt or mrunner file.
 
-    If one context of FILE is invalid or differs from an existing one, none is added.
+    If any context in FILE is invalid, or differs from an existing context with the same name, nothing is imported.
     """
     from yurt.verbs import context as verbs
 
@@ -150,7 +152,7 @@ def import_(file: Path, replace: bool) -> None:
             if names:
                 print(f"{label}: {', '.join(names)}")
         if done.current:
-            print(f"the current context is now {done.current}")
+            print(f"the current context is now '{done.current}'")
         if not (done.added or done.replaced or done.unchanged):
             print(f"{file} contains no contexts")
 

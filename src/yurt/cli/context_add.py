@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from yurt.model.facts import Facts
 
 
+LABELS = 15
+"""Width of the labels of facts."""
+
+
 def _ask(question: str, names: Sequence[str]) -> str:
     answer: str = click.prompt(
         f"{question} ({', '.join(names)})", type=click.Choice(names), show_choices=False, err=True
@@ -29,24 +33,25 @@ def _ask(question: str, names: Sequence[str]) -> str:
         "yurt context add big --slurm-url alice@login.big.example",
         "yurt context add big --slurm-url big-alias --account physics --partition gpu",
         "yurt context add big --slurm-url me@big --ssh-option=-J --ssh-option=gateway",
-    ]
+    ],
+    context_help="",
 )
 @click.argument("name")
 @click.option(
-    "--slurm-url", required=True, metavar="USER@HOST", help="Login node, or a host alias of your ssh configuration."
+    "--slurm-url", required=True, metavar="USER@HOST", help="Login node, or a host alias from your ssh configuration."
 )
-@click.option("--partition", metavar="NAME", help="Partition for jobs (default: the default partition of the site).")
+@click.option("--partition", metavar="NAME", help="Partition to submit to (default: the site's default partition).")
 @click.option("--account", metavar="NAME", help="Account to charge (default: your default account on the site).")
 @click.option("--qos", metavar="NAME", help="Quality of service.")
 @click.option("--storage-dir", metavar="DIR", help="Folder for runs on the site (default: $SCRATCH).")
 @click.option("--ssh-option", "ssh_options", multiple=True, metavar="ARG", help="Additional ssh argument; repeatable.")
 @click.option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
 @click.option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")
-@click.option("--use", is_flag=True, help="Make it the current context.")
+@click.option("--use", is_flag=True, help="Make NAME the current context.")
 def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe: bool, use: bool, **keys: Any) -> None:
     """Add a context for a Slurm cluster.
 
-    Connects to the cluster, queries its facts and writes a complete context NAME.
+    Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME.
     """
     import shlex
 
@@ -84,17 +89,17 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
     "--internet",
     metavar="HOST:PORT",
     default="",
-    help="Address that --deep connects to from the node (default: example.com:443).",
+    help="Address that --deep uses to test internet access from the node (default: example.com:443).",
 )
 @click.option(
-    "--patience",
+    "--timeout",
     metavar="TIME",
     type=Duration("2m", least=5, most=3600),
     default="2m",
     show_default=True,
-    help="How long --deep waits for a node: 90s, 10m.",
+    help="How long --deep waits for its job to start: 90s, 10m.",
 )
-def probe(name: str, deep: bool, internet: str, patience: float) -> None:
+def probe(name: str, deep: bool, internet: str, timeout: float) -> None:
     """Query a site and cache its facts.
 
     Queries the site of context NAME, or of the current context. The facts are cached for a week.
@@ -103,7 +108,7 @@ def probe(name: str, deep: bool, internet: str, patience: float) -> None:
 
     name = name or app.current().context
     with progress.watching() as watch:
-        found = verbs.probe(name, deep=deep, internet=internet, patience=round(patience), watch=watch)
+        found = verbs.probe(name, deep=deep, internet=internet, timeout=round(timeout), watch=watch)
     render.result(found, lambda: print_facts(found.data), requested=True)
 
 
@@ -123,7 +128,7 @@ def print_facts(facts: Facts) -> None:
         ),
         "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
         "requeue": ("yes" if facts.requeue else f"no: {facts.requeue_refusal}") if slurm else "",
-        "home jobs": ("yes" if not facts.home_refusal else f"no: {facts.home_refusal}") if slurm else "",
+        "jobs from home": ("yes" if not facts.home_refusal else f"no: {facts.home_refusal}") if slurm else "",
         "storage": ", ".join(f"{each.name} {each.path} ({_space(each.free_mb)} free)" for each in facts.tiers),
         "modules": facts.modules or "none",
         "tools": ", ".join(facts.tools),
@@ -136,8 +141,8 @@ def print_facts(facts: Facts) -> None:
         )
     for name, text in lines.items():
         if text:
-            print(f"{name:11} {text}")
-    print(f"{'probed':11} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
+            print(f"{name:{LABELS}} {text}")
+    print(f"{'probed':{LABELS}} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
 
 
 def _partition_row(each: Any) -> list[str]:

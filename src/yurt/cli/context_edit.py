@@ -43,7 +43,7 @@ def edit(name: str) -> None:
         _clean(file)
         raise
     _clean(file)
-    render.result(done, lambda: print(f"{name} {'changed' if done.data.changed else 'unchanged'}"))
+    render.result(done, lambda: print(f"context '{name}' {'changed' if done.data.changed else 'unchanged'}"))
 
 
 def _edited(name: str, file: Path, was: str) -> Result[Edited]:
@@ -81,7 +81,7 @@ def _open(file: Path) -> None:
         raise UserError(
             f"the editor '{editor()}' {problem}",
             code="editor-failed",
-            hint="choose another editor, for example `export EDITOR=nano`",
+            hint="choose another editor, for example: `export EDITOR=nano`",
         )
 
 

@@ -20,11 +20,11 @@ WIDE = 36
 """Maximum width of a value in the table; longer values are printed on separate lines."""
 
 
-@verb(examples=["yurt diff x7q4z -", "yurt diff x7q4z k2m9d --stat", "yurt diff x7q4z k2m9d --json"])
+@verb(examples=["yurt diff x7q4z -", "yurt diff x7q4z k2m9d --stat", "yurt diff x7q4z k2m9d --json"], context_help="")
 @click.argument("left", metavar="RUN", shell_complete=run_names)
 @click.argument("right", metavar="RUN", shell_complete=run_names)
 @click.option("--stat", is_flag=True, help="Show only the changed files and line counts, not the patch.")
-@click.option("--all", "everything", is_flag=True, help="Show equal values too.")
+@click.option("--all", "everything", is_flag=True, help="Also show values that are equal.")
 @click.option("--cached", is_flag=True, help="Compare cached data without querying the sites.")
 def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> None:
     """Show the differences between two runs.

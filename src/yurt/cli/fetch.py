@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,19 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help="")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @click.option(
     "--only",
     multiple=True,
     metavar="GLOB",
-    help="Download only files with this name, or in this folder if it ends with a slash; repeatable.",
+    help="Download only files that match GLOB; a trailing slash selects a folder; repeatable.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Download the complete run folder, with logs, checkpoints and records."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Download the complete run folder, including logs, checkpoints and yurt's own files.",
 )
 @click.option(
     "--to", "folder", metavar="DIR", help="Download to DIR instead of results/RUN; to DIR/RUN for several runs."
@@ -41,8 +45,8 @@ def fetch(
 
     Downloads $YURT_OUTPUTS of each run to results/RUN, or the run folder to results/RUN.all with --all. Also works
     while a run is running. Files that did not change are not transferred again, and an interrupted transfer
-    continues. git ignores the folder `results`, so snapshots do not include it. The started tasks of a sweep are
-    stored as results/SWEEP.NUMBER.
+    continues. yurt adds a .gitignore to `results`, which also keeps it out of snapshots. For a sweep, each started
+    task is downloaded to results/SWEEP.NUMBER.
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError
@@ -54,36 +58,33 @@ def fetch(
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:
         found = verbs.fetch(runs, filters=filters, only=only, everything=everything, folder=to, watch=watch)
-    return render.result(found, lambda: _print(found.data))
+    return render.result(found, lambda: _print(found.data, found.unfinished))
 
 
-def _print(done: list[Any]) -> None:
+def _print(done: list[Any], unfinished: Collection[str]) -> None:
     for name, places in folded([each.id for each in done]).items():
         each = done[places[0]]
         if len(places) > 1:
-            _print_tasks(name, [done[at] for at in places])
+            _print_tasks(name, [done[at] for at in places], unfinished)
         elif not each.target:
-            print(f"{each.id}: no results yet")
+            print(f"{each.id}: no results{' yet' if each.id in unfinished else ''}")
         elif not each.files:
             print(f"{each.id}: {render.plain(each.target)} is up to date")
         else:
-            print(f"{each.id}: {_files(each.files)}, {render.amount(each.size)} to {render.plain(each.target)}")
+            files = f"{render.count(each.files, 'file')}, {render.amount(each.size)}"
+            print(f"{each.id}: {files} to {render.plain(each.target)}")
 
 
-def _print_tasks(sweep: str, done: list[Any]) -> None:
+def _print_tasks(sweep: str, done: list[Any], unfinished: Collection[str]) -> None:
     """Print one line for many tasks of a sweep."""
     targets = [each.target for each in done if each.target]
     files = sum(each.files for each in done)
     start = f"{sweep}: {len(done)} tasks, "
     if not targets:
-        print(f"{start}no results yet")
+        print(f"{start}no results{' yet' if any(each.id in unfinished for each in done) else ''}")
         return
     where = render.plain(f"{targets[0].rpartition(sweep)[0]}{sweep}.*")
     if not files:
         print(f"{start}{where} are up to date")
     else:
-        print(f"{start}{_files(files)}, {render.amount(sum(each.size for each in done))} to {where}")
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
+        print(f"{start}{render.count(files, 'file')}, {render.amount(sum(each.size for each in done))} to {where}")

@@ -11,7 +11,7 @@ FILTER = click.option(
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Select only tasks of a sweep with this state, parameter or metric; repeatable.",
+    help="Select only sweep tasks whose state, parameter or metric KEY equals VALUE; repeatable.",
 )
 
 FEW = 20

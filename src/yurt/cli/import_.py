@@ -8,14 +8,14 @@ from yurt.cli import render
 from yurt.cli.app import context_names, verb
 
 
-@verb(name="import", examples=["yurt import alpha", "yurt import alpha --project thesis"])
+@verb(name="import", examples=["yurt import alpha", "yurt import alpha --project thesis"], context_help="")
 @click.argument("name", metavar="CONTEXT", shell_complete=context_names)
 @click.option("--project", metavar="NAME", default="", help="Import only runs of this project.")
 def import_(name: str, project: str) -> None:
-    """Add the runs on a context to the index on this machine.
+    """Import the runs on a context into the local index.
 
     Use it for runs that you submitted from another machine, or after the index was lost. Imported runs can be
-    followed, cancelled and retried like any other run. Runs that are already in the index do not change.
+    followed, cancelled and retried like any other run. Runs already in the index are left unchanged.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import import_ as verbs

@@ -1,4 +1,4 @@
-"""`yurt lab …`: the verbs of the lab."""
+"""`yurt lab …`: manage the lab."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ CLUSTERS = ("alpha", "beta")
 
 @click.group(
     cls=Group,
-    lazy={"fault": ("yurt.cli.lab_fault:fault", "Inject a fault into the lab, or heal it.")},
+    lazy={"fault": ("yurt.cli.lab_fault:fault", "Inject faults into the lab, or undo them.")},
     examples=["yurt lab up", "yurt lab shell alpha", "yurt lab down"],
+    context_help="",
 )
 def lab() -> None:
     """Manage two real Slurm clusters on this machine.
 
-    Use them to try yurt, to teach and to test; they need Linux and root. alpha has accounting, GPUs, preemption and
-    ssh to its nodes. beta has none of these and stricter rules.
+    Use them to try, teach or test yurt. They require Linux and root. alpha has accounting, GPUs, preemption and ssh
+    to its nodes. beta has none of these, and stricter limits.
     """
 
 
@@ -36,7 +37,11 @@ instance_option = click.option(
 _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=click.Choice(CLUSTERS))
 
 
-@verb(lab, examples=["yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"])
+@verb(
+    lab,
+    examples=["yurt lab up", "yurt lab up alpha -v", "yurt lab up --install", "yurt lab up --instance class2"],
+    context_help="",
+)
 @_clusters
 @instance_option
 @click.option("--install", is_flag=True, help="Install missing Debian packages without starting their services.")
@@ -46,12 +51,12 @@ _clusters = click.argument("clusters", metavar="[CLUSTERS]...", nargs=-1, type=c
     "--limits",
     type=click.Choice(["auto", "v1", "v2", "none"]),
     default="auto",
-    help="Control groups that enforce memory limits on alpha (v2 is untested).",
+    help="Version of cgroups used to enforce memory limits on alpha (default: auto; v2 is untested).",
 )
 def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
     """Start the clusters and write their contexts.
 
-    Starts CLUSTERS, or both clusters.
+    Without CLUSTERS, starts both.
     """
     from yurt.verbs import lab as verbs
 
@@ -64,11 +69,12 @@ def up(clusters: tuple[str, ...], instance: str, **options: Any) -> None:
 
     def print_text() -> None:
         started = found.data
-        times = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in sorted(started.seconds.items()))
-        print(f"ready: {times}, {render.size(started.memory)}")
+        (first, seconds), *others = sorted(started.seconds.items())
+        times = "".join(f", {name} in {each:.1f} s" for name, each in others)
+        print(f"{first} ready in {seconds:.1f} s{times}; using {render.size(started.memory)} of memory")
         print(f"contexts: {', '.join(started.contexts)}")
-        print(f"next:  yurt lab shell {sorted(started.seconds)[0]}{_instance_option(instance)}  (as user alice)")
-        print(f"or:    ssh -F {as_typed(started.ssh_config)} {sorted(started.seconds)[0]}")
+        print(f"next:  yurt lab shell {first}{_instance_option(instance)}  (as user alice)")
+        print(f"or:    ssh -F {as_typed(started.ssh_config)} {first}")
         if app.current().verbose:
             now = verbs.figures(instance)
             print(f"idle:  {now.idle_percent:.2f} % of a core, {render.size(now.memory)}")
@@ -80,14 +86,14 @@ def _instance_option(instance: str) -> str:
     return f" --instance {instance}" if instance else ""
 
 
-@verb(lab, examples=["yurt lab down", "yurt lab down beta", "yurt lab down --wipe"])
+@verb(lab, examples=["yurt lab down", "yurt lab down beta", "yurt lab down --wipe"], context_help="")
 @_clusters
 @instance_option
-@click.option("--wipe", is_flag=True, help="Also remove the disks, the job history and the contexts of the lab.")
+@click.option("--wipe", is_flag=True, help="Also remove the lab's disks, job history and contexts.")
 def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
     """Stop the clusters.
 
-    Stops CLUSTERS, or both clusters. Their disks stay for the next `yurt lab up`.
+    Without CLUSTERS, stops both. Their disks are kept for the next `yurt lab up`.
     """
     from yurt.verbs import lab as verbs
 
@@ -97,10 +103,10 @@ def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
     render.result(done, lambda: print(f"{names} stopped" + (" and wiped" if wipe else "")))
 
 
-@verb(lab, examples=["yurt lab status", "yurt lab status --json"])
+@verb(lab, examples=["yurt lab status", "yurt lab status --json"], context_help="")
 @instance_option
 def status(instance: str) -> None:
-    """Show the hosts, daemons, addresses and memory of the lab."""
+    """Show the lab's hosts, daemons, addresses and memory use."""
     from yurt.verbs import lab as verbs
 
     found = verbs.status(instance)
@@ -128,15 +134,15 @@ def _row(cluster: str, host: HostStatus) -> list[str]:
     return [*where, ", ".join(daemons), render.size(host.memory)]
 
 
-@verb(lab, name="set", examples=["yurt lab set alpha KillWait=30", "yurt lab set alpha KillWait="])
+@verb(lab, name="set", examples=["yurt lab set alpha KillWait=30", "yurt lab set alpha KillWait="], context_help="")
 @click.argument("cluster", metavar="CLUSTER", type=click.Choice(CLUSTERS))
 @click.argument("settings", metavar="KEY=VALUE...", nargs=-1, required=True)
 @instance_option
 def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
     """Change slurm.conf settings of a running cluster.
 
-    An empty value restores the default of the lab. Changes last until `yurt lab down --wipe`. Settings that Slurm
-    reads only when it starts need `yurt lab down` and `yurt lab up`.
+    An empty value restores the lab's default. Changes last until `yurt lab down --wipe`. Settings that Slurm reads
+    only at startup take effect after `yurt lab down` and `yurt lab up`.
     """
     from yurt.verbs import lab as verbs
 
@@ -148,16 +154,17 @@ def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
 @verb(
     lab,
     examples=["yurt lab shell alpha", "yurt lab shell alpha:n1", "yurt lab shell beta --user bob -- squeue"],
+    context_help="",
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("target", metavar="CLUSTER[:HOST]")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, metavar="[COMMAND]...", type=click.UNPROCESSED)
 @click.option(
     "--user", metavar="NAME", default="", help="User to run as (default: alice on a login host, root elsewhere)."
 )
 @instance_option
 def shell(target: str, command: tuple[str, ...], user: str, instance: str) -> int:
-    """Open a shell or run COMMAND on a host of the lab."""
+    """Open a shell or run COMMAND on a lab host."""
     from yurt.verbs import lab as verbs
 
     found = verbs.shell_command(target, name=instance, user=user, command=command)

@@ -15,12 +15,12 @@ from yurt.verbs import lab as verbs
 NO_TARGET = ("link", "unlink")
 
 
-@click.group(cls=Group, examples=["yurt lab fault cut alpha", "yurt lab fault heal alpha"])
+@click.group(cls=Group, examples=["yurt lab fault cut alpha", "yurt lab fault heal alpha"], context_help="")
 def fault() -> None:
-    """Inject a fault into the lab, or heal it.
+    """Inject faults into the lab, or undo them.
 
     TARGET is a cluster (alpha), a host (beta:login2) or a disk: alpha:home, alpha:scratch, alpha:project, or the
-    local disk of a node (alpha:n1). A fault lasts until the command that reverses it.
+    local disk of a node (alpha:n1). A fault lasts until the command that undoes it.
     """
 
 
@@ -28,13 +28,13 @@ def _add(kind: str, line: str, example: str) -> None:
     def run(instance: str, target: str = "") -> None:
         with progress.watching():
             done = verbs.fault(kind, target, name=instance)
-        render.result(done, lambda: print(f"done: {kind} {target}".rstrip()))
+        render.result(done, lambda: print(f"{target}: {kind}" if target else kind))
 
     run.__doc__ = line[:1].upper() + line[1:] + "."
     decorated: Any = instance_option(run)
     if kind not in NO_TARGET:
         decorated = click.argument("target", metavar="TARGET")(decorated)
-    verb(fault, name=kind, examples=[example])(decorated)
+    verb(fault, name=kind, examples=[example], context_help="")(decorated)
 
 
 for _kind, (_line, _example) in verbs.FAULTS.items():
@@ -48,6 +48,7 @@ for _kind, (_line, _example) in verbs.FAULTS.items():
         "yurt lab fault delay beta --rate 100000",
         "yurt lab fault delay alpha --cut-at 4096 --direction down --connections 1",
     ],
+    context_help="",
 )
 @click.argument("target", metavar="TARGET")
 @instance_option
@@ -68,7 +69,10 @@ for _kind, (_line, _example) in verbs.FAULTS.items():
     help="Direction whose bytes --cut-at counts.",
 )
 @click.option(
-    "--ending", type=click.Choice(["reset", "stall"]), default="reset", help="Reset or stall an interrupted connection."
+    "--ending",
+    type=click.Choice(["reset", "stall"]),
+    default="reset",
+    help="How --cut-at interrupts: reset or stall the connection.",
 )
 @click.option(
     "--connections", metavar="N", type=Number(0), default=0, help="Affect only the next N connections; 0: all."
@@ -76,6 +80,6 @@ for _kind, (_line, _example) in verbs.FAULTS.items():
 def delay(target: str, instance: str, **rules: Any) -> None:
     """Delay, throttle or interrupt new connections to a login host.
 
-    `yurt lab fault heal` ends it.
+    `yurt lab fault heal` undoes it.
     """
-    render.result(verbs.delay(target, rules, name=instance), lambda: print(f"done: delay {target}"))
+    render.result(verbs.delay(target, rules, name=instance), lambda: print(f"{target}: delay"))

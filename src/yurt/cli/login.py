@@ -1,4 +1,4 @@
-"""`yurt login [CONTEXT…]`: open an ssh connection that all other verbs share."""
+"""`yurt login [CONTEXT…]`: open an ssh connection that all other commands share."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from yurt.cli.app import context_names, verb
 @click.argument("contexts", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
 @click.option("--close", is_flag=True, help="Close the connections instead.")
 def login(contexts: tuple[str, ...], close: bool) -> None:
-    """Connect to sites and answer their login prompts.
+    """Log in to sites and keep the connections open.
 
-    Opens a connection to each CONTEXT, or to the current context. This is the only verb that prompts for a
-    passphrase, a one-time code or a host key. The connection stays open for twelve hours after its last use.
+    Opens a connection to each CONTEXT, or to the current context. Only this command and `yurt context add` prompt for
+    a passphrase, a one-time code or a host key. The connection stays open for twelve hours after its last use.
     """
     from yurt.verbs import login as verbs
 

@@ -27,9 +27,9 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help="")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
-@click.option("-f", "--follow", is_flag=True, help="Continue until the runs have finished.")
+@click.option("-f", "--follow", is_flag=True, help="Print new output until the runs have finished.")
 @click.option("--tail", "lines", metavar="N", type=Number(1), help="Start with the last N lines.")
 @click.option("--out", "only_out", is_flag=True, help="Show only standard output.")
 @click.option("--err", "only_err", is_flag=True, help="Show only standard error.")
@@ -37,9 +37,9 @@ EXAMPLES = [
 def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[str, ...], **only: bool) -> None:
     """Show the output of runs.
 
-    Prints the standard output and standard error of a run to the same streams. With several runs, each line starts
-    with its run; for a sweep, with the number of its task. For more than 20 tasks, only the last 10 lines of each
-    are shown. --follow reconnects after a lost connection without losing or repeating lines.
+    Prints the run's standard output to standard output and its standard error to standard error. With several runs,
+    each line is prefixed with the run id; for a sweep, with the task number. For more than 20 tasks, only the last 10
+    lines of each are shown. --follow reconnects after a lost connection without losing or repeating lines.
     """
     from yurt.verbs import logs as verbs
 

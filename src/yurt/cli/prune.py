@@ -34,7 +34,7 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
     return sorted(state for state in FINAL if state.startswith(incomplete))
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help=app.ONLY_CONTEXT)
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=run_names)
 @click.option("--older-than", metavar="TIME", help="Remove only runs that finished longer ago than this: 30d, 12h.")
 @click.option(
@@ -54,15 +54,16 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 )
 @click.option("--unfetched", is_flag=True, help="Also remove results that were not fetched.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without removing it.")
 def prune(
     runs: tuple[str, ...], everything: str | None, unfetched: bool, yes: bool, dry_run: bool, **filters: Any
 ) -> int:
     """Remove finished runs from their sites.
 
-    Removes the folders of the given runs, or of all finished runs, after it shows them and asks. Runs that have not
-    finished are never removed. Results that exist only on the site are kept without --unfetched. The records in the
-    index stay; `yurt show` says that the folder is removed. A sweep is removed with all its tasks.
+    Removes the folders of the given runs, or of all finished runs, after listing them and asking for confirmation.
+    Runs that have not finished are never removed. Runs whose results exist only on the site are kept unless
+    --unfetched is given. The runs stay in the index, and `yurt show` reports that the folder was removed. A sweep is
+    removed with all its tasks.
     """
     from yurt.errors import UserError
 
@@ -99,7 +100,9 @@ def _some(
             watch=watch,
         )
     going = found.data.removed
-    question = f"permanently remove {_runs(len(going))} ({render.amount(sum(each.size for each in going))})?"
+    question = (
+        f"permanently remove {render.count(len(going), 'run')} ({render.amount(sum(each.size for each in going))})?"
+    )
     if yes is None:
         return render.result(found, lambda: _print(found.data), requested=True)
     if going and not _agreed(yes, lambda: _print(found.data), question):
@@ -136,17 +139,18 @@ def _age(text: str | None) -> float | None:
         return None if text is None else float(parse_seconds(text))
     except ValueError:
         raise UserError(
-            f"--older-than: '{text}' is not a duration", code="usage", hint="use for example `--older-than 30d`"
+            f"--older-than: '{text}' is not a duration", code="usage", hint="for example: `--older-than 30d`"
         ) from None
 
 
 def _check(states: Sequence[str]) -> None:
     from yurt.errors import UserError
     from yurt.model.run import FINAL
+    from yurt.verbs.text import either
 
     for state in states:
         if state not in FINAL:
-            names = ", ".join(f"`{each}`" for each in sorted(FINAL))
+            names = either([f"`{each}`" for each in sorted(FINAL)])
             raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=f"use one of {names}")
 
 
@@ -168,10 +172,6 @@ def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
     return 2
 
 
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
-
-
 def _print(found: Pruned) -> None:
     now = time.time()
 
@@ -183,7 +183,7 @@ def _print(found: Pruned) -> None:
     verb = "removed" if found.done else "would remove"
     for title, group in ((verb, found.removed), ("kept", found.kept)):
         if group:
-            print(f"{title}: {_runs(len(group))}, {render.amount(sum(each.size for each in group))}")
+            print(f"{title}: {render.count(len(group), 'run')}, {render.amount(sum(each.size for each in group))}")
             stays = group is found.kept
             columns = ["run", "context", "state", "age", "size", "results", *(["reason"] if stays else [])]
             rows = [[*row(each), *([each.kept] if stays else [])] for each in group]
@@ -195,7 +195,8 @@ def _print(found: Pruned) -> None:
 def _print_all(found: Cleared) -> None:
     runs = sum(each.runs for each in found.projects)
     size = render.amount(sum(each.size for each in found.projects))
-    print(f"{'removed' if found.done else 'would remove'} from {found.context}, {found.folder}: {_runs(runs)}, {size}")
+    done = "removed" if found.done else "would remove"
+    print(f"{done} from {found.context}, {found.folder}: {render.count(runs, 'run')}, {size}")
     rows = [[each.project, str(each.runs), render.amount(each.size)] for each in found.projects]
     render.table(["project", "runs", "size"], rows, numbers=["runs", "size"])
     for folder in found.left:

@@ -26,23 +26,27 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help=app.ONLY_CONTEXT)
 @click.option("--cached", is_flag=True, help="Show cached states without querying the sites.")
 @click.option("--wide", is_flag=True, help="Show all columns without truncation.")
-@click.option("--watch", is_flag=True, help="Update the list until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh the list until you press Ctrl-C.")
 @click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Show only runs with this state, context, name, project, tag or parameter; repeatable.",
+    help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE; repeatable.",
 )
 @click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
 @click.option("--all", "everything", is_flag=True, help="Show all runs.")
 def ps(**options: Any) -> None:
     """List runs, newest first.
 
-    Queries the sites of unfinished runs first.
+    First queries the sites of unfinished runs; --cached skips this.
+
+    Unfinished runs are waiting (saved and not yet submitted), submitting, held, queued, starting, running, requeued or
+    unknown (the site does not list the run at the moment). Finished runs are completed, failed, timeout,
+    out_of_memory, cancelled, node_failed or lost (no trace of the run is left on the site).
     """
     from yurt.verbs import ps as verbs
 

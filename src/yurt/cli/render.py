@@ -267,6 +267,11 @@ def moment(at: float | None) -> str:
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s in the plural: 1 file, 3 files."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def amount(count: int) -> str:
     """Return a number of bytes with a decimal unit: 512 B, 1.2 MB."""
     for unit in ("B", "KB", "MB"):

@@ -20,19 +20,23 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
-@click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=run_names)
-@click.option("--failed", is_flag=True, help="Retry only failed runs: of RUN, or of this project.")
+@verb(examples=EXAMPLES, context_help=app.ONLY_CONTEXT)
+@click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=run_names)
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="Retry only the failed runs among RUN, or all failed runs of this project if no RUN is given.",
+)
 @click.option("--time", metavar="TIME", help="New time limit: 90m, 2h, 1-12:00:00.")
 @click.option("--mem", metavar="SIZE", help="New amount of memory: 4096 (MB), 8G.")
-@click.option("--follow", "-f", is_flag=True, help="Show the output until the runs have finished.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the runs have finished.")
 @click.option("--wait", is_flag=True, help="Wait until the runs have finished.")
 @FILTER
 def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **options: Any) -> int:
     """Run finished runs again.
 
     Each retry is a new run with the same code, parameters and settings on the same context. --failed selects runs
-    that failed, reached a limit or were lost, and were not retried since; it does not select cancelled runs.
+    that failed, reached a limit or were lost, and have not been retried since; it does not select cancelled runs.
     --filter selects tasks of sweeps and creates one new sweep for each sweep.
     """
     from yurt.cli.progress import watching
@@ -63,7 +67,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:
     if filters and not runs:
-        hint = f"use for example `yurt retry @last-sweep --filter {filters[0]}`"
+        hint = f"for example: `yurt retry @last-sweep --filter {filters[0]}`"
         raise UserError("--filter needs a sweep", code="usage", hint=hint)
     if not failed and not runs:
         raise UserError(

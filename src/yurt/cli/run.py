@@ -1,4 +1,4 @@
-"""`yurt run [OPTIONS] SCRIPT-or-COMMAND … [-- PARAMS …]`: submit a run or a sweep."""
+"""`yurt run [OPTIONS] [SCRIPT|COMMAND]... [-- PARAMS...]`: submit a run or a sweep."""
 
 from __future__ import annotations
 
@@ -35,27 +35,41 @@ EXAMPLES = [
 
 
 @verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument("words", nargs=-1, metavar="[SCRIPT-or-COMMAND ...] [-- PARAMS ...]", type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, metavar="[SCRIPT|COMMAND]... [-- PARAMS...]", type=click.UNPROCESSED)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option(
     "--param", "params", multiple=True, metavar="KEY=VALUE", help="Pass --KEY VALUE to the script; repeatable."
 )
 @click.option(
-    "--grid", multiple=True, metavar="KEY=V1,V2", help="Sweep over all combinations of values; also a..b, @file."
+    "--grid",
+    multiple=True,
+    metavar="KEY=V1,V2",
+    help="Sweep over all combinations of values; a value can be a range (1..3) or a file (@FILE).",
 )
 @click.option(
-    "--zip", "zipped", multiple=True, metavar="KEY=V1,V2", help="Sweep over values pairwise: first with first."
+    "--zip",
+    "zipped",
+    multiple=True,
+    metavar="KEY=V1,V2",
+    help="Sweep over values in parallel: the first of each key, then the second, and so on.",
 )
-@click.option("--config", "config", metavar="FILE", help="Read parameters from neptune.yaml or yurt.yaml.")
-@click.option("--spec", metavar="FILE.py", help="Read experiments from a Python file, as mrunner does.")
+@click.option(
+    "--config", "config", metavar="FILE", help="Read parameters from FILE, such as neptune.yaml or yurt.yaml."
+)
+@click.option("--spec", metavar="FILE.py", help="Read experiments from an mrunner-style Python file.")
 @click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
-@click.option("--seed", metavar="N", type=Number(), help="Random seed of --shuffle.")
-@click.option("--limit", metavar="N", type=Number(1), help="Run only the first N sets of parameters.")
+@click.option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
+@click.option("--limit", metavar="N", type=Number(1), help="Run only the first N parameter sets.")
 @setting_options(settings.SWEEP, settings.FILES)
-@click.option("--largest-file", metavar="MB", type=Number(1), help="Maximum size of a file in the snapshot.")
+@click.option(
+    "--largest-file",
+    metavar="MB",
+    type=Number(1),
+    help="Maximum size of a single file in the snapshot, in MB (default: 50).",
+)
 @setting_options(settings.CODE)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
-@click.option("--hold", is_flag=True, help="Submit the job held; start it with `scontrol release`.")
+@click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `scontrol release JOB`.")
 @click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start after RUN has completed.")
 @click.option(
     "--after-any",
@@ -71,15 +85,17 @@ EXAMPLES = [
     metavar="COMMAND",
     help="Run COMMAND locally when the run has finished, with $YURT_RUN_ID and $YURT_STATE.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Show the output until the run has finished.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
 @click.option("--wait", is_flag=True, help="Wait until the run has finished.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and the job script, and submit nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and the job script without submitting.")
 def run(**options: Any) -> int:
     """Run a script or a command on a context.
 
-    The run uses a snapshot of the code on disk. Options of yurt come before the script; everything after the script
-    is passed to it. yurt starts a .py file with python and honours #SBATCH lines; its own options override them. The
-    script can be omitted if the --spec file names it.
+    The run uses a snapshot of the code on disk. yurt's options come before the script; everything after the script is
+    passed to it. A .py file is run with `python`. #SBATCH lines in the script are used; command-line options override
+    them. With --spec, the script can be omitted if the spec file names one.
+
+    With --quiet, prints only the run id, unless --follow is given.
     """
     from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import run as verbs
@@ -96,7 +112,9 @@ def run(**options: Any) -> int:
     following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
     if not (staying and app.current().json):
-        render.result(done, lambda: print(submitted_line(done.data)))
+        only_id = app.current().quiet and not following
+        line = done.data.run.id if only_id else submitted_line(done.data)
+        render.result(done, lambda: print(line), requested=only_id)
     return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
 
 
@@ -111,7 +129,7 @@ def _request(options: dict[str, Any]) -> Request:
 
     words, arguments = _split(options["words"])
     if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
-        app.current().warnings.append(f"{misplaced[0]} was passed to the script; options of yurt come before it")
+        app.current().warnings.append(f"{misplaced[0]} was passed to the script; put yurt's options before the script")
     flags = run_options.flags({**options, **_mappings(options)})
     largest = options["largest_file"]
     sets = _sets(options)
@@ -160,9 +178,7 @@ def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
     if options["spec"]:
         hint = f"add the script: `yurt run --spec {options['spec']} train.py`"
         raise UserError(f"no script is given, and {options['spec']} names none", code="usage", hint=hint)
-    raise UserError(
-        "no script or command is given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`"
-    )
+    raise UserError("no script or command is given", code="usage", hint="for example: `yurt run train.py -- --lr 0.1`")
 
 
 def _sets(options: dict[str, Any]) -> SweepPlan | None:
@@ -171,7 +187,7 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
         for each in ("shuffle", "seed", "limit", "max_parallel"):
             if options[each] not in (None, False):
                 name = each.replace("_", "-")
-                raise UserError(f"--{name} needs --grid", code="usage", hint="add for example `--grid lr=0.1,0.01`")
+                raise UserError(f"--{name} needs --grid", code="usage", hint="for example: `--grid lr=0.1,0.01`")
         return None
     from pathlib import Path
 
@@ -237,7 +253,8 @@ def _print_plan(view: PlanView) -> None:
     run = view.run
     print(f"# run {run.id} on {run.context}; nothing was submitted")
     print(f"# folder: {run.folder}")
-    code = f"{run.code.tree} ({run.code.files} files, {render.amount(run.code.size)})" if run.code.tree else "none"
+    files = f"{render.count(run.code.files, 'file')}, {render.amount(run.code.size)}"
+    code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")

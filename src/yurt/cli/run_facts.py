@@ -71,7 +71,7 @@ def took(status: Any) -> str:
 def _code(run: Any) -> str:
     if not run.code.tree:
         return "none"
-    text = f"{run.code.tree[:12]} ({run.code.files} files, {render.amount(run.code.size)})"
+    text = f"{run.code.tree[:12]} ({render.count(run.code.files, 'file')}, {render.amount(run.code.size)})"
     if run.code.commit:
         changed = ", with uncommitted changes" if run.code.dirty else ""
         text += f", {run.code.branch} at {run.code.commit[:12]}{changed}"

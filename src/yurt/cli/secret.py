@@ -10,7 +10,7 @@ from yurt.cli import render
 from yurt.cli.app import Group, verb
 
 
-@click.group(cls=Group, examples=["yurt secret set HF_TOKEN", "yurt run --secret HF_TOKEN train.py"])
+@click.group(cls=Group, examples=["yurt secret set HF_TOKEN", "yurt run --secret HF_TOKEN train.py"], context_help="")
 def secret() -> None:
     """Manage secrets in the system keyring.
 
@@ -19,13 +19,15 @@ def secret() -> None:
     """
 
 
-@verb(secret, examples=["yurt secret set HF_TOKEN", "yurt secret set HF_TOKEN < token.txt"], name="set")
+@verb(
+    secret, examples=["yurt secret set HF_TOKEN", "yurt secret set HF_TOKEN < token.txt"], name="set", context_help=""
+)
 @click.argument("name", metavar="NAME")
 def set_(name: str) -> None:
     """Store a secret in the keyring.
 
-    On a terminal it prompts for the value without showing it. Otherwise it reads the value from standard input and
-    strips one newline at the end.
+    On a terminal, prompts for the value without echoing it. Otherwise, reads the value from standard input and strips
+    one trailing newline.
     """
     from yurt.verbs import secret as verbs
 
@@ -34,7 +36,7 @@ def set_(name: str) -> None:
     render.result(done, lambda: print(f"{name} stored in the keyring" + _shadowed(done.data.environment)))
 
 
-@verb(secret, examples=["yurt secret list", "yurt secret list --json"], name="list")
+@verb(secret, examples=["yurt secret list", "yurt secret list --json"], name="list", context_help="")
 def list_() -> None:
     """List the names of the secrets in the keyring.
 
@@ -51,7 +53,7 @@ def list_() -> None:
     render.result(found, print_text, requested=True)
 
 
-@verb(secret, examples=["yurt secret remove HF_TOKEN"])
+@verb(secret, examples=["yurt secret remove HF_TOKEN"], context_help="")
 @click.argument("name", metavar="NAME")
 def remove(name: str) -> None:
     """Remove a secret from the keyring."""
@@ -68,5 +70,5 @@ def _value(name: str) -> bytes:
     if sys.stdin.isatty():
         import getpass
 
-        return getpass.getpass(f"value of {name}: ").encode(errors="surrogateescape")
+        return getpass.getpass(f"value for {name}: ").encode(errors="surrogateescape")
     return sys.stdin.buffer.read().removesuffix(b"\n")

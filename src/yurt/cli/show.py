@@ -8,6 +8,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
+from yurt.cli.filters import FILTER
 from yurt.cli.option_types import Number
 from yurt.cli.run_facts import head, print_facts, print_parts, settings, took
 from yurt.model import layout
@@ -25,22 +26,16 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help="")
 @click.argument("run", metavar="RUN", shell_complete=run_names)
 @click.option("--cached", is_flag=True, help="Show cached data without querying the site.")
 @click.option(
     "--sort",
     metavar="KEY",
     default="",
-    help="Sort tasks by task, state, took, exit, a parameter or a metric; -KEY: descending.",
+    help="Sort tasks by task, state, took, exit, a parameter or a metric; use -KEY for descending order.",
 )
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Show only tasks with this state, parameter or metric; repeatable.",
-)
+@FILTER
 @click.option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
 @click.option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
@@ -48,9 +43,9 @@ EXAMPLES = [
 def show(run: str, cached: bool, **options: Any) -> None:
     """Show a run in detail.
 
-    Shows its state, its command and each setting with its source. For a sweep it also prints a table of the tasks
-    with their states, parameters and last metrics; SWEEP.NUMBER is one task. All options except --cached are for
-    sweeps.
+    Shows its state, its command and each setting with its source. For a sweep, also prints a table of the tasks with
+    their states, parameters and last metrics. Use SWEEP.NUMBER for one task. --sort, --filter, --limit, --csv, --plot
+    and --over apply only to sweeps.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import show as verbs

@@ -20,14 +20,14 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES)
+@verb(examples=EXAMPLES, context_help="")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_names)
 @click.option("--timeout", metavar="TIME", type=Duration("10m"), help="Stop waiting after this time: 90s, 10m, 2h.")
 @FILTER
 def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...]) -> int:
     """Wait until runs have finished.
 
-    The exit code is 0 if all runs completed, 1 if any did not, and 4 after --timeout. --filter selects tasks of
+    The exit code is 0 if all runs completed, 1 if any did not, and 4 if --timeout expired. --filter selects tasks of
     sweeps once, at the start.
     """
     return wait_for(runs, kind="runs-finished", filters=filters, timeout=timeout)

@@ -208,8 +208,10 @@ class Faults:
 
 KINDS: dict[str, FaultKind] = {
     "cut": FaultKind("drop all packets to and from a login host", "yurt lab fault cut alpha", Faults.cut),
-    "heal": FaultKind("undo cut and delay", "yurt lab fault heal alpha", Faults.heal),
-    "kill-node": FaultKind("power off a host without shutdown", "yurt lab fault kill-node alpha:n1", Faults.kill_node),
+    "heal": FaultKind("undo `cut` and `delay`", "yurt lab fault heal alpha", Faults.heal),
+    "kill-node": FaultKind(
+        "power off a host without a clean shutdown", "yurt lab fault kill-node alpha:n1", Faults.kill_node
+    ),
     "start-node": FaultKind("power on a host", "yurt lab fault start-node alpha:n1", Faults.start_node),
     "stop-ctld": FaultKind("stop slurmctld cleanly", "yurt lab fault stop-ctld beta", Faults.stop_ctld),
     "kill-ctld": FaultKind("kill slurmctld; unsaved state is lost", "yurt lab fault kill-ctld beta", Faults.kill_ctld),
@@ -217,7 +219,7 @@ KINDS: dict[str, FaultKind] = {
     "stop-dbd": FaultKind("stop the accounting daemon, slurmdbd", "yurt lab fault stop-dbd alpha", Faults.stop_dbd),
     "start-dbd": FaultKind("start the accounting daemon, slurmdbd", "yurt lab fault start-dbd alpha", Faults.start_dbd),
     "full": FaultKind("fill a disk completely", "yurt lab fault full alpha:scratch", Faults.full),
-    "free": FaultKind("undo full", "yurt lab fault free alpha:scratch", Faults.free),
+    "free": FaultKind("free the disk that `full` filled", "yurt lab fault free alpha:scratch", Faults.free),
     "link": FaultKind("connect the login hosts of the two clusters", "yurt lab fault link", Faults.link),
     "unlink": FaultKind("disconnect the login hosts of the two clusters", "yurt lab fault unlink", Faults.unlink),
 }

@@ -12,7 +12,7 @@ from yurt.model.settings_row import Row
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
 
 LABELS = (
-    Row(option="name", cli="--name TEXT", help="Name of the run; any text."),
+    Row(option="name", cli="--name TEXT", help="Name of the run."),
     Row(option="tags", cli="--tag --tags TAG", form="list", help="Tag of the run; repeatable."),
     Row(option="note", cli="--note TEXT", help="Note about the run."),
 )
@@ -27,8 +27,8 @@ RESOURCES = (
         sbatch="cpus-per-task",
         aliases=("cpu",),
         example="4",
-        help="CPU cores per task.",
-        about="CPU cores per task.",
+        help="CPU cores per Slurm task.",
+        about="CPU cores per Slurm task.",
     ),
     Row(
         option="gpus",
@@ -53,7 +53,7 @@ RESOURCES = (
         aliases=("mem",),
         example="8G",
         help="Memory per node: 4096 (MB), 8G.",
-        about="Memory per node; a bare number is MB.",
+        about="Memory per node; a number without a unit is in MB.",
     ),
     Row(
         option="time",
@@ -65,7 +65,7 @@ RESOURCES = (
         sbatch="time",
         example="2h",
         help="Time limit: 90m, 2h, 1-12:00:00.",
-        about="Time limit of a run; a bare number is minutes.",
+        about="Time limit of a run; a number without a unit is in minutes.",
     ),
     Row(
         option="nodes",
@@ -73,7 +73,7 @@ RESOURCES = (
         form="range",
         sbatch="nodes",
         scheduler=True,
-        help="Number of nodes; above 1, srun starts the command.",
+        help="Number of nodes; with more than 1, srun starts the command.",
     ),
     Row(
         option="ntasks",
@@ -84,8 +84,8 @@ RESOURCES = (
         sbatch="ntasks",
         scheduler=True,
         example="4",
-        help="Number of tasks; above 1, srun starts the command.",
-        about="Number of tasks of a job.",
+        help="Number of Slurm tasks; with more than 1, srun starts the command.",
+        about="Number of Slurm tasks; with more than 1, srun starts the command.",
     ),
     Row(
         option="partition",
@@ -96,7 +96,7 @@ RESOURCES = (
         scheduler=True,
         example="main",
         help="Partition to submit to.",
-        about="Partition that jobs are submitted to.",
+        about="Partition that runs are submitted to.",
     ),
     Row(
         option="account",
@@ -107,7 +107,7 @@ RESOURCES = (
         scheduler=True,
         example="lab42",
         help="Account to charge.",
-        about="Account that jobs are charged to.",
+        about="Account that runs are charged to.",
     ),
     Row(
         option="qos",
@@ -118,14 +118,14 @@ RESOURCES = (
         scheduler=True,
         example="normal",
         help="Quality of service.",
-        about="Quality of service of jobs.",
+        about="Quality of service for runs.",
     ),
     Row(
         option="constraint",
         cli="--constraint TEXT",
         sbatch="constraint",
         scheduler=True,
-        help="Node features that the job requires.",
+        help="Node features that the run requires.",
     ),
     Row(
         option="nodelist",
@@ -135,8 +135,8 @@ RESOURCES = (
         sbatch="nodelist",
         scheduler=True,
         example="n[1-4]",
-        help="Nodes that the job must include.",
-        about="Nodes that a job must include.",
+        help="Nodes that the run must use.",
+        about="Nodes that a run must use.",
     ),
     Row(
         option="exclude_nodes",
@@ -146,8 +146,8 @@ RESOURCES = (
         sbatch="exclude",
         scheduler=True,
         example="n7",
-        help="Nodes that the job must not use.",
-        about="Nodes that a job must not use.",
+        help="Nodes that the run must not use.",
+        about="Nodes that a run must not use.",
     ),
     Row(
         option="sbatch",
@@ -169,7 +169,7 @@ ENVIRONMENT = (
         form="list",
         example="[python/3.11, cuda/12.1]",
         help="Environment module to load; repeatable.",
-        about="Environment modules that a job loads first.",
+        about="Environment modules that a run loads first.",
     ),
     Row(
         option="venv",
@@ -177,7 +177,7 @@ ENVIRONMENT = (
         key="venv",
         example="~/venvs/torch",
         help="Virtual environment to activate.",
-        about="Virtual environment that a job activates.",
+        about="Virtual environment that a run activates.",
     ),
     Row(
         option="conda",
@@ -185,7 +185,7 @@ ENVIRONMENT = (
         key="conda",
         example="torch",
         help="Conda environment to activate.",
-        about="Conda environment that a job activates.",
+        about="Conda environment that a run activates.",
     ),
     Row(
         option="container",
@@ -194,7 +194,7 @@ ENVIRONMENT = (
         aliases=("singularity", "singularity_container"),
         example="/images/torch.sif",
         help="Container image to run in.",
-        about="Container image that a job runs in.",
+        about="Container image that a run uses.",
     ),
     Row(
         option="variables",
@@ -202,20 +202,30 @@ ENVIRONMENT = (
         key="variables",
         form="mapping",
         example='{OMP_NUM_THREADS: "4"}',
-        help="Environment variable of the run; repeatable.",
-        about="Environment variables of a job.",
+        help="Set an environment variable for the run; repeatable.",
+        about="Environment variables for a run.",
     ),
     Row(
         option="secrets",
         cli="--secret NAME",
         form="list",
-        help="Secret variable from the environment or the keyring; repeatable.",
+        help="Pass NAME to the run as a secret, from the environment or the keyring; repeatable.",
     ),
 )
 
 FILES = (
-    Row(option="include", cli="--include GLOB", form="list", help="Include ignored files in the snapshot; repeatable."),
-    Row(option="exclude", cli="--exclude GLOB", form="list", help="Leave files out of the snapshot; repeatable."),
+    Row(
+        option="include",
+        cli="--include GLOB",
+        form="list",
+        help="Include matching files in the snapshot even if they are ignored; repeatable.",
+    ),
+    Row(
+        option="exclude",
+        cli="--exclude GLOB",
+        form="list",
+        help="Leave matching files out of the snapshot; repeatable.",
+    ),
 )
 
 CODE = (
@@ -223,7 +233,7 @@ CODE = (
         option="snapshot",
         cli="--no-snapshot",
         form="flag",
-        help="Do not upload code; a local run uses the project folder.",
+        help="Do not upload the code; on the context `local`, run in the project folder.",
     ),
 )
 
@@ -232,32 +242,32 @@ RESTARTS = (
         option="requeue",
         cli="--requeue",
         form="flag",
-        help="Restart the run after its time limit and after preemption.",
+        help="Restart the run when it reaches its time limit or is preempted.",
     ),
     Row(
         option="max_requeues",
         cli="--max-requeues N",
         form="number",
-        help="Restart at most N times after the time limit (default: 10).",
+        help="With --requeue, restart at most N times after the time limit (default: 10).",
     ),
     Row(
         option="signal_before",
         cli="--signal-before TIME",
         form="seconds",
-        help="Signal the run this long before its time limit: 90s, 5m.",
+        help="With --requeue, send SIGUSR1 to the run this long before its time limit: 90s, 5m.",
     ),
     Row(
         option="retries",
         cli="--retries N",
         form="number",
         least=0,
-        help="Restart up to N times after a failure of the site.",
+        help="Restart up to N times after a node or site failure.",
     ),
     Row(
         option="retry_errors",
         cli="--retry-errors",
         form="flag",
-        help="With --retries, also restart after errors of the run itself.",
+        help="With --retries, also restart when the command itself fails.",
     ),
 )
 
@@ -275,7 +285,7 @@ CONTEXT = (
         key="name",
         aliases=("context_name",),
         example="big",
-        about="Name of the context; the key in the file already sets it.",
+        about="Name of the context. Optional; must equal the key in the file.",
     ),
     Row(
         key="type",
@@ -284,13 +294,13 @@ CONTEXT = (
         choices=("local", "slurm", "kubernetes"),
         aliases=("backend_type",),
         example="slurm",
-        about="Type of the site: local, slurm or kubernetes.",
+        about="Type of the site: local or slurm; kubernetes is not supported yet.",
     ),
     Row(
         key="slurm_url",
         site=True,
         example="alice@login.big.example",
-        about="user@host of the login node, or a host alias of your ssh configuration.",
+        about="user@host of the login node, or a host alias from your ssh configuration.",
     ),
     Row(
         key="ssh_options",
@@ -318,9 +328,9 @@ CONTEXT = (
         site=True,
         aliases=("scratch_subdir",),
         example="yurt",
-        about="Folder for short-lived data; a relative path is below $SCRATCH.",
+        about="Folder for short-lived data; a relative path is relative to $SCRATCH.",
     ),
-    Row(key="user_id", site=True, example="alice", about="Your name in the records of runs; any word."),
+    Row(key="user_id", site=True, example="alice", about="Your name in the records of runs."),
     Row(
         key="resources",
         form="group",
@@ -334,19 +344,30 @@ CONTEXT = (
         example="sbatch",
         about="sbatch to submit runs, srun to submit and follow them.",
     ),
-    Row(key="track", form="flag", site=True, aliases=("neptune",), example="true", about="Whether runs are tracked."),
+    Row(
+        key="track",
+        form="flag",
+        site=True,
+        aliases=("neptune",),
+        example="true",
+        about="Accepted for compatibility with mrunner; no effect.",
+    ),
     Row(key="tags", form="list", example="[baseline, paper]", about="Tags that every run gets."),
     Row(
         key="after_module_load_cmd",
         example="source ~/setup.sh",
-        about="Shell command that a job runs after it loads its modules.",
+        about="Shell command to run after the modules are loaded.",
     ),
     Row(
         key="env",
         example="environment.yml",
-        about="Environment that yurt builds: its name or the file that defines it.",
+        about="Ignored: yurt does not build environments yet. A mapping is read as `variables`.",
     ),
-    Row(key="requirements_file", example="requirements.txt", about="Requirements file of the Python environment."),
+    Row(
+        key="requirements_file",
+        example="requirements.txt",
+        about="Ignored: yurt does not build environments yet.",
+    ),
     Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files to leave out of the snapshot."),
     Row(
         key="paths_to_copy",
@@ -358,7 +379,7 @@ CONTEXT = (
         key="registry_url",
         site=True,
         example="registry.example/alice",
-        about="Registry that images are pushed to (Kubernetes).",
+        about="Registry for container images (Kubernetes, which is not supported yet).",
     ),
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )

@@ -1,13 +1,4 @@
-"""`yurt.checkpointing`: tells a script that may be restarted where to save and when.
-
-with yurt.checkpointing() as saved:
-    step = int(saved.load("step") or 0)
-    while step < 1000:
-        step += 1
-        if saved.wanted:
-            saved.save("step", str(step))
-            saved.leave()
-"""
+"""`yurt.checkpointing`: tells a script that may be restarted where to save and when."""
 
 import os
 import signal
@@ -22,7 +13,7 @@ ASIDE = ".aside"
 
 
 class Checkpointing:
-    """The saved checkpoints of earlier starts, and whether it is time to save: see `checkpointing`.
+    """The checkpoints of this run, and whether it is time to save. Returned by `yurt.checkpointing`.
 
     Outside of a run it uses a temporary folder, which is removed when the script exits, and catches no signals.
     """
@@ -37,7 +28,7 @@ class Checkpointing:
 
     @property
     def folder(self) -> str:
-        """The folder of checkpoints, for libraries that write their own. It is kept for the next start."""
+        """The checkpoint folder, for libraries that write their own files. It is kept for the next start."""
         if not self._folder:
             import atexit
             import shutil
@@ -57,7 +48,7 @@ class Checkpointing:
         return os.path.join(self.folder, name)
 
     def save(self, name: str, content: Union[bytes, bytearray, memoryview, str]) -> None:
-        """Save bytes or text under a name, atomically. OSError: nothing is saved; the earlier checkpoint is kept."""
+        """Save bytes or text under a name, atomically. Raises `OSError` if it fails; the earlier checkpoint is kept."""
         target = self.path(name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         aside = "%s.%s%s" % (target, _task() + ".%d.%d" % (os.getpid(), threading.get_ident()), ASIDE)
@@ -120,7 +111,18 @@ class Checkpointing:
 
 
 def checkpointing() -> Checkpointing:
-    """Use as `with yurt.checkpointing() as saved:`. In the loop: if saved.wanted: saved.save(…); saved.leave()."""
+    """Return a context manager for saving and loading checkpoints.
+
+        with yurt.checkpointing() as saved:
+            step = int(saved.load("step") or 0)
+            while step < 1000:
+                step += 1
+                if saved.wanted:
+                    saved.save("step", str(step))
+                    saved.leave()
+
+    `wanted` is true shortly before the run is stopped; `leave` exits and requests a restart.
+    """
     return Checkpointing()
 
 

@@ -32,11 +32,13 @@ _warned = False
 
 
 def log(step: Any = None, **metrics: Any) -> None:
-    """Log metrics: yurt.log(step=3, loss=0.2). Outside of a run this does nothing.
+    """Log metrics. Outside of a run this does nothing.
 
-    Numbers of numpy, torch and similar libraries become numbers. Values that are not finite become "NaN", "Infinity" or
-    "-Infinity", since JSON has no such numbers. The fields `time`, `step` and `rank` are reserved: `_` is appended to a
-    metric of that name.
+        yurt.log(step=3, loss=0.2)
+
+    NumPy, PyTorch and similar scalars are converted to plain numbers. Values that are not finite become "NaN",
+    "Infinity" or "-Infinity", since JSON has no such numbers. The fields `time`, `step` and `rank` are reserved: `_` is
+    appended to a metric of that name.
     """
     if _file == -1:
         return

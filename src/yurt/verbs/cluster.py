@@ -25,8 +25,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     avoided_nodes: list[BadNode]
 
 
-def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwatched) -> Result[Cluster]:
-    """Return the facts of a context's site, by default the current context's; with `forgive`, use these nodes again.
+def cluster(name: str = "", *, allow: Sequence[str] = (), watch: Watch = unwatched) -> Result[Cluster]:
+    """Return the facts of a context's site, by default the current context's; with `allow`, stop avoiding these nodes.
 
     NotFoundError: yurt does not avoid one of these nodes.
     """
@@ -34,14 +34,14 @@ def cluster(name: str = "", *, forgive: Sequence[str] = (), watch: Watch = unwat
     store = folders.store()
     facts = facts_of(context, watch=watch)
     avoided = {each.node for each in bad_nodes.known(store, context.name)}
-    for node in forgive:
+    for node in allow:
         if node not in avoided:
             raise NotFoundError(
                 f"yurt does not avoid node '{node}' on {context.name}",
                 code="not-found",
                 hint=f"list avoided nodes with `yurt cluster {context.name}`",
             )
-    for node in forgive:
+    for node in allow:
         store.forget_bad_node(context.name, node)
     found = Cluster(context=context.name, facts=facts, avoided_nodes=bad_nodes.known(store, context.name))
     return Result(kind="cluster", data=found)

@@ -16,6 +16,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites.connect import ssh_host
 from yurt.sites.facts import probe
 from yurt.verbs.result import Result
+from yurt.verbs.text import either
 
 Ask = Callable[[str, Sequence[str]], str]
 """Asks the user a question with these possible answers; None where no user is at a terminal."""
@@ -110,11 +111,13 @@ def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> st
     if len(names) == 1:
         return names[0]
     if ask is not None and names:
-        return ask(f"Which {key} should jobs use", names)
+        return ask(f"Which {key} should runs use", names)
     raise UserError(
-        f"the site has no default {key}; available: {', '.join(names) or 'none'}",
+        f"the site has no default {key}",
         code="usage",
-        hint=f"choose one with `yurt context add {context} --{key} {names[0] if names else 'NAME'} …`",
+        hint=f"use one of {either(names)}: `yurt context add {context} --{key} {names[0]} …`"
+        if names
+        else f"name one with `yurt context add {context} --{key} NAME …`",
     )
 
 
@@ -126,6 +129,4 @@ def _check(wanted: Context, facts: Facts) -> None:
         ("qos", wanted.qos, [each.name for each in facts.qos]),
     ):
         if value is not None and names and value not in names:
-            raise UserError(
-                f"{key} '{value}' not found on the site", code="usage", hint=f"available: {', '.join(names)}"
-            )
+            raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use one of {either(names)}")

@@ -10,16 +10,16 @@ from yurt.verbs.result import Result
 
 
 def probe(
-    name: str = "", *, deep: bool = False, internet: str = "", patience: int = 120, watch: Watch = unwatched
+    name: str = "", *, deep: bool = False, internet: str = "", timeout: int = 120, watch: Watch = unwatched
 ) -> Result[Facts]:
     """Query the site of a context, by default the current context.
 
-    `deep`: also query a compute node, with a job that must start within `patience` seconds and that connects to
+    `deep`: also query a compute node, with a job that must start within `timeout` seconds and that connects to
     `internet`.
     """
     context = contexts.named(contexts.current_name(name))
     if deep:
-        found = ask_node(context, internet=internet or INTERNET, patience=patience, watch=watch)
+        found = ask_node(context, internet=internet or INTERNET, patience=timeout, watch=watch)
     else:
         found = ask(context, watch=watch)
     return Result(kind="facts", data=found)

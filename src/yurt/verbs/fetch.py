@@ -20,6 +20,12 @@ MOST = 5
 """How many errors to report of runs that could not be fetched."""
 
 
+class FetchedRuns(Result[list[Fetched]], frozen=True, kw_only=True):
+    """What was fetched, and which of these runs have not finished."""
+
+    unfinished: frozenset[str]
+
+
 def fetch(
     names: Sequence[str],
     *,
@@ -28,7 +34,7 @@ def fetch(
     everything: bool = False,
     folder: Path | None = None,
     watch: Watch = unwatched,
-) -> Result[list[Fetched]]:
+) -> FetchedRuns:
     """Download the results of runs, and of the started tasks of sweeps; with filters, of the tasks that match.
 
     Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
@@ -44,7 +50,10 @@ def fetch(
         errors[0].message = "; ".join(messages)
         raise errors[0]
     code = max((error.exit_code for error in errors), default=0)
-    return Result(kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code)
+    unfinished = frozenset(entry.run.id for entry in entries if not entry.status.final)
+    return FetchedRuns(
+        kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code, unfinished=unfinished
+    )
 
 
 def _shortened(messages: list[str]) -> list[str]:

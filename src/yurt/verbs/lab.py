@@ -19,6 +19,7 @@ from yurt.lab.status import LabStatus, status_of
 from yurt.lab.topology import CLUSTERS, alias
 from yurt.model.progress import Watch, unwatched
 from yurt.verbs.result import Result
+from yurt.verbs.text import either
 
 Limits = Literal["auto", "v1", "v2", "none"]
 
@@ -109,8 +110,8 @@ def _shell_command(target: str, name: str, user: str, command: Sequence[str]) ->
     cluster = lab.cluster(cluster_name)
     host = cluster.spec.host(host_name) if host_name else cluster.spec.login
     if host is None:
-        names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
-        raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"name one of {names}")
+        names = either([f"{cluster_name}:{each.name}" for each in cluster.spec.hosts])
+        raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
     pid = cluster.pid(host.name)
     user = user or ("alice" if host.role == "login" else "root")
     _check_user(cluster, user)
@@ -131,7 +132,7 @@ def _check_user(cluster: Cluster, user: str) -> None:
         raise UserError(
             f"account '{user}' not found on {cluster.spec.name}",
             code="usage",
-            hint=f"name one of {', '.join(accounts)}",
+            hint=f"use one of {either(accounts)}",
         )
 
 
@@ -142,14 +143,14 @@ def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> Resul
     for key, equals, _value in pairs:
         if not key or not equals:
             raise UserError(
-                f"'{key}' is not KEY=VALUE", code="usage", hint="for example `yurt lab set alpha KillWait=30`"
+                f"'{key}' is not KEY=VALUE", code="usage", hint="for example: `yurt lab set alpha KillWait=30`"
             )
     changed = Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
     return Result(kind="lab-settings", data=Settings(cluster, changed))
 
 
 def fault(kind: str, target: str = "", *, name: str = "") -> Result[FaultSet]:
-    """Inject one fault, or heal one; it has taken effect on return."""
+    """Inject one fault, or undo one; it has taken effect on return."""
     check_machine("fault")
     KINDS[kind].apply(Lab(name).faults, target)
     return Result(kind="lab-fault", data=FaultSet(kind, target))

@@ -241,7 +241,7 @@ def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> l
     errors: list[YurtError] = []
     for name in sorted({each.context for each in candidates}):
         group = [each for each in candidates if each.context == name]
-        watch(Event(f"removing {len(group)} runs from {name}"))
+        watch(Event(f"removing runs from {name} ({len(group)})"))
         try:
             _remove_from(store, connect.named_backend(name).files, group)
         except YurtError as error:

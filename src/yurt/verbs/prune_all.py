@@ -119,7 +119,7 @@ def remove(found: Cleared, *, watch: Watch = unwatched) -> Result[Cleared]:
     archive.bring_all(store, files, with_tasks(store, entries))
     known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
-    watch(Event(f"removing {len(found.runs)} runs from {found.context}"))
+    watch(Event(f"removing runs from {found.context} ({len(found.runs)})"))
     removed = files.clear(found.folder, found.runs)
     store.note_gone([run for run in removed.gone if run in known], time.time())
     if removed.failed is not None:
