@@ -18,6 +18,7 @@ import pexpect
 import pytest
 
 from tests.calls import YURT, Called, call
+from tests.user import User
 from yurt.model.state import ATTEMPTS
 from yurt.store import Store
 from yurt.testing.waiting import eventually
@@ -333,3 +334,12 @@ def test_each_start_of_a_local_run_has_its_secrets(home: Path, monkeypatch: pyte
     eventually(lambda: not [*folder.glob("secret.*")])
     assert (folder / "out.log").read_text().split() == [sha256(VALUE.encode()).hexdigest(), "-", "1"] * 3
     assert not containing(home, b"tok-4f9a")
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "--secret", "HF_TOKEN=hunter2", "true"], ["secret", "set", "HF_TOKEN=hunter2"]]
+)
+def test_a_value_instead_of_a_name_is_not_echoed(user: User, words: list[str]) -> None:
+    plain, as_json = user(*words), user(*words, "--json")
+    assert plain.code == 2 and "HF_TOKEN" in plain.err and "give only the name" in plain.err
+    assert "hunter2" not in plain.err + plain.out + as_json.out + as_json.err

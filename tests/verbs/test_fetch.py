@@ -157,6 +157,19 @@ def test_all_is_the_run_folder_without_links_into_the_code(here: Here, tmp_path:
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_setuid_and_setgid_are_dropped(here: Here, tmp_path: Path, way: str) -> None:
+    script = (
+        "mkdir $YURT_OUTPUTS/d; for f in tool d/tool; do echo > $YURT_OUTPUTS/$f; chmod 6755 $YURT_OUTPUTS/$f; done"
+    )
+    run = here.run("sh", "-c", f"{script}; chmod 2755 $YURT_OUTPUTS/d")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    assert here("fetch", run, **path).code == 0
+    target = here.project / "results" / run
+    modes = {name: (target / name).stat().st_mode & 0o7777 for name in ("tool", "d/tool", "d")}
+    assert modes == {"tool": 0o755, "d/tool": 0o755, "d": 0o755}
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
 def test_only_matching_files(here: Here, tmp_path: Path, way: str) -> None:
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}

@@ -104,7 +104,14 @@ class _Transfer:
         return not isinstance(self._host, SshHost) or clean.BEGUN in self._signs
 
     def _argv(self) -> list[str]:
-        argv = ["rsync", "-rlpts", f"--timeout={self._silence}", f"--partial-dir={PARTIAL}", "--no-human-readable"]
+        argv = [
+            "rsync",
+            "-rlpts",
+            "--chmod=ug-s",
+            f"--timeout={self._silence}",
+            f"--partial-dir={PARTIAL}",
+            "--no-human-readable",
+        ]
         argv += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
         if self._pick.only:
             argv += ["-m", "--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]

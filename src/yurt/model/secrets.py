@@ -48,6 +48,8 @@ class Shares(msgspec.Struct, frozen=True):
 
 def check_name(name: str) -> None:
     """ValueError, with the reason, if the name is not valid for a secret."""
+    if "=" in name:  # what follows is probably the value, which must not be printed
+        raise ValueError(f"'{name.partition('=')[0]}' is followed by a value; give only the name")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", name):
         raise ValueError(f"'{name}' is not a valid variable name")
     if SPECIAL.fullmatch(name):
