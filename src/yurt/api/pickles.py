@@ -38,11 +38,11 @@ def dump(value: Any, what: str) -> bytes:
         raise CallError(
             f"cannot pickle {what}: {type(error).__name__}: {error}",
             code="call-not-sent",
-            hint="pass values that can be pickled, and open files, locks and connections inside the function",
+            hint="pass only picklable values; create files, locks and connections inside the function",
         ) from error
     if len(content) > LARGEST:
         raise CallError(
-            f"the pickle of {what} is {_megabytes(len(content))} MB; the limit for a call is {_megabytes(LARGEST)} MB",
+            f"the pickled size of {what} is {_megabytes(len(content))} MB; the limit is {_megabytes(LARGEST)} MB",
             code="call-not-sent",
             hint="write large data to a file on the site and pass the file's name",
         )
@@ -143,7 +143,7 @@ def value_of(entry: Entry, result: CallResult) -> Any:
             return cloudpickle.loads(result.content)
         except Exception as error:
             text = f"cannot unpickle the result on this machine: {type(error).__name__}: {error}"
-            hint = "import or install what the function returned, or return plain values"
+            hint = "install the package that defines the returned object on this machine, or return plain values"
             raise _error(entry, text, "result-not-sent", hint) from error
     if result.kind == "raised":
         raise _raised(result) from RemoteTraceback(_with_source(result.traceback))

@@ -63,7 +63,7 @@ class Duration(_ParamType):
         if seconds is None or problem:
             option = param_name(param) if param is not None else "duration"
             text = f"{option} {problem}" if problem.startswith("must") else f"{option}: {problem}"
-            raise UserError(text, code="usage", hint=f"use for example `{option} {self.example}`")
+            raise UserError(text, code="usage", hint=f"for example: `{option} {self.example}`")
         return seconds
 
 

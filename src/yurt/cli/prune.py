@@ -136,18 +136,18 @@ def _age(text: str | None) -> float | None:
         return None if text is None else float(parse_seconds(text))
     except ValueError:
         raise UserError(
-            f"--older-than: '{text}' is not a duration", code="usage", hint="use for example `--older-than 30d`"
+            f"--older-than: '{text}' is not a duration", code="usage", hint="for example: `--older-than 30d`"
         ) from None
 
 
 def _check(states: Sequence[str]) -> None:
-    from yurt.errors import UserError
+    from yurt.errors import UserError, one_of
     from yurt.model.run import FINAL
 
     for state in states:
         if state not in FINAL:
-            names = ", ".join(f"`{each}`" for each in sorted(FINAL))
-            raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=f"use one of {names}")
+            hint = f"use {one_of(sorted(FINAL))}"
+            raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=hint)
 
 
 def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
@@ -163,7 +163,7 @@ def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
 
 
 def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
-    app.current().warnings.append("nothing was removed; run the command again with --yes to remove the runs")
+    app.current().warnings.append("nothing was removed; run the command again with `--yes` to remove the runs")
     render.result(found, show, requested=True)
     return 2
 

@@ -78,10 +78,10 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
     try:
         file = paths.data_home() / "bug-report.txt"
         paths.write_private(file, text.encode(errors="backslashreplace"))
-        hint = f"report it and attach `{file}`"
+        hint = f"this is a bug; report it and attach `{file}`"
     except OSError:
-        hint = "report it with the command that you ran"
-    return Bug(f"a bug in yurt: {summary}", code="bug", hint=hint)
+        hint = "this is a bug; report it with the command that you ran"
+    return Bug(f"internal error: {summary}", code="bug", hint=hint)
 
 
 def _print_json(envelope: dict[str, Any]) -> None:

@@ -63,9 +63,9 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:
     if filters and not runs:
-        hint = f"use for example `yurt retry @last-sweep --filter {filters[0]}`"
+        hint = f"for example: `yurt retry @last-sweep --filter {filters[0]}`"
         raise UserError("--filter needs a sweep", code="usage", hint=hint)
     if not failed and not runs:
         raise UserError(
-            "no runs are given", code="usage", hint="retry all failed runs of this project with `yurt retry --failed`"
+            "no runs given", code="usage", hint="retry all failed runs of this project with `yurt retry --failed`"
         )

@@ -90,7 +90,7 @@ def _task(store: Store, word: str, first: str, number: str) -> Entry:
         )
     entry = store.get(ids.task(run.id, int(number)))
     if entry is None:
-        raise _no_plan(run.id)
+        raise no_plan(run.id)
     return entry
 
 
@@ -177,7 +177,8 @@ def check(entries: Sequence[Entry]) -> None:
     for entry in entries:
         if not entry.run.tasks:
             what = f"a task of {entry.run.sweep}" if entry.run.sweep else "a single run"
-            hint = f"remove `--filter`, or name a sweep such as `{entry.run.sweep or '@last-sweep'}`"
+            sweep = entry.run.sweep or "@last-sweep"
+            hint = f"remove `--filter`, or name a sweep, for example: `{sweep}`"
             raise UserError(f"--filter selects tasks of a sweep, but {entry.run.id} is {what}", code="usage", hint=hint)
 
 
@@ -187,13 +188,18 @@ def task_entries(store: Store, pairs: Sequence[tuple[Entry, Sequence[int]]]) -> 
     found = store.several(names)
     if len(found) < len(names):
         lacking = next(entry for entry, _numbers in pairs if store.plan(entry.run.id) is None)
-        raise _no_plan(lacking.run.id)
+        raise no_plan(lacking.run.id)
     return found
 
 
-def _no_plan(sweep: str) -> NotFoundError:
-    hint = "run the command on the machine that submitted the sweep"
-    return NotFoundError(f"the plan of sweep {sweep} is not on this machine", code="not-found", hint=hint)
+def no_plan(run: str) -> NotFoundError:
+    """Return the error for a run, or a sweep, whose plan is not in the index."""
+    what = "sweep" if ids.is_sweep(run) else "run"
+    return NotFoundError(
+        f"{what} {run} was submitted from another machine, and this machine has only part of its record",
+        code="not-found",
+        hint="run the command on the machine that submitted it",
+    )
 
 
 def by_sweep(entries: Sequence[Entry]) -> Iterator[tuple[str, list[Entry]]]:

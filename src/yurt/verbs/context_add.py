@@ -9,7 +9,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.config import facts as kept
-from yurt.errors import RefusedError, UnreachableError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError, one_of
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
@@ -111,10 +111,11 @@ def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> st
         return names[0]
     if ask is not None and names:
         return ask(f"Which {key} should jobs use", names)
+    available = ", ".join(names) or "none"
     raise UserError(
-        f"the site has no default {key}; available: {', '.join(names) or 'none'}",
+        f"the site has no default {key}; available: {available}",
         code="usage",
-        hint=f"choose one with `yurt context add {context} --{key} {names[0] if names else 'NAME'} …`",
+        hint=f"choose one with `yurt context add {context} --{key} NAME …`",
     )
 
 
@@ -126,6 +127,5 @@ def _check(wanted: Context, facts: Facts) -> None:
         ("qos", wanted.qos, [each.name for each in facts.qos]),
     ):
         if value is not None and names and value not in names:
-            raise UserError(
-                f"{key} '{value}' not found on the site", code="usage", hint=f"available: {', '.join(names)}"
-            )
+            options = [f"--{key} {name}" for name in names]
+            raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use {one_of(options)}")
