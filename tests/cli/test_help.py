@@ -146,14 +146,14 @@ def test_durations(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float) -
 def test_a_wrong_duration(user: User, text: str) -> None:
     answer = user.quick("wait", "-", "--timeout", text)
     assert said(answer, 2) == f"--timeout: '{text}' is not a duration"
-    assert answer.err.splitlines()[1] == "  hint: use for example `--timeout 10m`"
+    assert answer.err.splitlines()[1] == "  hint: for example: `--timeout 10m`"
 
 
 @pytest.mark.parametrize("text", ["4", "4s", "1h1s", "2h", "3601"])
 def test_a_duration_out_of_bounds(user: User, text: str) -> None:
     answer = user.quick("context", "probe", "--deep", "--patience", text)
     assert said(answer, 2) == f"--patience must be at least 5s and at most 60m, not '{text}'"
-    assert answer.err.splitlines()[1] == "  hint: use for example `--patience 2m`"
+    assert answer.err.splitlines()[1] == "  hint: for example: `--patience 2m`"
 
 
 @pytest.mark.parametrize(("words", "seconds"), [([], 120), (["--patience", "90"], 90), (["--patience", "1h"], 3600)])

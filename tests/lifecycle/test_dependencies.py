@@ -117,5 +117,5 @@ def test_invalid_predecessors(laptop: Laptop) -> None:
     assert done.code == 5
     assert f"its predecessor {failed} did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
-    assert laptop.contents() == before, "a refused run is not kept"
+    assert laptop.contents() == before, "a rejected run is not kept"
     assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

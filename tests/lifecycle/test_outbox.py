@@ -114,7 +114,7 @@ def test_a_full_disk(laptop: Laptop, lab: Lab) -> None:
         assert "disk is full" in refused.err
     finally:
         lab.faults.free("alpha:scratch")
-    assert laptop("ps", "--json").json["data"] == [], "a refused run is not kept"
+    assert laptop("ps", "--json").json["data"] == [], "a rejected run is not kept"
 
 
 def test_options_that_slurm_refuses(laptop: Laptop, ssh: Ssh) -> None:

@@ -21,11 +21,11 @@ or, with `--json`, on standard output as [an envelope](json.md).
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | a run that the command waited for or asked about failed |
+| 1 | a run did not complete |
 | 2 | invalid usage or configuration |
 | 3 | not found |
-| 4 | the site could not be reached; safe to retry |
-| 5 | the site or this machine refused |
+| 4 | the site could not be reached, or a timeout expired; safe to retry |
+| 5 | the site or this machine rejected the operation |
 | 70 | a bug in yurt |
 | 130 | interrupted |
 

@@ -183,21 +183,20 @@ def _why(entry: Entry, result: CallResult) -> CallError:
     if result.kind == "load":
         text, hint = f"the call could not be loaded{where}: {result.text}", _missing(result.text)
         return _error(entry, text, "call-not-loaded", hint)
-    if result.kind:
-        text, hint = _unusable(entry.run.id, result)
-        return _error(entry, text, "result-not-sent", hint)
-    return _died(entry, result)
+    return _unusable(entry, result) if result.kind else _died(entry, result)
 
 
-def _unusable(run: str, result: CallResult) -> tuple[str, str]:
-    """Return the message and the hint for a result that cannot be used."""
+def _unusable(entry: Entry, result: CallResult) -> CallError:
+    """Return the error for a result that cannot be used."""
     if result.kind == "large":
         size, most = (_megabytes(int(word)) for word in result.text.split())
         hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
-        return f"the result is {size} MB; the limit is {most} MB", hint
+        return _error(entry, f"the result is {size} MB; the limit is {most} MB", "result-not-sent", hint)
     if result.kind == "damaged":
-        return "the result file is damaged", f"run the call again with `yurt retry {run}`"
-    return f"the result cannot be pickled: it is {result.text}", "return plain values, or write the result to a file"
+        hint = f"run the call again with `yurt retry {entry.run.id}`"
+        return _error(entry, "the result file is damaged", "result-not-sent", hint)
+    hint = "return plain values, or write the result to a file"
+    return _error(entry, f"the result cannot be pickled: it is {result.text}", "result-not-sent", hint)
 
 
 def _died(entry: Entry, result: CallResult) -> CallError:

@@ -100,8 +100,8 @@ def _invalid(key: str, variable: str, faults: Sequence[Fault]) -> UserError:
     rows = {row.key: row for row in TABLE}
     if variable:
         problems = [".".join((f"${variable}", *fault.path[1:])) + f" {fault.problem}" for fault in faults]
-        example = f"export {variable}={_example(rows[key], ' ')}"
-        return UserError("; ".join(problems), code="config-invalid", hint=f"for example: `{example}`")
+        value = _example(rows[key], " ")
+        return UserError("; ".join(problems), code="config-invalid", hint=f"for example: `export {variable}={value}`")
     problems = []
     for fault in faults:
         part = rows.get(".".join(fault.path))

@@ -184,9 +184,9 @@ class Cluster:
         if name == "slurm":
             states = ", ".join(f"{node} {state}" for node, state in self.node_states().items())
             problem += f" ({states})"
-        last_line = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return RefusedError(
-            f"{self.spec.name}: {name} {problem}" + "".join(f": {line}" for line in last_line),
+            f"{self.spec.name}: {name} {problem}" + (f": {lines[-1]}" if lines else ""),
             code="lab-boot-failed",
             hint=f"read the logs in {self.folder / 'hosts'}, or reset the lab with `yurt lab down --wipe`",
         )

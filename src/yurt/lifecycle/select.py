@@ -75,16 +75,16 @@ def _task(store: Store, word: str, first: str, number: str) -> Entry:
         if not matches:
             raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
         sweep = _named(store, first, [each for each in matches if ids.is_sweep(each)] or matches)
-    run, shown = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"
+    run, task = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"
     if not run.tasks:
         raise NotFoundError(
-            f"run {run.id} is not a sweep and has no task {shown}",
+            f"run {run.id} is not a sweep and has no task {task}",
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
     if len(number) > DIGITS or int(number) >= run.tasks:
         raise NotFoundError(
-            f"sweep {run.id} has no task {shown}; its tasks are 0 to {run.tasks - 1}",
+            f"sweep {run.id} has no task {task}; its tasks are 0 to {run.tasks - 1}",
             code="not-found",
             hint=f"list its tasks with `yurt show {run.id}`",
         )

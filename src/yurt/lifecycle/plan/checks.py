@@ -53,11 +53,11 @@ def check(context: Context, resources: Resources, facts: Facts | None, *, label:
         faults = runs.check(resources, facts, folder)
     if faults:
         problems = "; ".join(faults)
-        hint = f"see what the site offers with `yurt cluster {context.name}`"
         if kind_of(context.type).here:
-            gpus = "request fewer GPUs, or leave out `--gpus`"
-            less = gpus if "GPUs" in problems else "request fewer cores with `--cpus`"
+            less = "leave out `--gpus`" if "GPUs" in problems else "request fewer cores with `--cpus`"
             hint = f"{less}, or run on a cluster with `--context NAME`"
+        else:
+            hint = f"see what the site offers with `yurt cluster {context.name}`"
         raise RefusedError(f"{context.name}: {problems}", code="impossible", hint=hint)
     return facts
 
