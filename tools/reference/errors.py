@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.reference.sources import raised
 from yurt.errors import CODES
 
@@ -45,7 +47,7 @@ def _section(code: str, about: str) -> str:
     texts = dict.fromkeys(
         f"yurt: {each.message}" + (f"\n  hint: {each.hint}" if each.hint else "")
         for each in raised()
-        if each.code == code
+        if each.code == code and not re.fullmatch(r"[A-Z]+", each.message)  # known only at run time
     )
     block = "\n".join(texts)
     return f"\n### {code}\n\n{about}\n" + (f"\n```text\n{block}\n```\n" if texts else "")

@@ -21,7 +21,7 @@ COMMON = (
 )
 """Words of an expression that do not say what it is."""
 SHOWN = {"strerror": "reason", "entry": "run", "host": "site", "final": "states", "struct_fields": "names"}
-SHOWN |= dict.fromkeys(("alone", "some", "unfinished"), "runs") | {"still": "run"}
+SHOWN |= dict.fromkeys(("alone", "some", "unfinished"), "runs") | {"still": "run", "shown": "file"}
 TEXTS = ast.Constant | ast.JoinedStr | ast.BinOp | ast.IfExp | ast.Name | ast.Call
 ONE_CODE = {"SpecError": "spec-failed"}
 """Classes of errors that set their code themselves."""

@@ -181,7 +181,7 @@ def _why(entry: Entry, result: CallResult) -> CallError:
         hint = f"create the executor with a `venv=` or `conda=` that has Python {HERE}, or with `python='python{HERE}'`"
         return _error(entry, f"the call cannot be unpickled{where}: {result.text}", "call-python", hint)
     if result.kind == "load":
-        text, hint = f"the call could not be loaded{where}: {result.text}", _missing(result.text)
+        text, hint = f"the call could not be loaded{where}: {result.text}", _hint_to_load(result.text)
         return _error(entry, text, "call-not-loaded", hint)
     return _unusable(entry, result) if result.kind else _died(entry, result)
 
@@ -219,7 +219,7 @@ def _died(entry: Entry, result: CallResult) -> CallError:
 _ABSENT = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 
 
-def _missing(text: str) -> str:
+def _hint_to_load(text: str) -> str:
     """Return the hint for a call that could not be loaded."""
     found = _ABSENT.match(text)
     file = getattr(sys.modules.get(found[1]), "__file__", None) if found is not None else None

@@ -49,8 +49,8 @@ def _named(store: Store, word: str, matches: Sequence[str]) -> Entry:
     if not matches:
         raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
     if len(matches) > 1 and word.lower() not in matches:
-        shown = ", ".join(matches[:4]) + (" …" if len(matches) > 4 else "")
-        text = f"'{word}' is ambiguous: it matches {len(matches)} runs: {shown}"
+        names = ", ".join(matches[:4]) + (" …" if len(matches) > 4 else "")
+        text = f"'{word}' is ambiguous: it matches {len(matches)} runs: {names}"
         raise UserError(text, code="usage", hint="type more characters of the run id")
     entry = store.get(word.lower() if word.lower() in matches else matches[0])
     if entry is None:
