@@ -177,6 +177,8 @@ def _value_of(node: ast.Name | ast.Attribute, scope: Scope) -> str:
 
 
 def _is_known(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return _returned(ast.unparse(node.func)) is not None
     return _is_text(node) or (isinstance(node, ast.Name) and node.id.isupper())
 
 
@@ -204,9 +206,10 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]]:
 def _returns() -> dict[str, list[ast.expr | None]]:
     """Return the values that each function of the package returns, by its name."""
     found: dict[str, list[ast.expr | None]] = {}
-    for file in SOURCE.rglob("*.py"):
+    for file in sorted(SOURCE.rglob("*.py")):
         for function in (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.FunctionDef)):
-            values = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+            returns = [each for each in ast.walk(function) if isinstance(each, ast.Return)]
+            values = [each.value for each in sorted(returns, key=lambda each: each.lineno)]
             found.setdefault(function.name, []).extend(values)
     return found
 

@@ -181,7 +181,9 @@ class Faults:
     def _with_accounting(self, target: str) -> Cluster:
         cluster = self.lab.cluster(target)
         if not cluster.spec.accounting:
-            raise UserError(f"{target} has no accounting daemon", code="usage", hint="use `alpha`, which has one")
+            raise UserError(
+                f"cluster '{target}' has no accounting daemon", code="usage", hint="use `alpha`, which has one"
+            )
         return cluster
 
     def _disk(self, target: str) -> tuple[int, str]:

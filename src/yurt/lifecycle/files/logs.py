@@ -37,7 +37,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     if not note:
         state = entry.status.state if entry is not None else "gone"
         raise NotFoundError(
-            f"run {run.id} has no logs on {run.context}: it is {state}",
+            f"run {run.id} has no logs on {run.context}: its state is {state}",
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
