@@ -130,7 +130,7 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["logs", "--tail", "x", "-"], 2, "--tail must be an integer of at least 1, not 'x'"),
         (["wait", "zzz"], 3, "run 'zzz' not found"),
         (["wait", "--timeout", "-1", "-"], 2, "--timeout: '-1' is not a duration"),
-        (["run", "--shuffle", "train.py"], 2, "--shuffle needs --grid"),
+        (["run", "--shuffle", "train.py"], 2, "--shuffle needs a sweep (--grid, --zip, --config or --spec)"),
         (["retry"], 2, "no runs given"),
         (["shell", "-"], 2, "cannot open a shell: standard input is not a terminal"),
         (["prune", "--older-than", "soon"], 2, "--older-than: 'soon' is not a duration"),

@@ -268,7 +268,7 @@ def test_an_unknown_key_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"file '.*gone\.py' not found"):
+    with pytest.raises(UserError, match=r"--spec: file '.*gone\.py' not found"):
         spec.read(tmp_path / "gone.py")
 
 

@@ -192,7 +192,7 @@ def test_following_continues_after_lost_connections(laptop: Laptop, lab: Lab, cl
     finally:
         lab.faults.heal(target)
     assert done.stdout.decode().split("\n")[:-1] == [f"line {number} {'0' * 1500}" for number in range(lines)]
-    assert "retrying" in done.stderr.decode(), "no connection was lost"
+    assert "reconnecting" in done.stderr.decode(), "no connection was lost"
     said = [line for line in done.stderr.decode().split("\n") if line.startswith("other")]
     assert said == [f"other {number} {'0' * 1500}" for number in range(lines)]
 

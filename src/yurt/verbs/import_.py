@@ -97,7 +97,7 @@ def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
         raise NotFoundError(
             f"no runs of project '{project}' found on {name}",
             code="not-found",
-            hint=f"add `--project NAME` with {one_of(sorted(labels)[:8])}" if labels else "",
+            hint=f"use {one_of(f'--project {label}' for label in sorted(labels)[:8])}" if labels else "",
         )
     return found
 

@@ -23,7 +23,7 @@ FRESH = 600.0
 """Facts older than this many seconds are refreshed before a run is rejected because of them."""
 
 
-SWEEP = "--grid task=0..9"
+SWEEP = "--grid seed=0..9"
 """What a user of job arrays types instead."""
 
 PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
@@ -54,7 +54,7 @@ def check(context: Context, resources: Resources, facts: Facts | None, *, label:
     if faults:
         problems = "; ".join(faults)
         if kind_of(context.type).here:
-            less = "leave out `--gpus`" if "GPUs" in problems else "request fewer cores with `--cpus`"
+            less = "leave out `--gpus`" if " GPU" in problems else "request fewer cores with `--cpus`"
             hint = f"{less}, or run on a cluster with `--context NAME`"
         else:
             hint = f"see what the site offers with `yurt cluster {context.name}`"
