@@ -70,7 +70,7 @@ def note(words: Sequence[str], called: Called, environment: Mapping[str, str]) -
 
 def check(words: Sequence[str], called: Called, environment: Mapping[str, str]) -> None:
     own = words[: words.index("--")] if "--" in words else words
-    lines = called.out.splitlines() if "--json" in own and called.out.startswith('{"yurt":') else []
+    lines = called.out.strip("\n").split("\n") if "--json" in own and called.out.startswith('{"yurt":') else []
     problems = [envelopes.problem(line) for line in lines]
     hinted = [json.loads(line)["error"]["hint"] for line in lines if line.startswith('{"yurt":1,"error"')]
     hinted += re.findall(r"^  hint: (.*)$", called.err, re.MULTILINE)

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from yurt.errors import UserError
+from yurt.errors import UserError, one_of
 
 
 class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,5 +51,5 @@ def read(text: str) -> Clocks:
     try:
         return msgspec.convert(pairs, Clocks, strict=False)
     except msgspec.ValidationError as error:
-        known = ", ".join(Clocks.__struct_fields__)
-        raise UserError(f"invalid YURT_CLOCKS: {error}", code="usage", hint=f"valid names: {known}") from None
+        hint = f"use {one_of(Clocks.__struct_fields__)}, for example: `YURT_CLOCKS='settling=2'`"
+        raise UserError(f"invalid YURT_CLOCKS: {error}", code="usage", hint=hint) from None

@@ -5,6 +5,7 @@ Nothing in this module prints or exits; `yurt.cli.main` turns an error into a me
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 Fault = Literal["user", "site", "transient", "bug"]
@@ -19,23 +20,24 @@ CODES: dict[str, str] = {
     "context-built-in": "The context `local` is built in and cannot be removed.",
     "editor-failed": "The editor did not start or exited with an error.",
     "not-found": "The named run, context, host or file does not exist.",
-    "connection-lost": "The connection ended before the answer was complete. Safe to retry.",
-    "timed-out": "The site did not answer in time. Safe to retry.",
+    "connection-lost": "The connection was lost before the output was complete. Safe to retry.",
+    "timed-out": "The site did not respond in time. Safe to retry.",
     "program-missing": "A program that yurt needs is not installed on this machine.",
     "runtime-unsafe": "The folder for connection sockets is not private.",
-    "site-refused": "The site rejected the operation; the message has its reason.",
+    "site-refused": "The site rejected the operation; the message includes the reason.",
     "slurm-not-responding": "Slurm is installed on the site, but its controller does not respond.",
     "output-failed": "yurt cannot write its output.",
-    "job-refused": "The scheduler rejected the job; the message has its reason.",
-    "submit-limit": "The user's job limit on the site is reached; the run stays saved and is submitted later.",
-    "index-unavailable": "The index of runs on this machine cannot be opened.",
+    "cannot-write": "A file or folder on this machine cannot be written.",
+    "job-refused": "The scheduler rejected the job; the message includes the reason.",
+    "submit-limit": "You have reached your job limit on the site; the run is saved and submitted later.",
+    "index-unavailable": "The run index on this machine cannot be opened.",
     "impossible": "The context cannot provide the requested resources.",
     "secret-missing": "A secret is neither in the environment nor in the keyring of this machine.",
     "secret-invalid": "The value of a secret is too long or cannot be stored in an environment variable.",
     "keyring-unavailable": "The system keyring is missing or rejected the operation.",
     "calls-missing": "The function calls of a sweep are neither on its site nor on this machine.",
     "call-without-result": "A function call ended without a result.",
-    "call-python": "A function call ran under a different version of Python than the one that submitted it.",
+    "call-python": "A function call ran under a different version of Python than the program that submitted it.",
     "call-detached": "The program stopped waiting for a function call; the call is still running.",
     "call-not-loaded": "A function or its arguments could not be loaded on the site.",
     "call-not-sent": "A function or its arguments cannot be pickled or are too large.",
@@ -45,14 +47,14 @@ CODES: dict[str, str] = {
     "code-missing": "The code of a run is neither on its site nor on this machine.",
     "only-copy": "The operation would remove the only copy of a run's results.",
     "site-busy": "The site did not allocate a node in time.",
-    "git-failed": "git failed; the message has its output.",
+    "git-failed": "git failed; the message includes the output.",
     "project-refused": "The folder cannot be used as a project, because it contains the user's keys.",
     "snapshot-too-large": "A file, or the project as a whole, is too large for a code snapshot.",
     "disk-full": "A disk is full.",
     "quota-full": "The user's disk quota is used up.",
     "ssh-login-required": "The site asks for a password or a code; run `yurt login`.",
     "ssh-denied": "The site rejected the user's ssh key.",
-    "ssh-key-unknown": "The site's host key is unknown; `yurt login` shows it and asks.",
+    "ssh-key-unknown": "The site's host key is unknown; `yurt login` shows it and asks you to confirm it.",
     "ssh-key-changed": "The site's host key differs from the recorded one.",
     "ssh-no-such-host": "The host name cannot be resolved.",
     "ssh-no-route": "There is no network route to the host.",
@@ -60,7 +62,7 @@ CODES: dict[str, str] = {
     "ssh-timeout": "The connection to the host timed out.",
     "ssh-closed": "The host closed the connection.",
     "ssh-busy": "All sessions of the ssh connection are in use.",
-    "ssh-failed": "ssh failed; the message has its output.",
+    "ssh-failed": "ssh failed; the message includes the output.",
     "interrupted": "The user pressed Ctrl-C.",
     "lab-not-linux": "The lab needs Linux namespaces.",
     "lab-needs-root": "The lab needs root to create namespaces, mounts and network links.",
@@ -130,9 +132,18 @@ class RefusedError(YurtError):
     exit_code = 5
 
 
-def here_is_full(target: object, reason: str = "") -> RefusedError:
+ELSEWHERE = "free some space, or download to another disk with `--to DIR`"
+
+
+def here_is_full(target: object, reason: str = "", *, hint: str = ELSEWHERE) -> RefusedError:
     """Return the error for a full disk or quota on this machine; `reason` is the message of the failed program."""
-    hint = "free some space, or download to another disk with `--to DIR`"
     if "quota" in reason.lower():
-        return RefusedError(f"disk quota exceeded on this machine at {target}", code="quota-full", hint=hint)
-    return RefusedError(f"disk full on this machine at {target}", code="disk-full", hint=hint)
+        reason = "your disk quota on this machine is exceeded"
+        return RefusedError(f"cannot write {target}: {reason}", code="quota-full", hint=hint)
+    return RefusedError(f"cannot write {target}: the disk of this machine is full", code="disk-full", hint=hint)
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return what the user can type, for a hint after "use": one of `a`, `b` or `c`; `a` if it is the only name."""
+    *others, last = [f"`{name}`" for name in names] or ["NAME"]
+    return f"one of {', '.join(others)} or {last}" if others else last

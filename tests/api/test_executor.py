@@ -225,7 +225,7 @@ def test_invalid_options_raise_immediately(here: Here) -> None:
         yurt.executor("local", cpus="many")
     with pytest.raises(NotFoundError, match="no-such-context"):
         yurt.executor("no-such-context")
-    with pytest.raises(UserError, match="option tags must be a list, not a string"):
+    with pytest.raises(UserError, match="option tags must be a list, not str"):
         yurt.executor("local", tags="one")
 
 

@@ -136,7 +136,7 @@ def test_the_maximum_of_requeues(backend: LocalBackend, plan: Planner) -> None:
     submit(backend, made)
     status = follow(backend, made)
     assert (status.state, status.restarts) == ("timeout", 3)
-    assert status.reason == "it used all its requeues and did not complete"
+    assert status.reason == "it reached its time limit and the maximum number of restarts (--max-requeues)"
 
 
 def test_it_may_ask_to_be_started_again(backend: LocalBackend, plan: Planner) -> None:

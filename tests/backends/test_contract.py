@@ -120,7 +120,7 @@ class Cluster(ShellContract):
         eventually(lambda: read(backend, runs, "out.log"))
         seen = observe(backend, waits)
         assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
-        assert seen.reason == "held by you; release it with `scontrol release`"
+        assert seen.reason == f"waiting for you to run `scontrol release {seen.job}`"
         host.run('scancel "$@"', *jobs)
         assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
         status = follow(backend, runs)

@@ -108,7 +108,7 @@ def test_cores_are_shared_and_the_first_comes_first(backend: LocalBackend, plan:
     eventually(lambda: running(backend, plans[0]) and running(backend, plans[1]))
     assert states(backend, plans) == ["running", "running", "queued", "queued", "queued"]
     waits = observe(backend, plans[2])
-    assert waits.reason == "waiting for slots that other runs on this machine use" and not waits.winner
+    assert waits.reason == "waiting: other runs use all slots of this machine" and not waits.winner
     ends(backend, plans[1])
     eventually(lambda: running(backend, plans[2]))
     # The next run needs two cores; the last one, which would fit, does not overtake it.

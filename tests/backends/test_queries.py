@@ -66,11 +66,18 @@ def observed(text: str, *runs: str) -> dict[str, Observation]:
         ("big", ("queued", "PENDING (Resources)", "waiting for free nodes", "64", "", None)),
         (
             "array",
-            ("held", "PENDING (JobHeldUser)", "held by you; release it with `scontrol release`", "69_[1-3]", "", None),
+            (
+                "held",
+                "PENDING (JobHeldUser)",
+                "waiting for you to run `scontrol release 69_[1-3]`",
+                "69_[1-3]",
+                "",
+                None,
+            ),
         ),
         (
             "run2|x",
-            ("held", "PENDING (JobHeldUser)", "held by you; release it with `scontrol release`", "56", "", None),
+            ("held", "PENDING (JobHeldUser)", "waiting for you to run `scontrol release 56`", "56", "", None),
         ),
         (
             "never",
@@ -88,7 +95,7 @@ def observed(text: str, *runs: str) -> dict[str, Observation]:
             (
                 "held",
                 "PENDING (launch failed requeued held)",
-                "held: its launch on the node failed",
+                "its launch on the node failed",
                 "70",
                 "",
                 None,
@@ -120,12 +127,12 @@ def test_a_row_of_the_queue(run: str, expected: tuple[object, ...]) -> None:
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        ("cancel", ("cancelled", "CANCELLED", "cancelled on the cluster", "67", "")),
-        ("by-hand", ("cancelled", "CANCELLED", "cancelled on the cluster", "46", "n1")),
+        ("cancel", ("cancelled", "CANCELLED", "cancelled outside yurt", "67", "")),
+        ("by-hand", ("cancelled", "CANCELLED", "cancelled outside yurt", "46", "n1")),
         ("fine", ("completed", "COMPLETED", "", "44", "n1")),
         ("a b", ("failed", "FAILED", "its job failed and recorded no exit code", "57", "n1")),
         ("pipe|d", ("failed", "FAILED", "its job failed and recorded no exit code", "80", "n1")),
-        ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than it had asked for", "53", "n1")),
+        ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than requested", "53", "n1")),
         ("node", ("node_failed", "NODE_FAIL", "its node failed", "81", "n1")),
         ("nowhere", (None, "", "", "", "")),
     ],
@@ -237,47 +244,47 @@ def test_states_and_reasons() -> None:
             "sbatch: error: invalid partition specified: nosuch\n"
             "sbatch: error: Batch job submission failed: Invalid partition name specified",
             "job-refused",
-            "big: Slurm refused the job: invalid partition specified: nosuch",
+            "big: Slurm rejected the job: invalid partition specified: nosuch",
         ),
         (
             "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
             "job-refused",
-            "big: Slurm refused the job: Invalid account or account/partition combination specified",
+            "big: Slurm rejected the job: Invalid account or account/partition combination specified",
         ),
         (
             "sbatch: error: beta: requeue is not allowed on this cluster\n"
             "sbatch: error: Batch job submission failed: Unspecified error",
             "job-refused",
-            "big: Slurm refused the job: beta: requeue is not allowed on this cluster",
+            "big: Slurm rejected the job: beta: requeue is not allowed on this cluster",
         ),
         (
             "sbatch: unrecognized option '--bogus'\nTry \"sbatch --help\" for more information",
             "job-refused",
-            "big: Slurm refused the job: unrecognized option '--bogus'; Try \"sbatch --help\" for more information",
+            "big: Slurm rejected the job: unrecognized option '--bogus'; Try \"sbatch --help\" for more information",
         ),
         (
             "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "submit-limit",
-            "big: your job limit is reached",
+            "big: you have reached your job limit",
         ),
         (
             "sbatch: error: AssocGrpSubmitJobsLimit\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "submit-limit",
-            "big: your job limit is reached",
+            "big: you have reached your job limit",
         ),
         (
             "sbatch: error: QOSMaxWallDurationPerJobLimit\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "job-refused",
-            "big: Slurm refused the job: QOSMaxWallDurationPerJobLimit",
+            "big: Slurm rejected the job: QOSMaxWallDurationPerJobLimit",
         ),
         (
             "sbatch: error: QOSMinGRES\nsbatch: error: Batch job submission failed: Job violates "
             "accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "job-refused",
-            "big: Slurm refused the job: QOSMinGRES",
+            "big: Slurm rejected the job: QOSMinGRES",
         ),
         (
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",

@@ -341,13 +341,13 @@ def test_preempted_tasks_go_on(alpha: Site) -> None:
 
 
 def test_job_limit_and_refusal(alpha: Site) -> None:
-    """The sweep stays saved, or is refused; the login node is not queried repeatedly."""
+    """The sweep stays saved, or is rejected; the login node is not queried repeatedly."""
     held = [alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--hold", "--grid", "n=1..9", "true")["run"]["id"]]
     waits = alpha.laptop.run("alpha", *SMALL, "--qos", "few", "--grid", "n=1..3", "true")
-    assert waits["status"]["state"] == "waiting" and "job limit is reached" in waits["warnings"][0]
+    assert waits["status"]["state"] == "waiting" and "you have reached your job limit" in waits["warnings"][0]
     for sweep in (*held, waits["run"]["id"]):
         assert alpha.laptop("cancel", sweep).code == 0
     refused = alpha.laptop(
         "--context", "alpha", "run", *SMALL, "--sbatch-option", "licenses=nosuch", "--grid", "n=1..3", "true"
     )
-    assert (refused.code, "Slurm refused" in refused.err) == (5, True), refused
+    assert (refused.code, "Slurm rejected" in refused.err) == (5, True), refused

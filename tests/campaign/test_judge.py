@@ -27,7 +27,7 @@ def test_no_violations() -> None:
     assert violations(case(again, label="node-1", restarts=3)) == []
     assert violations(case("start r 0 n1 1.0\n", Status(state="lost"), label="crash-1", passed=1)) == []
     assert violations(case("", Status(state="lost"), label="crash-1", passed=1)) == []
-    slurm = Status(state="cancelled", native="CANCELLED", reason="cancelled on the cluster")
+    slurm = Status(state="cancelled", native="CANCELLED", reason="cancelled outside yurt")
     assert violations(case("", slurm, label="crash-1")) == []
     assert violations(case("", slurm, near_crash=True)) == []
 

@@ -264,7 +264,7 @@ def test_an_editor_that_fails_after_writing(yurt: Yurt, file: Path, editor: Edit
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [('rm "$1"', "the editor removed the file"), ('printf "\\377" > "$1"', "the editor saved text that is not UTF-8")],
+    [('rm "$1"', "the editor removed the file"), ('printf "\\377" > "$1"', "the edited file is not valid UTF-8")],
 )
 def test_an_editor_that_leaves_no_readable_file(yurt: Yurt, file: Path, editor: Editor, script: str, said: str) -> None:
     answer = yurt("context", "edit", environment=editor(script))

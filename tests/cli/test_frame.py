@@ -94,7 +94,7 @@ def test_unexpected_exception_is_a_report_not_a_traceback(tmp_path: Path) -> Non
     argv = [str(Path(YURT).parent / "python"), "-c", program]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 70
-    assert done.stderr.startswith("yurt: a bug in yurt: ZeroDivisionError: what\n") and "Traceback" not in done.stderr
+    assert done.stderr.startswith("yurt: internal error: ZeroDivisionError: what\n") and "Traceback" not in done.stderr
     report = tmp_path / "data" / "bug-report.txt"
     assert str(report) in done.stderr and "Traceback" in report.read_text()
     assert report.stat().st_mode & 0o777 == 0o600 and report.parent.stat().st_mode & 0o777 == 0o700

@@ -102,7 +102,7 @@ def test_an_error_submits_nothing(user: User) -> None:
     before = runs()
     assert said(user.quick("retry", old["id"], running), 5) == f"run {running} has not finished: it is running"
     assert said(user.quick("retry", "zzzzz"), 3) == "run 'zzzzz' not found"
-    assert said(user.quick("retry"), 2) == "no runs are given"
+    assert said(user.quick("retry"), 2) == "no runs given"
     assert said(user.quick("retry", old["id"], "--time", "soon"), 2).startswith("--time must be a positive duration")
     assert said(user.quick("retry", old["id"], "--mem", "5X"), 2).startswith("--mem must be a memory size")
     assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)

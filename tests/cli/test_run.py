@@ -84,11 +84,14 @@ WRONG_OPTIONS = [
     (["--signal-before", "3s"], "--signal-before needs --requeue"),
     (["--retry-errors"], "--retry-errors needs --retries"),
     (["--requeue", "--signal-before", "soon"], "--signal-before must be a positive duration such as 90s"),
-    (["--requeue", "--time", "1", "--signal-before", "60s"], "--signal-before is 60 s, but the time limit is 60 s"),
+    (
+        ["--requeue", "--time", "1", "--signal-before", "60s"],
+        "--signal-before (60 s) must be shorter than the time limit (60 s)",
+    ),
     (["--requeue", "--max-requeues", "0"], "--max-requeues must be an integer of at least 1, not '0'"),
     (["--venv", "\udcff"], "venv is not valid UTF-8: \\xff"),
     (["--bogus"], "unknown option '--bogus'"),
-    (["--name"], "no script or command is given"),
+    (["--name"], "no script or command given"),
 ]
 
 
@@ -101,9 +104,9 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["run"], 2, "no script or command is given"),
-        (["run", "--"], 2, "no script or command is given"),
-        (["run", ""], 2, "no script or command is given"),
+        (["run"], 2, "no script or command given"),
+        (["run", "--"], 2, "no script or command given"),
+        (["run", ""], 2, "no script or command given"),
         (["run", "nosuch.py"], 2, "file 'nosuch.py' not found"),
         (["run", "tran.py"], 2, "file 'tran.py' not found; did you mean 'train.py'?"),
         (["run", "sub/nosuch.sh"], 2, "file 'sub/nosuch.sh' not found"),
@@ -127,9 +130,9 @@ def test_a_wrong_option_of_run(user: User, options: list[str], sentence: str) ->
         (["logs", "--tail", "x", "-"], 2, "--tail must be an integer of at least 1, not 'x'"),
         (["wait", "zzz"], 3, "run 'zzz' not found"),
         (["wait", "--timeout", "-1", "-"], 2, "--timeout: '-1' is not a duration"),
-        (["run", "--shuffle", "train.py"], 2, "--shuffle needs --grid"),
-        (["retry"], 2, "no runs are given"),
-        (["shell", "-"], 2, "stdin is not a terminal"),
+        (["run", "--shuffle", "train.py"], 2, "--shuffle needs a sweep (--grid, --zip, --config or --spec)"),
+        (["retry"], 2, "no runs given"),
+        (["shell", "-"], 2, "cannot open a shell: standard input is not a terminal"),
         (["prune", "--older-than", "soon"], 2, "--older-than: 'soon' is not a duration"),
         (["prune", "--dry-run", "--yes"], 2, "--dry-run and --yes cannot be combined"),
         (["cancel"], 2, "missing argument 'RUN...'"),
@@ -612,9 +615,9 @@ def test_beta_accepts_no_runs_in_the_home_folder(standing: User) -> None:
 def test_errors_of_sbatch(standing: User) -> None:
     before = standing.contents()
     answer = standing("--context", "beta", "run", "--sbatch-option", "constraint=nosuch", "train.py")
-    assert said(answer, 5) == "beta: Slurm refused the job: Invalid feature specification"
+    assert said(answer, 5) == "beta: Slurm rejected the job: Invalid feature specification"
     answer = standing("--context", "alpha", "run", "--sbatch-option", "bogus", "train.py")
-    assert said(answer, 5).startswith("alpha: Slurm refused the job: unrecognized option '--bogus'")
+    assert said(answer, 5).startswith("alpha: Slurm rejected the job: unrecognized option '--bogus'")
     assert standing.contents() == before
 
 

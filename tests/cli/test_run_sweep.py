@@ -39,8 +39,8 @@ def test_a_script_that_the_spec_file_names(typed: Type) -> None:
     assert arguments(typed, "--spec", "named.py", "--limit", "1", "echo", "mine") == ["mine --n 1"]
     Path("bare.py").write_text("spec = [dict(n=1)]\n")
     none = typed("run", "--spec", "bare.py")
-    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: no script is given, and bare.py names none")
-    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no script or command is given")
+    assert (none.code, none.err.splitlines()[0]) == (2, "yurt: no script given, and bare.py does not name one")
+    assert typed("run", "--grid", "n=1,2").err.startswith("yurt: no script or command given")
 
 
 def test_traceback_of_a_spec_file(typed: Type) -> None:

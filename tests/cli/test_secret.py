@@ -170,18 +170,18 @@ def test_a_retry_reads_the_value_again(home: Path, monkeypatch: pytest.MonkeyPat
     assert call("wait", "-", "--timeout", "240").code == 1 and call("logs", "-").out == "another\n"
     monkeypatch.delenv("TOKEN")
     done = call("retry", "-")
-    assert done.code == 2 and "secret TOKEN is neither" in done.err
+    assert done.code == 2 and "secret 'TOKEN' is neither" in done.err
 
 
 def test_invalid_secrets_are_refused_before_anything_is_saved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONG", "secretive" * 8000)
     monkeypatch.setenv("TOKEN", VALUE)
     for words, said in (
-        (["--secret", "NOWHERE", "true"], "secret NOWHERE is neither in the environment nor in the keyring"),
-        (["--secret", "NOWHERE", "--dry-run", "true"], "secret NOWHERE is neither"),
+        (["--secret", "NOWHERE", "true"], "secret 'NOWHERE' is neither in the environment nor in the keyring"),
+        (["--secret", "NOWHERE", "--dry-run", "true"], "secret 'NOWHERE' is neither"),
         (["--secret", "LD_PRELOAD", "true"], "'LD_PRELOAD' is reserved for the system"),
         (["--secret", "a b", "true"], "'a b' is not a valid variable name"),
-        (["--secret", "LONG", "true"], "the value of LONG is 72000 bytes; the maximum is 65536"),
+        (["--secret", "LONG", "true"], "the value of secret 'LONG' is 72000 bytes; the maximum is 65536"),
         (["--secret", "TOKEN", "--var", "TOKEN=x", "true"], "both a secret and a variable"),
     ):
         done = call("run", *words)
@@ -269,9 +269,9 @@ def test_set_list_use_and_remove(ring: Ring, home: Path) -> None:
 def test_wrong_names_and_values(ring: Ring) -> None:
     assert ring("secret", "set", "TOKEN", value=b"kept").code == 0
     done = ring("secret", "remove", "BYTES")
-    assert done.code == 3 and "secret BYTES not found in the keyring" in done.err
+    assert done.code == 3 and "secret 'BYTES' not found in the keyring" in done.err
     done = ring("secret", "set", "TOKEN", value=b"\n")
-    assert done.code == 2 and "the value of TOKEN is empty" in done.err
+    assert done.code == 2 and "the value of secret 'TOKEN' is empty" in done.err
     done = ring("secret", "set", "TOKEN", value=b"a\0b")
     assert done.code == 2 and "NUL" in done.err
     assert ring("secret", "list").out == "TOKEN\n"

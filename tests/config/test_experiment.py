@@ -220,5 +220,5 @@ def test_several_faults(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"file '.*gone\.yaml' not found"):
+    with pytest.raises(UserError, match=r"--config: file '.*gone\.yaml' not found"):
         experiment.read(tmp_path / "gone.yaml")

@@ -40,7 +40,7 @@ def test_a_file_that_exits(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     file = FIXTURES / "basic_conf.py"
     with pytest.raises(SpecError) as error:
         spec.read(file)
-    assert error.value.message == f"{file}:9: exited before it defined experiments"
+    assert error.value.message == f"{file}:9: exited before it defined any experiments"
     assert capfd.readouterr().err == "Please set PROJECT_QUALIFIED_NAME\n"
 
 
@@ -129,24 +129,24 @@ def test_valid_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str,
         ("def spec(): pass\n", " must define a list of experiments as spec, not NoneType"),
         ("spec = 3\n", " must define a list of experiments as spec, not int"),
         ("spec = []\n", " defines no experiments"),
-        ("spec = [3]\n", " must define experiment 1 as a mapping or an Experiment, not int"),
-        ("class X: parameters = 3\nspec = [{}, X()]\n", " must define the parameters of experiment 2 as a mapping"),
-        ("spec = [{1: 2}]\n", " has the parameter name 1 in experiment 1; names must be strings"),
+        ("spec = [3]\n", ": experiment 1: must be a mapping or an Experiment, not int"),
+        ("class X: parameters = 3\nspec = [{}, X()]\n", ": experiment 2: parameters must be a mapping, not int"),
+        ("spec = [{1: 2}]\n", ": experiment 1: parameter name 1 must be a string, not int"),
         (
             "spec = [{'a': float('nan')}]\n",
-            " has a value of a in experiment 1 that is nan, which JSON cannot represent",
+            ": experiment 1: parameter 'a' is nan, which JSON cannot represent",
         ),
-        ("spec = [{'a': 1 << 64}]\n", " has a value of a in experiment 1 that has more than 64 bits"),
-        ("spec = [{'a': {1: 2}}]\n", " has a value of a in experiment 1 that has the dict key 1; keys must be strings"),
-        ("a = []\na.append(a)\nspec = [{'a': a}]\n", " has a value of a in experiment 1 that is nested too deeply"),
+        ("spec = [{'a': 1 << 64}]\n", ": experiment 1: parameter 'a' has more than 64 bits"),
+        ("spec = [{'a': {1: 2}}]\n", ": experiment 1: parameter 'a' has the dict key 1; keys must be strings"),
+        ("a = []\na.append(a)\nspec = [{'a': a}]\n", ": experiment 1: parameter 'a' is nested too deeply"),
         ("spec = [{'parameters': {}, 'tags': 3}]\n", " defines an invalid experiment: tags of experiment 1: "),
         ("def spec():\n  while True: yield {}\n", " defines more than 100,000 experiments"),
-        ("import os\nos._exit(3)\n", " terminated Python before it defined experiments (exit code 3)"),
+        ("import os\nos._exit(3)\n", "Python exited before {file} defined any experiments (exit code 3)"),
         (
             "import os\nos.kill(os.getpid(), 9)\n",
-            " terminated Python before it defined experiments (killed by SIGKILL)",
+            "Python exited before {file} defined any experiments (killed by SIGKILL)",
         ),
-        ("raise SystemExit('no GPU here')\n", ":1: exited before it defined experiments: no GPU here"),
+        ("raise SystemExit('no GPU here')\n", ":1: exited before it defined any experiments: no GPU here"),
         (
             "from mrunner.helpers.specification_helper import *\n"
             "create_experiments_helper(params_grid={'a___': [1, 2], 'b___': [1]})\n",
@@ -176,7 +176,8 @@ def test_invalid_files(tmp_path: Path, text: str, said: str) -> None:
     file = written(tmp_path, text)
     with pytest.raises(SpecError) as error:
         spec.read(file)
-    assert error.value.message.startswith(f"{file}{said}"), error.value.message
+    expected = said.format(file=file) if said.startswith("Python") else f"{file}{said}"
+    assert error.value.message.startswith(expected), error.value.message
     assert "\n" not in error.value.message and error.value.code == "spec-failed"
 
 
@@ -192,7 +193,7 @@ def test_functions_need_cloudpickle(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("WITH_FUNCTIONS", "1")
     (tmp_path / "cloudpickle.py").write_text("raise ImportError('not this one')\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SpecError, match=r"has a value of param3 in experiment 1 that is not a number.*<lambda>"):
+    with pytest.raises(SpecError, match=r"experiment 1: parameter 'param3' is not a number.*<lambda>"):
         spec.read(FIXTURES / "gin_conf.py")
     (tmp_path / "cloudpickle.py").write_text("def dumps(value): return b'pickle of ' + value.__name__.encode()\n")
     found = spec.read(FIXTURES / "gin_conf.py")
@@ -240,7 +241,7 @@ def test_a_file_that_closes_all_descriptors(tmp_path: Path) -> None:
             spec.read(file, seconds=seconds)
         if "did not finish" not in raised.value.message:
             break
-    assert "defined no experiments and does not exit" in raised.value.message
+    assert "did not report its experiments and is still running" in raised.value.message
 
 
 def _gone(pid: int) -> bool:
@@ -267,7 +268,7 @@ def test_an_unknown_key_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"file '.*gone\.py' not found"):
+    with pytest.raises(UserError, match=r"--spec: file '.*gone\.py' not found"):
         spec.read(tmp_path / "gone.py")
 
 

@@ -8,7 +8,7 @@ from tests import hints
 from tools.reference.sources import Raised, raised
 from yurt.errors import CODES
 
-NAMES = ("Debian", "Slurm")
+NAMES = ("Debian", "Python", "Slurm")
 """Words that a message may begin with although they have a capital letter."""
 
 

@@ -304,7 +304,8 @@ def test_host_keys_unknown_and_changed(lab: Lab, tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "k")], check=True)
     known.write_text("alpha " + " ".join((tmp_path / "k.pub").read_text().split()[:2]) + "\n")
     error = failure(site(lab, "alpha", "-o", f"UserKnownHostsFile={known}"))
-    assert (error.code, error.exit_code) == ("ssh-key-changed", 5) and "man-in-the-middle" in error.message
+    assert (error.code, error.exit_code) == ("ssh-key-changed", 5) and "intercepting" in error.message
+    assert "`ssh-keygen -R " in error.hint
 
 
 def test_wrong_key(lab: Lab, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_too_little_disk(machine: Machine, tmp_path: Path) -> None:
 @pytest.mark.parametrize("subnet", ["10.99.0.0/25", "8.8.0.0/16", "ten", "10.0.0.1/16"])
 def test_bad_subnet(machine: Machine, subnet: str) -> None:
     code, stderr = machine.up("--subnet", subnet)
-    assert code == 2 and stderr.startswith("yurt: --subnet: ") and "such as `--subnet 10.99.0.0/16`" in stderr
+    assert code == 2 and stderr.startswith("yurt: --subnet: ") and "for example: `--subnet 10.99.0.0/16`" in stderr
 
 
 @pytest.mark.lab

@@ -56,7 +56,7 @@ def test_errors(lab: Lab) -> None:
     assert call("lab", "shell", "gamma").code == 3
     assert call("lab", "shell", "alpha:n7").code == 3
     nobody = call("lab", "shell", "beta", "--user", "carol")
-    assert nobody.code == 2 and "account 'carol' not found on beta" in nobody.err
+    assert nobody.code == 2 and "user 'carol' not found on beta" in nobody.err
     down = call("lab", "shell", "alpha", "--instance", "never-up")
     assert down.code == 5 and "is not running" in down.err and "yurt lab up alpha" in down.err
 

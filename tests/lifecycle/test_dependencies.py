@@ -82,7 +82,7 @@ def test_behind_a_run_on_another_context(laptop: Laptop, lab: Lab) -> None:
     first = laptop.run("beta", "sh", "-c", PATIENT)["run"]
     second = laptop.run("alpha", "--after", first["id"], "true")
     assert second["status"]["state"] == "waiting"
-    assert second["status"]["reason"] == f"its predecessor {first['id']} has not finished"
+    assert second["status"]["reason"] == f"run {first['id']}, which it depends on, has not finished"
     assert ends(laptop, begin(laptop, "alpha", "true")) == [("completed", "")]
     finish(lab, first)
     assert ends(laptop, second["run"]["id"]) == [("completed", "")]
@@ -92,7 +92,7 @@ def test_behind_a_cancelled_run_on_another_context(laptop: Laptop) -> None:
     first = begin(laptop, "beta", "sleep", "60")
     second = begin(laptop, "alpha", "--after", first, "true")
     laptop("cancel", first)
-    why = f"its predecessor {first} did not complete (cancelled)"
+    why = f"run {first}, which it depends on, did not complete (cancelled)"
     assert ends(laptop, second) == [("cancelled", why)]
 
 
@@ -115,7 +115,7 @@ def test_invalid_predecessors(laptop: Laptop) -> None:
     before = laptop.contents()
     done = laptop("run", "--after", failed, "true")
     assert done.code == 5
-    assert f"its predecessor {failed} did not complete (failed)" in done.err
+    assert f"the run cannot start: run {failed}, which it depends on, did not complete (failed)" in done.err
     assert laptop("run", "--after", "nosuch", "true").code == 3
-    assert laptop.contents() == before, "a refused run is not kept"
+    assert laptop.contents() == before, "a rejected run is not kept"
     assert ends(laptop, begin(laptop, "local", "--after-any", failed, "true")) == [("completed", "")]

@@ -174,7 +174,7 @@ def test_a_full_disk(laptop: Laptop, lab: Lab) -> None:
         assert "disk is full" in refused.err
     finally:
         lab.faults.free("alpha:scratch")
-    assert laptop("ps", "--json").json["data"] == [], "a refused run is not kept"
+    assert laptop("ps", "--json").json["data"] == [], "a rejected run is not kept"
 
 
 def test_options_that_slurm_refuses(laptop: Laptop, ssh: Ssh) -> None:
@@ -252,7 +252,7 @@ def test_following_continues_after_lost_connections(laptop: Laptop, lab: Lab, cl
     finally:
         lab.faults.heal(target)
     assert done.stdout.decode().split("\n")[:-1] == [f"line {number} {'0' * 1500}" for number in range(lines)]
-    assert "retrying" in done.stderr.decode(), "no connection was lost"
+    assert "reconnecting" in done.stderr.decode(), "no connection was lost"
     said = [line for line in done.stderr.decode().split("\n") if line.startswith("other")]
     assert said == [f"other {number} {'0' * 1500}" for number in range(lines)]
 

@@ -63,11 +63,15 @@ def test_files_of_values_and_commas() -> None:
 @pytest.mark.parametrize(
     ("flags", "said", "hint"),
     [
-        ({"grid": ["lr"]}, "--grid lr has no '='", "use `--grid lr=0.1,0.01`"),
-        ({"zip": ["lr"]}, "--zip lr has no '='", "use `--zip lr=0.1,0.01`"),
-        ({"param": ["lr"]}, "--param lr has no '='", "use `--param lr=0.1`"),
-        ({"param": ["a b=1"]}, "--param a b=1: invalid parameter name 'a b'", "use `--param lr=0.1`"),
-        ({"param": ["n=99999999999999999999"]}, "--param n is a number with more than 64 bits", "use `--param n=0.1"),
+        ({"grid": ["lr"]}, "--grid lr has no '='", "for example: `--grid lr=0.1,0.01`"),
+        ({"zip": ["lr"]}, "--zip lr has no '='", "for example: `--zip lr=0.1,0.01`"),
+        ({"param": ["lr"]}, "--param lr has no '='", "for example: `--param lr=0.1`"),
+        ({"param": ["a b=1"]}, "--param a b=1: invalid parameter name 'a b'", "for example: `--param lr=0.1`"),
+        (
+            {"param": ["n=99999999999999999999"]},
+            "--param n is a number with more than 64 bits",
+            "for example: `--param n=0.1",
+        ),
         ({"grid": ["lr="]}, "--grid lr has no values", "use `--grid lr=0.1,0.01"),
         ({"grid": ["a=1,,2"]}, "--grid a has an empty value between two commas", 'use `--grid \'a=["a", ""]\''),
         ({"grid": ["a=9..1"]}, "--grid a has the range 9..1, which is empty", "use `--grid a=1..9"),
@@ -92,7 +96,7 @@ def test_files_of_values_and_commas() -> None:
             "the sweep has 1,000,000 combinations (a 100 x b 100 x c 100); the maximum is 100,000",
             "use fewer values",
         ),
-        ({"grid": ["a=1"], "limit": 0}, "--limit 0 leaves no parameter sets", "use `--limit 10`"),
+        ({"grid": ["a=1"], "limit": 0}, "--limit 0 leaves no parameter sets", "for example: `--limit 10`"),
         (
             {"grid": ["a.b=1"], "param": ["a_b=1"]},
             "parameters 'a.b' and 'a_b' use the same variable $YURT_PARAM_A_B",
@@ -175,15 +179,16 @@ def test_mrunner_spec() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("spec = [{'parameters': {'a': i}, 'script': str(i)} for i in range(3)]\n", "script ('0' and '1')"),
-        ("spec = [{'parameters': {'a': i}, 'env': {'A': i}} for i in range(3)]\n", "env"),
-        ("spec = [{'parameters': {'a': i}, 'name': str(i)} for i in range(3)]\n", "name ('0' and '1')"),
+        ("spec = [{'parameters': {'a': i}, 'script': str(i)} for i in range(3)]\n", "scripts ('0' and '1')"),
+        ("spec = [{'parameters': {'a': i}, 'env': {'A': i}} for i in range(3)]\n", "environments"),
+        ("spec = [{'parameters': {'a': i}, 'name': str(i)} for i in range(3)]\n", "names ('0' and '1')"),
     ],
 )
 def test_experiments_of_several_kinds(text: str, said: str) -> None:
     with pytest.raises(UserError) as error:
         planned(spec=written("s.py", text))
-    assert error.value.message == f"the experiments of s.py differ in {said}; a sweep needs the same for all"
+    problem = f"the experiments in s.py have different {said}; all experiments of a sweep must share one"
+    assert error.value.message == problem
 
 
 def test_names_in_a_spec() -> None:

@@ -327,7 +327,7 @@ def test_a_missing_secret_does_not_block_other_runs(laptop: Laptop, lab: Lab, ss
     )
     row = laptop.row(run)
     assert row["state"] == "waiting"
-    assert row["reason"] == "secret CANARY is neither in the environment nor in the keyring"
+    assert row["reason"] == "secret 'CANARY' is neither in the environment nor in the keyring"
     laptop.environment["CANARY"] = canary.decode()
     assert laptop.quick("agent", "once", "--json").json["data"]["submitted"] == [run]
     assert laptop.ended(run)["state"] == "completed"

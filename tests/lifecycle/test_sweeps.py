@@ -218,7 +218,7 @@ def test_submitted_tasks_are_refreshed_while_the_queue_is_full(laptop: Laptop, l
     def full() -> bool:
         """The queue was full, and the submitted tasks were refreshed."""
         warnings = laptop("ps", "--json").json["warnings"]
-        return any(line.startswith("runs for alpha are still pending") for line in warnings)
+        return any(line.startswith("runs on alpha are saved and not yet submitted") for line in warnings)
 
     try:
         eventually(full, seconds=100)

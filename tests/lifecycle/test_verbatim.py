@@ -308,21 +308,21 @@ def test_too_long_values_are_reported(user: User, monkeypatch: pytest.MonkeyPatc
 
     over = "x" * (ARGUMENT_LIMIT - len("LONG=") + 1)
     assert refused(f"variables: {{LONG: {over}}}") == (
-        f"variable LONG is {len(over)} bytes long; the limit of Linux, with the name, is {ARGUMENT_LIMIT}"
+        f"variable 'LONG' is {len(over)} bytes long; Linux allows at most {ARGUMENT_LIMIT}, including the name"
     )
-    assert "variable NUL contains a NUL byte" in refused('variables: {NUL: "\\0"}')
+    assert "variable 'NUL' contains a NUL byte" in refused('variables: {NUL: "\\0"}')
     several = "".join(f"  V{index}: {'x' * 100_000}\n" for index in range(19))
     assert re.fullmatch(
-        r"arguments and variables together are 19\d{5} bytes; the limit of Linux is about 1900000",
+        r"the arguments and environment variables are 19\d{5} bytes in total; Linux allows about 1900000",
         refused(f"variables:\n{several}"),
     )
     for name, value in user.environment.items():
         monkeypatch.setenv(name, value)
     (user.project / "yurt.yaml").unlink()
     for arguments, sentence in (
-        (["x" * (ARGUMENT_LIMIT + 1)], f"one argument is {ARGUMENT_LIMIT + 1} bytes"),
-        (["a\0b"], "an argument contains a NUL byte"),
-        (["x" * 100_000] * 20, "arguments and variables together are 200"),
+        (["x" * (ARGUMENT_LIMIT + 1)], f"argument 'xxxxxxxxxxxxxxxxxxxx…' is {ARGUMENT_LIMIT + 1} bytes"),
+        (["a\0b"], "argument 'a\\\\0b' contains a NUL byte"),
+        (["x" * 100_000] * 20, "the arguments and environment variables are 200"),
     ):
         with pytest.raises(UserError, match=sentence):
             plan(LOCAL, Request(words=["true"], arguments=arguments, snapshot=False))

@@ -126,7 +126,7 @@ def test_a_huge_range_is_counted_but_not_expanded() -> None:
 def test_invalid_pair(text: str, problem: str) -> None:
     with pytest.raises(GridError) as error:
         pair(text, "--grid", "0.1,0.01")
-    assert error.value.problem.startswith(problem) and error.value.hint == "use `--grid lr=0.1,0.01`"
+    assert error.value.problem.startswith(problem) and error.value.hint == "for example: `--grid lr=0.1,0.01`"
     assert pair("a=b=c", "--grid", "1") == ("a", "b=c")
 
 

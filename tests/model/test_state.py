@@ -118,9 +118,9 @@ def test_one_observation(seen: Observation, state: str) -> None:
             Observation(record="node_failed"),
             CLOCKS.settling,
             "node_failed",
-            "its job finished before your code started",
+            "its job failed before your code started",
         ),
-        (Observation(record="completed"), CLOCKS.settling, "failed", "its job finished before your code started"),
+        (Observation(record="completed"), CLOCKS.settling, "failed", "its job failed before your code started"),
         (Observation(record="completed", gone=True), CLOCKS.settling, "completed", ""),
         (
             Observation(winner=WON, generation=1, stopped="timeout"),
@@ -133,7 +133,7 @@ def test_one_observation(seen: Observation, state: str) -> None:
             Observation(winner=WON, generation=1),
             CLOCKS.forgiving,
             "lost",
-            "the site no longer lists its job, and it left no exit status",
+            "the site no longer lists its job, and it recorded no exit code",
         ),
         (Observation(winner=WON, generation=1), CLOCKS.forgiving - 1, "unknown", "the site does not list its job"),
         (

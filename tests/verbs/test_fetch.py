@@ -251,7 +251,7 @@ def test_a_full_local_disk(here: Here, tmp_path: Path, way: str) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], check=True)
     try:
         done = here("fetch", run, "--to", str(disk / "there"), **path)
-        assert (done.code, "disk full on this machine" in done.err) == (5, True), done
+        assert (done.code, "the disk of this machine is full" in done.err) == (5, True), done
         assert b"a b/c/it's big" not in tree(disk / "there")
         subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
         assert here("fetch", run, "--to", str(disk / "there"), **path).code == 0
@@ -327,7 +327,7 @@ def test_an_unreachable_site_and_a_run_that_was_never_submitted(
     try:
         saved = laptop.run("alpha", "true")["run"]["id"]
         unsent = laptop.quick("fetch", saved)
-        assert (unsent.code, "it is not yet submitted to alpha" in unsent.err) == (3, True)
+        assert (unsent.code, "it is saved and not yet submitted" in unsent.err) == (3, True)
         away = laptop.quick("fetch", runs["alpha"], runs["beta"], "--to", str(tmp_path / "there"), "--json")
         assert away.code == 4
         assert [each["id"] for each in away.json["data"]] == [runs["beta"]], (

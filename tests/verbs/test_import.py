@@ -93,7 +93,7 @@ def test_an_index_that_was_lost(user: User) -> None:
 
 
 def test_another_data_folder_on_this_machine(user: User) -> None:
-    """Finished runs are imported. Unfinished runs of a yurt with another data folder are skipped and keep running."""
+    """Finished runs are imported. Unfinished runs of another yurt installation are skipped and keep running."""
     (user.home / "config").mkdir()
     (user.home / "config" / "contexts.yaml").write_text(
         f"contexts:\n  local: {{type: local, storage_dir: {user.home}/storage}}\n"
@@ -104,7 +104,10 @@ def test_another_data_folder_on_this_machine(user: User) -> None:
     other = {"YURT_DATA_HOME": str(user.home / "data2")}
     done = user.quick("import", "local", "--json", **other)
     assert sorted(done.json["data"]["new"]) == sorted(over.values())
-    assert len(done.json["warnings"]) == 2 and "belongs to a yurt with another data folder" in done.json["warnings"][0]
+    assert (
+        len(done.json["warnings"]) == 2
+        and "belongs to a yurt installation with a different data folder" in done.json["warnings"][0]
+    )
     assert shows(user, over, **other) == before
     assert state(user, runs["running"]) == "running" and state(user, runs["queued"]) == "queued"
 
@@ -144,7 +147,8 @@ def test_folders_that_cannot_be_read_are_named(user: User) -> None:
     assert "it may be from a newer version" in skipped[str(made["1nfj000-00002"])]
     assert len(done.json["warnings"]) == 5
     assert state(user, newer.name) == "completed"
-    assert f"the plan of run {newer.name} is not on this machine" in said(user.quick("retry", newer.name), 3)
+    partial = f"run {newer.name} was submitted from another machine, and this machine has only part of its record"
+    assert said(user.quick("retry", newer.name), 3) == partial
     people = user.quick("import", "local")
     assert (
         people.out == "local: 0 imported, 2 already in the index, 5 unreadable\n"

@@ -149,7 +149,10 @@ def test_another_data_folder_on_this_machine(user: User) -> None:
     other = {"YURT_DATA_HOME": str(user.home / "data2")}
     done = user.quick("import", "local", "--json", **other)
     assert done.json["data"]["new"] == [over["id"]]
-    assert "belongs to a yurt with another data folder" in done.json["data"]["unreadable"][running["folder"]]
+    assert (
+        "belongs to a yurt installation with a different data folder"
+        in done.json["data"]["unreadable"][running["folder"]]
+    )
     assert shown(user, over["id"], **other) == before
 
 

@@ -55,7 +55,7 @@ def test_a_run_that_is_not_running(laptop: Laptop) -> None:
     done = laptop("shell", ended, "true")
     assert (done.code, f"run {ended} is not running: it is completed" in done.err) == (5, True)
     done = laptop("shell", ended)
-    assert (done.code, "stdin is not a terminal" in done.err) == (2, True)
+    assert (done.code, "standard input is not a terminal" in done.err) == (2, True)
 
 
 def test_a_task_of_a_sweep(laptop: Laptop) -> None:
@@ -64,6 +64,6 @@ def test_a_task_of_a_sweep(laptop: Laptop) -> None:
     done = laptop("shell", f"{sweep}.1", "sh", "-c", "echo $YURT_RUN_ID; exit 7")
     assert (done.code, done.out) == (7, f"{sweep}.1\n")
     done = laptop("shell", sweep, "true")
-    assert (done.code, f"{sweep} is a sweep; a shell needs one of its tasks" in done.err) == (2, True)
+    assert (done.code, f"{sweep} is a sweep; `yurt shell` needs a single task" in done.err) == (2, True)
     assert laptop("run", "-f", "--grid", "n=1,2", "true").code == 0
     laptop("cancel", sweep)

@@ -199,7 +199,7 @@ def lab_ls(laptop: Newcomer, cluster: str) -> str:
 def test_errors_of_a_deep_probe(laptop: Newcomer, lab: Lab) -> None:
     assert laptop.add("beta", "--storage-dir", "~").code == 0
     refused = laptop("context", "probe", "beta", "--deep")
-    assert refused.code == 5 and "the probe's job was refused" in refused.err
+    assert refused.code == 5 and "the probe job was rejected" in refused.err
     bad = laptop("context", "probe", "beta", "--deep", "--internet", "nowhere")
     assert bad.code == 2 and "HOST:PORT" in bad.err
     assert laptop.add("beta", "--storage-dir", "$NOWHERE/x", name="nowhere").code == 0
@@ -373,7 +373,7 @@ def test_key_with_a_passphrase(laptop: Newcomer, lab: Lab, tmp_path: Path) -> No
     config.write_text("\n".join(line for line in text if "IdentityFile" not in line))
     laptop.ssh = ["--ssh-option=-F", f"--ssh-option={config}"]
     refused = laptop.add("alpha", *more)
-    assert refused.code == 4 and "your ssh key needs its passphrase" in refused.err
+    assert refused.code == 4 and "your ssh key has a passphrase and is not loaded" in refused.err
     argv = ["context", "add", "alpha", "--slurm-url", "alice@alpha", *laptop.ssh, *more]
     child = laptop.spawn(*argv)
     child.expect("passphrase")

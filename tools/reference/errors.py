@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.reference.sources import raised
 from yurt.errors import CODES
 
@@ -21,11 +23,11 @@ or, with `--json`, on standard output as [an envelope](json.md).
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | a run that the command waited for or asked about failed |
+| 1 | a run did not complete |
 | 2 | invalid usage or configuration |
 | 3 | not found |
-| 4 | the site could not be reached; safe to retry |
-| 5 | the site or this machine refused |
+| 4 | the site could not be reached, or a timeout expired; safe to retry |
+| 5 | the site or this machine rejected the operation |
 | 70 | a bug in yurt |
 | 130 | interrupted |
 
@@ -45,7 +47,7 @@ def _section(code: str, about: str) -> str:
     texts = dict.fromkeys(
         f"yurt: {each.message}" + (f"\n  hint: {each.hint}" if each.hint else "")
         for each in raised()
-        if each.code == code
+        if each.code == code and not re.fullmatch(r"[A-Z]+", each.message)  # known only at run time
     )
     block = "\n".join(texts)
     return f"\n### {code}\n\n{about}\n" + (f"\n```text\n{block}\n```\n" if texts else "")

@@ -82,7 +82,7 @@ def _as_typed(row: Row, value: Any) -> Any:
     """Return a value as the command line has it, numbers as strings. UserError: a string in place of a list."""
     if row.form == "list" and isinstance(value, str):
         raise UserError(
-            f"option {row.option} must be a list, not a string", code="usage", hint=f"pass `{row.option}=[{value!r}]`"
+            f"option {row.option} must be a list, not str", code="usage", hint=f"pass `{row.option}=[{value!r}]`"
         )
     if row.form in ("mapping", "options"):
         return {key: None if each is None else str(each) for key, each in (value or {}).items()}

@@ -38,11 +38,11 @@ def dump(value: Any, what: str) -> bytes:
         raise CallError(
             f"cannot pickle {what}: {type(error).__name__}: {error}",
             code="call-not-sent",
-            hint="pass values that can be pickled, and open files, locks and connections inside the function",
+            hint="pass only picklable values; create files, locks and connections inside the function",
         ) from error
     if len(content) > LARGEST:
         raise CallError(
-            f"the pickle of {what} is {_megabytes(len(content))} MB; the limit for a call is {_megabytes(LARGEST)} MB",
+            f"the pickled size of {what} is {_megabytes(len(content))} MB; the limit is {_megabytes(LARGEST)} MB",
             code="call-not-sent",
             hint="write large data to a file on the site and pass the file's name",
         )
@@ -143,7 +143,7 @@ def value_of(entry: Entry, result: CallResult) -> Any:
             return cloudpickle.loads(result.content)
         except Exception as error:
             text = f"cannot unpickle the result on this machine: {type(error).__name__}: {error}"
-            hint = "import or install what the function returned, or return plain values"
+            hint = "install the package that defines the returned object on this machine, or return plain values"
             raise _error(entry, text, "result-not-sent", hint) from error
     if result.kind == "raised":
         raise _raised(result) from RemoteTraceback(_with_source(result.traceback))
@@ -181,23 +181,22 @@ def _why(entry: Entry, result: CallResult) -> CallError:
         hint = f"create the executor with a `venv=` or `conda=` that has Python {HERE}, or with `python='python{HERE}'`"
         return _error(entry, f"the call cannot be unpickled{where}: {result.text}", "call-python", hint)
     if result.kind == "load":
-        text, hint = f"the call could not be loaded{where}: {result.text}", _missing(result.text)
+        text, hint = f"the call could not be loaded{where}: {result.text}", _hint_to_load(result.text)
         return _error(entry, text, "call-not-loaded", hint)
-    if result.kind:
-        text, hint = _unusable(entry.run.id, result)
-        return _error(entry, text, "result-not-sent", hint)
-    return _died(entry, result)
+    return _unusable(entry, result) if result.kind else _died(entry, result)
 
 
-def _unusable(run: str, result: CallResult) -> tuple[str, str]:
-    """Return the message and the hint for a result that cannot be used."""
+def _unusable(entry: Entry, result: CallResult) -> CallError:
+    """Return the error for a result that cannot be used."""
     if result.kind == "large":
         size, most = (_megabytes(int(word)) for word in result.text.split())
         hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
-        return f"the result is {size} MB; the limit is {most} MB", hint
+        return _error(entry, f"the result is {size} MB; the limit is {most} MB", "result-not-sent", hint)
     if result.kind == "damaged":
-        return "the result file is damaged", f"run the call again with `yurt retry {run}`"
-    return f"the result cannot be pickled: it is {result.text}", "return plain values, or write the result to a file"
+        hint = f"run the call again with `yurt retry {entry.run.id}`"
+        return _error(entry, "the result file is damaged", "result-not-sent", hint)
+    hint = "return plain values, or write the result to a file"
+    return _error(entry, f"the result cannot be pickled: it is {result.text}", "result-not-sent", hint)
 
 
 def _died(entry: Entry, result: CallResult) -> CallError:
@@ -220,7 +219,7 @@ def _died(entry: Entry, result: CallResult) -> CallError:
 _ABSENT = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 
 
-def _missing(text: str) -> str:
+def _hint_to_load(text: str) -> str:
     """Return the hint for a call that could not be loaded."""
     found = _ABSENT.match(text)
     file = getattr(sys.modules.get(found[1]), "__file__", None) if found is not None else None

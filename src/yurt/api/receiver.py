@@ -129,8 +129,9 @@ class Receiver:
             if self._pause(pause):
                 pause = self._shortest
         for call in self._empty():
+            sweep = call.run.partition(".")[0]
             text = f"the executor stopped waiting for {call.run}, which is still running"
-            hint = f"get its result later from `yurt.runs(sweep={call.run.partition('.')[0]!r})`"
+            hint = f"get its result later from `yurt.runs(sweep={sweep!r})`"
             fail(call, CallError(text, code="call-detached", hint=hint))
 
     def _result_is_late(self) -> bool:
@@ -181,7 +182,7 @@ class Receiver:
         whole = store.get(sent.sweep)
         if whole is None:
             for call in sent.calls.values():
-                text = f"sweep {sent.sweep} is no longer in the index on this machine"
+                text = f"sweep {sent.sweep} is no longer in the run index of this machine"
                 hint = f"import it with `yurt import {self._context}`"
                 fail(call, CallError(text, code="call-without-result", hint=hint))
             sent.calls.clear()

@@ -56,9 +56,8 @@ def run(
     """
     ready()
     if isinstance(command, str):
-        raise UserError(
-            "the command must be a list, not a string", code="usage", hint=f"pass `yurt.run({command.split()!r})`"
-        )
+        words = command.split()
+        raise UserError("the command must be a list, not str", code="usage", hint=f"pass `yurt.run({words!r})`")
     found = contexts.named(contexts.current_name(context or ""))
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)

@@ -128,7 +128,7 @@ class Sender:
         saved_calls.keep(store, sweep, calls.pack(packed))
         submitted = Submitted(sweep, {at: each.call for at, each in enumerate(posted)})
         try:
-            _entry, warnings = enqueue(store, self._context, planned, later="will be submitted by the executor")
+            _entry, warnings = enqueue(store, self._context, planned, by="the executor")
         except Exception as error:
             if store.get(sweep) is None:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from yurt.errors import UserError
@@ -55,9 +55,9 @@ def sets_of(
 
 
 def _column(key: str, values: Sequence[Any]) -> list[Any]:
-    if isinstance(values, str | bytes | Mapping):
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise UserError(
-            f"the values of '{key}' must be a list, not a {type(values).__name__}",
+            f"the values of '{key}' must be a list, not {type(values).__name__}",
             code="usage",
             hint=f"pass `grid={{{key!r}: [0.1, 0.01]}}`",
         )

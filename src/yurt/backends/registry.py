@@ -28,7 +28,7 @@ def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path)
 
         return SlurmBackend(host_of(context), accounting)
     raise UserError(
-        f"context '{context.name}' has type {context.type}, which yurt does not support yet",
+        f"context '{context.name}' has type {context.type}, which `yurt run` does not support",
         code="usage",
         hint="run `yurt context list` to see the type of each context",
     )
@@ -41,7 +41,7 @@ def host_of(context: Context) -> Host:
     if context.type == "slurm" and context.slurm_url:
         return SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
     raise UserError(
-        f"context '{context.name}' has type {context.type}, which has no host to log in to",
+        f"context '{context.name}' has type {context.type}, which `yurt login` does not support",
         code="usage",
         hint="run `yurt context list` to see the type of each context",
     )

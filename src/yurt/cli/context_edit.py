@@ -74,7 +74,7 @@ def _open(file: Path) -> None:
 
     try:
         code = subprocess.call([*shlex.split(editor()), str(file)])
-        problem = f"ended with exit code {code}" if code else ""
+        problem = f"exited with code {code}" if code else ""
     except (OSError, ValueError) as error:
         problem = f"cannot be started: {error}"
     if problem:
@@ -89,9 +89,11 @@ def _read(file: Path) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        problem = "removed the file" if isinstance(error, OSError) else "saved text that is not UTF-8"
+        removed = isinstance(error, OSError)
         raise UserError(
-            f"the editor {problem}", code="editor-failed", hint="nothing was changed; run `yurt context edit` again"
+            "the editor removed the file" if removed else "the edited file is not valid UTF-8",
+            code="editor-failed",
+            hint="nothing was changed; run `yurt context edit` again",
         ) from None
 
 

@@ -52,8 +52,10 @@ def fetch(
     from yurt.errors import UserError
     from yurt.verbs import fetch as verbs
 
-    if "" in (folder, *only):
-        raise UserError("--to and --only cannot be empty", code="usage", hint="see `yurt fetch --help`")
+    if folder == "":
+        raise UserError("--to is empty", code="usage", hint="for example: `--to results`")
+    if "" in only:
+        raise UserError("--only is empty", code="usage", hint="for example: `--only '*.json'`")
     app.enable_gc()
     to = Path(folder).expanduser() if folder else None
     with watching() as watch:

@@ -144,14 +144,13 @@ def _age(text: str | None) -> float | None:
 
 
 def _check(states: Sequence[str]) -> None:
-    from yurt.errors import UserError
+    from yurt.errors import UserError, one_of
     from yurt.model.run import FINAL
-    from yurt.verbs.text import either
 
     for state in states:
         if state not in FINAL:
-            names = either([f"`{each}`" for each in sorted(FINAL)])
-            raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=f"use one of {names}")
+            hint = f"use {one_of(sorted(FINAL))}"
+            raise UserError(f"--state: '{state}' is not a final state", code="usage", hint=hint)
 
 
 def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
@@ -167,7 +166,7 @@ def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
 
 
 def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
-    app.current().warnings.append("nothing was removed; run the command again with --yes to remove the runs")
+    app.current().warnings.append("nothing was removed; run the command again with `--yes` to remove the runs")
     render.result(found, show, requested=True)
     return 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -75,13 +76,12 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
     text = f"yurt {__version__}, python {sys.version}\narguments: {arguments!r}\n\n"
     text += "".join(traceback.format_exception(error))
     summary = f"{type(error).__name__}: {error}".splitlines()[0]
-    try:
+    hint = "this is a bug; report it with the command that you ran"
+    with contextlib.suppress(OSError):
         file = paths.data_home() / "bug-report.txt"
         paths.write_private(file, text.encode(errors="backslashreplace"))
-        hint = f"report it and attach `{file}`"
-    except OSError:
-        hint = "report it with the command that you ran"
-    return Bug(f"a bug in yurt: {summary}", code="bug", hint=hint)
+        hint = f"this is a bug; report it and attach `{file}`"
+    return Bug(f"internal error: {summary}", code="bug", hint=hint)
 
 
 def _print_json(envelope: dict[str, Any]) -> None:

@@ -71,5 +71,5 @@ def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> Non
         raise UserError("--filter needs a sweep", code="usage", hint=hint)
     if not failed and not runs:
         raise UserError(
-            "no runs are given", code="usage", hint="retry all failed runs of this project with `yurt retry --failed`"
+            "no runs given", code="usage", hint="retry all failed runs of this project with `yurt retry --failed`"
         )

@@ -176,9 +176,10 @@ def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
     if sets is not None and sets.script:
         return sets.script
     if options["spec"]:
-        hint = f"add the script: `yurt run --spec {options['spec']} train.py`"
-        raise UserError(f"no script is given, and {options['spec']} names none", code="usage", hint=hint)
-    raise UserError("no script or command is given", code="usage", hint="for example: `yurt run train.py -- --lr 0.1`")
+        file = options["spec"]
+        hint = f"add the script: `yurt run --spec {file} train.py`"
+        raise UserError(f"no script given, and {file} does not name one", code="usage", hint=hint)
+    raise UserError("no script or command given", code="usage", hint="for example: `yurt run train.py -- --lr 0.1`")
 
 
 def _sets(options: dict[str, Any]) -> SweepPlan | None:
@@ -187,7 +188,11 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
         for each in ("shuffle", "seed", "limit", "max_parallel"):
             if options[each] not in (None, False):
                 name = each.replace("_", "-")
-                raise UserError(f"--{name} needs --grid", code="usage", hint="for example: `--grid lr=0.1,0.01`")
+                raise UserError(
+                    f"--{name} needs a sweep (--grid, --zip, --config or --spec)",
+                    code="usage",
+                    hint="for example: `--grid lr=0.1,0.01`",
+                )
         return None
     from pathlib import Path
 

@@ -28,5 +28,9 @@ def shell(run: str, command: tuple[str, ...]) -> int:
 
     terminal = not command
     if terminal and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("stdin is not a terminal", code="usage", hint=f"run a command with `yurt shell {run} COMMAND`")
+        raise UserError(
+            "cannot open a shell: standard input is not a terminal",
+            code="usage",
+            hint=f"run a command with `yurt shell {run} COMMAND`",
+        )
     return verbs.shell(run, command, terminal=terminal)

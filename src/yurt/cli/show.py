@@ -79,7 +79,8 @@ def _only_for_sweeps(run: str, options: dict[str, Any]) -> None:
         if value:
             from yurt.errors import UserError
 
-            text = f"{names.get(key, f'--{key}')} is only for sweeps; {run} is a single run"
+            option = names.get(key, f"--{key}")
+            text = f"{option} is only for sweeps, but {run} is a single run"
             raise UserError(text, code="usage", hint=f"use `yurt show {run}`")
 
 

@@ -29,7 +29,8 @@ def check(sweep: str, options: dict[str, Any], *, as_json: bool) -> None:
     if options["as_csv"] and options["plot"]:
         raise UserError("--csv and --plot cannot be combined", code="usage", hint=f"use `yurt show {sweep} --csv`")
     if options["over"] and not options["plot"]:
-        hint = f"for example: `yurt show {sweep} --plot loss --over {options['over']}`"
+        over = options["over"]
+        hint = f"for example: `yurt show {sweep} --plot loss --over {over}`"
         raise UserError("--over needs --plot", code="usage", hint=hint)
 
 

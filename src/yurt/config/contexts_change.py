@@ -53,7 +53,8 @@ def _edited(file: Path, edit: Edit, text: str, before: ContextsFile) -> tuple[st
 
 def _needs_manual_edit(file: Path) -> UserError:
     return UserError(
-        f"yurt cannot change {file} without affecting other parts of it, such as contexts that share an anchor",
+        f"cannot edit {file} automatically: the change would affect other parts, such as contexts that share a YAML "
+        "anchor",
         code="config-unwritable",
         hint=faults.edit_hint(file),
     )

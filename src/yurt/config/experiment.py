@@ -61,8 +61,8 @@ def read(file: Path) -> Experiment:
     from yurt.config import yaml_text, yaml_typed
 
     if not file.is_file():
-        hint = "pass a file: `--config neptune.yaml` or `--config yurt.yaml`"
-        raise UserError(f"file '{file}' not found", code="usage", hint=hint)
+        hint = "check the path, which is relative to the working directory"
+        raise UserError(f"--config: file '{file}' not found", code="usage", hint=hint)
     text = text_of(file)
     try:
         try:

@@ -41,7 +41,8 @@ def save(context: Context, facts: Facts) -> None:
     try:
         _write(context, facts)
     except OSError as error:
-        raise UserError(f"cannot write {file_of(context.name)}: {error.strerror}", code="config-unwritable") from None
+        file = file_of(context.name)
+        raise UserError(f"cannot write {file}: {error.strerror}", code="config-unwritable") from None
 
 
 def _write(context: Context, facts: Facts) -> None:

@@ -19,10 +19,11 @@ def editor() -> str:
 def error(file: Path | str, faults: Sequence[Fault], lines: Mapping[tuple[str, ...], int]) -> UserError:
     """Return one error for all faults, ordered by line, with the command to edit the file as its hint."""
     rows = sorted(((line_of(fault.path, lines), fault.sentence) for fault in faults), key=lambda each: each[0])
-    if len(rows) == 1:
-        message = f"{file}:{rows[0][0]}: {rows[0][1]}"
-    else:
+    if len(rows) > 1:
         message = "\n".join([f"{file} has {len(rows)} errors:", *(f"  line {line}: {text}" for line, text in rows)])
+    else:
+        ((line, problem),) = rows
+        message = f"{file}:{line}: {problem}"
     return UserError(message, code="config-invalid", hint=edit_hint(file) if isinstance(file, Path) else "")
 
 

@@ -100,15 +100,16 @@ def _invalid(key: str, variable: str, faults: Sequence[Fault]) -> UserError:
     rows = {row.key: row for row in TABLE}
     if variable:
         problems = [".".join((f"${variable}", *fault.path[1:])) + f" {fault.problem}" for fault in faults]
-        example = f"{variable}={_example(rows[key], ' ')}"
-        return UserError("; ".join(problems), code="config-invalid", hint=f"use a value such as `{example}`")
+        value = _example(rows[key], " ")
+        return UserError("; ".join(problems), code="config-invalid", hint=f"for example: `export {variable}={value}`")
     problems = []
     for fault in faults:
         part = rows.get(".".join(fault.path))
         path = [part.flag] if part is not None and part.flag else [_flag(rows[key]), *fault.path[1:]]
         problems.append(f"{'.'.join(path)} {fault.problem}")
     row = rows.get(".".join(faults[0].path), rows[key])
-    hint = f"use a value such as `{_flag(row)} {_example(row, '')}`"
+    option, value = _flag(row), _example(row, "")
+    hint = f"for example: `{option} {value}`"
     return UserError("; ".join(problems), code="usage", hint=hint)
 
 

@@ -28,7 +28,7 @@ def check_name(name: str) -> str:
     try:
         secrets.check_name(name)
     except ValueError as error:
-        raise UserError(f"invalid secret name: {error}", code="usage", hint="use a name such as `HF_TOKEN`") from None
+        raise UserError(f"invalid secret name: {error}", code="usage", hint="for example: `HF_TOKEN`") from None
     return name
 
 
@@ -56,7 +56,7 @@ def _value_of(name: str) -> bytes:
             why = f" ({error.message})" if has_keyring() else ""
     if value is None:
         raise UserError(
-            f"secret {name} is neither in the environment nor in the keyring{why}",
+            f"secret '{name}' is neither in the environment nor in the keyring" + why,
             code="secret-missing",
             hint=f"run `yurt secret set {name}`, or set the variable with `export {name}=...`",
         )
@@ -77,7 +77,7 @@ def keep(name: str, value: bytes) -> None:
         _call(name, lambda ring: ring.set_password(SERVICE, name, text))
     if read(name) != value:
         raise RefusedError(
-            f"the keyring did not store {name}",
+            f"the keyring did not store secret '{name}'",
             code="keyring-unavailable",
             hint=f"check it with `keyring diagnose`, or set the variable with `export {name}=...`",
         )
@@ -130,17 +130,19 @@ def _call(name: str, operation: Callable[[Any], Any]) -> Any:
     import keyring
     from keyring.errors import KeyringError, NoKeyringError
 
-    export = f"set the variable with `export {name or 'NAME'}=...`"
+    name = name or "NAME"
+    export = f"set the variable with `export {name}=...`"
     try:
         return operation(keyring.get_keyring())
     except NoKeyringError:
         raise RefusedError("this machine has no keyring", code="keyring-unavailable", hint=export) from None
     except (KeyringError, OSError) as error:
-        reason = type(error).__name__ if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
+        said = "" if isinstance(error, OSError) else " ".join(str(error).split()).rstrip(".!")
+        reason = said or type(error).__name__
         raise RefusedError(
-            f"cannot use the keyring: {reason or type(error).__name__}",
+            f"cannot use the keyring: {reason}",
             code="keyring-unavailable",
-            hint=f"check it with `keyring diagnose`, or {export}",
+            hint=f"check it with `keyring diagnose`, or set the variable with `export {name}=...`",
         ) from None
 
 

@@ -54,6 +54,8 @@ class _Answer(msgspec.Struct, frozen=True):
     notes: list[str] = []
     problem: str | None = None
     line: int | None = None
+    experiment: int | None = None
+    """The number of the experiment that has the problem."""
     missing: str | None = None
     traceback: str = ""
 
@@ -68,16 +70,19 @@ class Spec(msgspec.Struct, frozen=True):
 def read(file: Path, *, seconds: float = SECONDS) -> Spec:
     """Execute a spec file; its standard output goes to standard error. SpecError has the problem and its line."""
     if not file.is_file():
-        raise UserError(f"file '{file}' not found", code="usage", hint="pass a Python file: `--spec experiments.py`")
+        hint = "check the path, which is relative to the working directory"
+        raise UserError(f"--spec: file '{file}' not found", code="usage", hint=hint)
     written, code = _executed(file, seconds)
     if not written:
-        raise SpecError(f"{file} terminated Python before it defined experiments ({_exit_of(code)})")
+        raise SpecError(f"Python exited before {file} defined any experiments ({_exit_of(code)})")
     try:
         answer = msgspec.json.decode(written, type=_Answer)
     except msgspec.MsgspecError as error:
         raise SpecError(f"{file} defines an invalid experiment: {_described(error)}") from None
     if answer.problem is not None:
         where = f"{file}:{answer.line}:" if answer.line is not None else str(file)
+        if answer.experiment is not None:
+            where = f"{file}: experiment {answer.experiment}:"
         hint = f"install {answer.missing} for {sys.executable}, which runs the file" if answer.missing else ""
         raise SpecError(f"{where} {answer.problem}", hint=hint, traceback=answer.traceback)
     if not answer.experiments:
@@ -117,8 +122,8 @@ def _executed(file: Path, seconds: float) -> tuple[bytes, int]:
             f"{file} did not finish within {seconds:g} seconds", hint="check the file for an endless loop"
         ) from late
     except subprocess.TimeoutExpired as late:
-        hint = "check whether it closes all file descriptors"
-        raise SpecError(f"{file} defined no experiments and does not exit", hint=hint) from late
+        hint = "check that it does not close all file descriptors"
+        raise SpecError(f"{file} did not report its experiments and is still running", hint=hint) from late
     finally:
         os.close(read_end)
         with contextlib.suppress(ProcessLookupError):

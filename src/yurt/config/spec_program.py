@@ -27,7 +27,14 @@ notes: dict[str, None] = {}
 
 
 class Invalid(Exception):
-    """The file does not define valid experiments. The message continues a sentence that starts with the file's name."""
+    """The file does not define valid experiments.
+
+    The message continues a sentence that starts with the file's name, or with the number of an experiment.
+    """
+
+    def __init__(self, problem: str, experiment: int | None = None) -> None:
+        super().__init__(problem)
+        self.experiment = experiment
 
 
 def main() -> None:
@@ -82,13 +89,15 @@ def _plain(number: int, made: Any) -> dict[str, Any]:
     elif hasattr(made, "parameters"):
         fields = {key: getattr(made, key, None) for key in FIELDS}
     else:
-        raise Invalid(f"must define experiment {number} as a mapping or an Experiment, not {type(made).__name__}")
+        raise Invalid(f"must be a mapping or an Experiment, not {type(made).__name__}", number)
     if not isinstance(fields["parameters"], Mapping):
-        raise Invalid(f"must define the parameters of experiment {number} as a mapping")
+        raise Invalid(f"parameters must be a mapping, not {type(fields['parameters']).__name__}", number)
     plain: dict[str, Any] = {}
     for key, value in fields.items():
         if key == "parameters":
-            plain[key] = {_key(number, name): _value(number, name, each) for name, each in value.items()}
+            plain[key] = {
+                _key(number, name): _value(number, f"parameter '{name}'", each) for name, each in value.items()
+            }
         elif value is not None and key in FIELDS:
             plain[key] = _value(number, key, value)
     plain["mrunner"] = type(made).__module__ == "mrunner.experiment"
@@ -97,15 +106,15 @@ def _plain(number: int, made: Any) -> dict[str, Any]:
 
 def _key(number: int, name: Any) -> str:
     if not isinstance(name, str):
-        raise Invalid(f"has the parameter name {name!r} in experiment {number}; names must be strings")
+        raise Invalid(f"parameter name {name!r} must be a string, not {type(name).__name__}", number)
     return name
 
 
-def _value(number: int, name: str, value: Any) -> Any:
+def _value(number: int, what: str, value: Any) -> Any:
     try:
         return _carried(value)
     except (TypeError, ValueError) as error:
-        raise Invalid(f"has a value of {name} in experiment {number} that {error}") from None
+        raise Invalid(f"{what} {error}", number) from None
 
 
 def _carried(value: Any, depth: int = 0) -> Any:
@@ -142,7 +151,7 @@ def _pickled(value: Any) -> dict[str, str]:
     except ImportError:
         what = getattr(value, "__qualname__", type(value).__name__)
         raise ValueError(
-            f"is not a number, string, list or dict ({what}); install cloudpickle beside yurt to send it"
+            f"is not a number, string, list or dict ({what}); install cloudpickle in yurt's environment to send it"
         ) from None
     return {"pickled": repr(value)[:80], "cloudpickle": base64.b64encode(dumps(value)).decode()}
 
@@ -151,13 +160,13 @@ def _failure(file: str, error: BaseException) -> dict[str, Any]:
     """Return the problem, as a sentence that continues the file's name, and the line of the file that caused it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     line = frames[-1].lineno if frames else None
-    missing = None
+    missing = experiment = None
     if isinstance(error, Invalid):
-        problem, line = str(error), None
+        problem, line, experiment = str(error), None, error.experiment
     elif isinstance(error, SyntaxError) and error.filename == file:
         problem, line = f"is not valid Python: {error.msg}", error.lineno
     elif isinstance(error, SystemExit):
-        problem = "exited before it defined experiments"
+        problem = "exited before it defined any experiments"
         if isinstance(error.code, str):
             problem += f": {error.code}"
     elif isinstance(error, OSError) and error.filename == file and not frames:
@@ -166,7 +175,8 @@ def _failure(file: str, error: BaseException) -> dict[str, Any]:
         problem = f"failed: {type(error).__name__}: {error}".rstrip(": ")
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
     text = "".join(traceback.format_exception(error))
-    return {"problem": " ".join(problem.split()), "line": line, "missing": missing, "traceback": text}
+    where = {"line": line, "experiment": experiment}
+    return {"problem": " ".join(problem.split()), **where, "missing": missing, "traceback": text}
 
 
 if __name__ == "__main__":

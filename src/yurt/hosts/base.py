@@ -111,7 +111,8 @@ class Stream:
         left = self._silence if begun else max(0.0, self._start - time.monotonic())
         if not select.select([descriptor], [], [], left)[0]:
             raise UnreachableError(
-                f"{self._host.name}: " + ("the connection timed out" if begun else "the script did not start in time"),
+                f"{self._host.name}: "
+                + ("the connection timed out" if begun else "the remote command did not start in time"),
                 code="timed-out",
                 hint=RETRY,
             )
@@ -150,10 +151,11 @@ class Host(ABC):
 
     def lost(self, returned: int, errors: bytes, *, begun: bool) -> YurtError:
         """Return the error for a script that started or not (`begun`) and whose exit code did not arrive."""
-        last_line = errors.decode(errors="replace").strip().splitlines()[-1:]
-        what = "lost connection before the output was complete" if begun else "cannot start a script"
+        output = errors.decode(errors="replace").strip().splitlines()
+        reason = f"{output[-1]} (exit code {returned})" if output else f"exit code {returned}"
+        what = "lost connection before the output was complete" if begun else "cannot start the remote command"
         return UnreachableError(
-            f"{self.name}: {what}" + "".join(f": {line}" for line in last_line) + f" (exit code {returned})",
+            f"{self.name}: {what}: {reason}",
             code="connection-lost",
             hint=RETRY,
         )

@@ -138,7 +138,7 @@ class Master:
         """Return the error for ssh's output; a key that needs its passphrase needs `yurt login`."""
         error = ssh_errors.classify(self.name, self.destination, output)
         if error.code == "ssh-denied" and any(_needs_passphrase(key) for key in self._identities()):
-            return ssh_errors.login_needed(self.name, "your ssh key needs its passphrase")
+            return ssh_errors.login_needed(self.name, "your ssh key has a passphrase and is not loaded")
         return error
 
     def _identities(self) -> list[Path]:
@@ -211,7 +211,7 @@ class Master:
                 except BlockingIOError:
                     if time.monotonic() > deadline:
                         raise UnreachableError(
-                            f"{self.name}: another login is in progress and waits for input",
+                            f"{self.name}: another login is in progress and is waiting for input",
                             code="ssh-login-required",
                             hint="complete that login, then run the command again",
                         ) from None
@@ -245,14 +245,14 @@ class Master:
             time.sleep(0.05)
 
     def session_limit(self) -> int:
-        """Return how many concurrent sessions sshd accepts: 8 until it has refused one."""
+        """Return how many concurrent sessions sshd accepts: 8 until it has rejected one."""
         try:
             return max(1, min(SESSIONS, int(Path(f"{self.socket}.most").read_text())))
         except (FileNotFoundError, ValueError):
             return SESSIONS
 
     def lower_session_limit(self) -> None:
-        """Record that sshd refused a session: use one fewer until the next master is opened."""
+        """Record that sshd rejected a session: use one fewer until the next master is opened."""
         fewer = max(1, self.session_limit() - 1)
         temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
         temporary.write_text(str(fewer))

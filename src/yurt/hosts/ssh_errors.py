@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from yurt.errors import RefusedError, UnreachableError, YurtError
 
@@ -24,7 +25,7 @@ def classify(name: str, destination: str, output: str, *, interactive: bool = Fa
         if code == "ssh-denied":
             return _denied(name, destination, output, interactive=interactive)
         text = sentence.format(name=name, destination=destination, found=found.group(found.lastindex or 0))
-        return kind(text, code=code, hint=hint.format(name=name, log_in=log_in))
+        return kind(text, code=code, hint=hint.format(name=name, log_in=log_in, host=_host(destination, output)))
     if interactive:  # ssh has printed the reason itself
         return RefusedError(
             f"{name}: ssh could not log in to {destination}",
@@ -33,6 +34,12 @@ def classify(name: str, destination: str, output: str, *, interactive: bool = Fa
         )
     last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "no error message")
     return UnreachableError(f"{name}: ssh to {destination} failed: {last}", code="ssh-failed", hint=log_in)
+
+
+def _host(destination: str, output: str) -> str:
+    """Return the host as known_hosts lists it, quoted for a shell."""
+    found = re.search(r"Host key for (\S+) has changed", output)
+    return shlex.quote(found[1] if found is not None else destination.rpartition("@")[2])
 
 
 def login_needed(name: str, why: str) -> UnreachableError:
@@ -59,20 +66,21 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
         "ssh-key-changed",
-        "{name}: the host key of {destination} has changed (a man-in-the-middle attack, or the host was reinstalled)",
-        "ask the site's administrators; if the new key is right, remove the old one with `ssh-keygen -R HOST` "
+        "{name}: the host key of {destination} has changed; the host may have been reinstalled, or someone may be "
+        "intercepting the connection",
+        "ask the site's administrators; if the new key is genuine, remove the old one with `ssh-keygen -R {host}` "
         "and {log_in}",
     ),
     (
         r"Host key verification failed|No \S+ host key is known",
         "ssh-key-unknown",
         "{name}: the host key of {destination} is unknown",
-        "{log_in}; it shows the key's fingerprint and asks for confirmation",
+        "{log_in}; it shows the key's fingerprint and asks you to confirm it",
     ),
     (
         r"Could not resolve hostname (\S+?):",
         "ssh-no-such-host",
-        "{name}: host {found} not found",
+        "{name}: host '{found}' not found",
         "check slurm_url with `yurt context show {name}`",
     ),
     (r"Permission denied|Too many authentication failures", "ssh-denied", "", ""),

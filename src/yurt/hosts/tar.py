@@ -65,7 +65,8 @@ def bring(
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise here_is_full(target, error.strerror or "") from None
-        raise RefusedError(f"{error.filename or target}: {error.strerror}", code="site-refused") from None
+        file = error.filename or target
+        raise RefusedError(f"cannot write to {file}: {error.strerror}", code="cannot-write") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     parts = {

@@ -78,7 +78,7 @@ def check_contexts(instance: Instance, specs: list[ClusterSpec]) -> None:
             raise UserError(
                 f"context '{name}' already exists in {_file()} and does not belong to this lab",
                 code="context-exists",
-                hint="rename your context, or give the lab another name: `yurt lab up --instance mylab`",
+                hint="rename your context, or give the lab another name, for example: `yurt lab up --instance mylab`",
             )
 
 

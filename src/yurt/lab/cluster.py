@@ -13,7 +13,7 @@ from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from yurt.errors import NotFoundError, RefusedError
+from yurt.errors import NotFoundError, RefusedError, one_of
 from yurt.lab import cgroups, cluster_files, network, processes
 from yurt.lab.instance import Instance
 from yurt.lab.shell import run, succeeds
@@ -54,9 +54,9 @@ class Cluster:
     def pid(self, host: str) -> int:
         """Return the first process of a host. Raises NotFoundError, or RefusedError if the host is not running."""
         if host != "fabric" and self.spec.host(host) is None:
-            names = ", ".join(each.name for each in self.spec.hosts)
+            names = [each.name for each in self.spec.hosts]
             raise NotFoundError(
-                f"host '{host}' not found in {self.spec.name}", code="not-found", hint=f"use one of {names}"
+                f"host '{host}' not found in {self.spec.name}", code="not-found", hint=f"use {one_of(names)}"
             )
         pid = self.pids().get(host)
         if pid is None:
@@ -184,9 +184,9 @@ class Cluster:
         if name == "slurm":
             states = ", ".join(f"{node} {state}" for node, state in self.node_states().items())
             problem += f" ({states})"
-        last_line = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return RefusedError(
-            f"{self.spec.name}: {name} {problem}" + "".join(f": {line}" for line in last_line),
+            f"{self.spec.name}: {name} {problem}" + (f": {lines[-1]}" if lines else ""),
             code="lab-boot-failed",
             hint=f"read the logs in {self.folder / 'hosts'}, or reset the lab with `yurt lab down --wipe`",
         )

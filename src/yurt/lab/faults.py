@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from yurt.config import paths
-from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.errors import NotFoundError, RefusedError, UserError, one_of
 from yurt.lab import network, processes
 from yurt.lab.cluster import Cluster, inside
 from yurt.lab.relay import Rules, parse
@@ -174,14 +174,16 @@ class Faults:
         cluster = self.lab.cluster(cluster_name)
         host = cluster.spec.host(host_name)
         if host is None:
-            names = ", ".join(f"{cluster_name}:{each.name}" for each in cluster.spec.hosts)
-            raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
+            names = [f"{cluster_name}:{each.name}" for each in cluster.spec.hosts]
+            raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use {one_of(names)}")
         return cluster, host
 
     def _with_accounting(self, target: str) -> Cluster:
         cluster = self.lab.cluster(target)
         if not cluster.spec.accounting:
-            raise UserError(f"{target} has no accounting daemon", code="usage", hint="use alpha, which has one")
+            raise UserError(
+                f"cluster '{target}' has no accounting daemon", code="usage", hint="use `alpha`, which has one"
+            )
         return cluster
 
     def _disk(self, target: str) -> tuple[int, str]:
@@ -195,8 +197,8 @@ class Faults:
         if host is not None and host.role == "node":
             return cluster.pid(disk), "/scratch"
         disks = [*MOUNTS, *(node.name for node in cluster.spec.of_role("node"))]
-        names = ", ".join(f"{cluster_name}:{each}" for each in disks)
-        raise NotFoundError(f"disk '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
+        names = [f"{cluster_name}:{each}" for each in disks]
+        raise NotFoundError(f"disk '{target}' not found in the lab", code="not-found", hint=f"use {one_of(names)}")
 
     def _relay_pids(self, cluster: Cluster, host: HostSpec) -> list[int]:
         file = str(self.rules_file(f"{cluster.spec.name}:{host.name}"))

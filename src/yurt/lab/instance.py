@@ -99,7 +99,7 @@ def instance(name: str = "") -> Instance:
             f"invalid lab name '{name}': it must be at most 20 lower-case letters, digits and dashes, "
             "starting with a letter",
             code="usage",
-            hint="choose a name such as `--instance class2`",
+            hint="for example: `--instance class2`",
         )
     return Instance(name, paths.data_home() / "lab" / name)
 
@@ -109,12 +109,12 @@ def parse_subnet(text: str) -> ipaddress.IPv4Network:
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as error:
-        hint = "use a private network such as `--subnet 10.99.0.0/16`"
+        hint = "for example: `--subnet 10.99.0.0/16`"
         raise UserError(f"--subnet: {error}", code="usage", hint=hint) from None
     if not network.is_private or network.prefixlen > 24:
         raise UserError(
-            f"--subnet: {text} is not a private network of /24 or larger",
+            f"--subnet: '{text}' is not a private network of /24 or larger",
             code="usage",
-            hint="use a network such as `--subnet 10.99.0.0/16`",
+            hint="for example: `--subnet 10.99.0.0/16`",
         )
     return network

@@ -43,7 +43,9 @@ class Lab:
     def cluster(self, name: str) -> Cluster:
         spec = CLUSTERS.get(name)
         if spec is None:
-            raise NotFoundError(f"cluster '{name}' not found in the lab", code="not-found", hint="use alpha or beta")
+            raise NotFoundError(
+                f"cluster '{name}' not found in the lab", code="not-found", hint="use `alpha` or `beta`"
+            )
         return Cluster(self.instance, spec)
 
     def up(
@@ -106,7 +108,7 @@ class Lab:
             found = "none"
         if requested not in ("auto", "none", found):
             raise UserError(
-                f"--limits {requested}: this machine has no usable cgroup {requested}",
+                f"--limits: this machine has no usable cgroup {requested}",
                 code="usage",
                 hint="omit `--limits` to use what this machine supports",
             )
@@ -200,7 +202,7 @@ class Lab:
                 raise UserError(
                     f"{line!r} is not a setting of slurm.conf",
                     code="usage",
-                    hint="use KEY=VALUE, such as `KillWait=30`",
+                    hint="for example: `yurt lab set alpha KillWait=30`",
                 )
         with self.instance.locked():
             state = self.instance.load_state()

@@ -47,7 +47,7 @@ def choose_block(instance: Instance, subnet: IPv4Network, previous: str) -> IPv4
     raise UserError(
         f"no /24 network in {subnet} is free for the lab: {device} uses {network}",
         code="lab-address-in-use",
-        hint="choose another private network: `yurt lab up --subnet 10.99.0.0/16`",
+        hint="choose another private network, for example: `yurt lab up --subnet 10.99.0.0/16`",
     )
 
 

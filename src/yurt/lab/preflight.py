@@ -64,7 +64,7 @@ def check_packages(*, install: bool, watch: Watch) -> None:
         raise UserError(
             f"Debian packages are missing: {', '.join(missing)}",
             code="lab-packages-missing",
-            hint="run `yurt lab up --install` to install them; it starts none of their services",
+            hint="run `yurt lab up --install` to install them without starting their services",
         )
     try:
         packages.install(missing, lambda text: watch(Event(text)))
@@ -81,7 +81,7 @@ def check_disk(folder: Path) -> None:
     free = shutil.disk_usage(existing).free >> 20
     if free < DISK_NEEDED_MB and not (folder / "lab.json").exists():
         raise RefusedError(
-            f"the lab needs {DISK_NEEDED_MB} MB of disk space, and {existing} has {free} MB free",
+            f"the lab needs {DISK_NEEDED_MB} MB of disk space, but {existing} has only {free} MB free",
             code="lab-disk-low",
-            hint="free some space, or choose another disk: `YURT_DATA_HOME=/big/disk yurt lab up`",
+            hint="free some space, or choose another disk, for example: `YURT_DATA_HOME=/big/disk yurt lab up`",
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Advanced(msgspec.Struct, frozen=True):
-    """Result of the steps: submitted runs, refused runs, and the error that stopped the rest."""
+    """Result of the steps: submitted runs, rejected runs, and the error that stopped the rest."""
 
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}

@@ -51,7 +51,7 @@ def release_held(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> N
 def _with_retry(status: Status) -> Status:
     import msgspec
 
-    return msgspec.structs.replace(status, retries=status.retries + 1, reason="the launch failed; it is retried")
+    return msgspec.structs.replace(status, retries=status.retries + 1, reason="the launch failed; retrying")
 
 
 def known(store: Store, context: str) -> list[BadNode]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from yurt.errors import UserError
+from yurt.errors import UserError, one_of
 from yurt.model import params
 from yurt.model.run import State
 from yurt.store import Entry
@@ -17,10 +17,10 @@ def pair(text: str, *, example: str) -> tuple[str, str]:
     """Return the key and the value of a filter. UserError if it is not KEY=VALUE, or the state is unknown."""
     key, equals, value = params.shown(text).partition("=")
     if not equals or not key:
-        raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint=f"write for example `{example}`")
+        raise UserError(f"--filter: '{text}' is not KEY=VALUE", code="usage", hint=f"for example: `{example}`")
     states = State.__args__  # type: ignore[attr-defined]
     if key == "state" and value not in states:
-        raise UserError(f"--filter: unknown state '{value}'", code="usage", hint=f"use one of {', '.join(states)}")
+        raise UserError(f"--filter: unknown state '{value}'", code="usage", hint=f"use {one_of(states)}")
     return key, value
 
 

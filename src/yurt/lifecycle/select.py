@@ -49,8 +49,8 @@ def _named(store: Store, word: str, matches: Sequence[str]) -> Entry:
     if not matches:
         raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
     if len(matches) > 1 and word.lower() not in matches:
-        shown = ", ".join(matches[:4]) + (" …" if len(matches) > 4 else "")
-        text = f"'{word}' is ambiguous: it matches {len(matches)} runs: {shown}"
+        names = ", ".join(matches[:4]) + (" …" if len(matches) > 4 else "")
+        text = f"'{word}' is ambiguous: it matches {len(matches)} runs: {names}"
         raise UserError(text, code="usage", hint="type more characters of the run id")
     entry = store.get(word.lower() if word.lower() in matches else matches[0])
     if entry is None:
@@ -75,22 +75,22 @@ def _task(store: Store, word: str, first: str, number: str) -> Entry:
         if not matches:
             raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
         sweep = _named(store, first, [each for each in matches if ids.is_sweep(each)] or matches)
-    run, shown = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"
+    run, task = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"
     if not run.tasks:
         raise NotFoundError(
-            f"run {run.id} is not a sweep and has no task {shown}",
+            f"run {run.id} is not a sweep and has no task {task}",
             code="not-found",
             hint=f"see the run with `yurt show {run.id}`",
         )
     if len(number) > DIGITS or int(number) >= run.tasks:
         raise NotFoundError(
-            f"sweep {run.id} has no task {shown}; its tasks are 0 to {run.tasks - 1}",
+            f"sweep {run.id} has no task {task}; its tasks are 0 to {run.tasks - 1}",
             code="not-found",
             hint=f"list its tasks with `yurt show {run.id}`",
         )
     entry = store.get(ids.task(run.id, int(number)))
     if entry is None:
-        raise _no_plan(run.id)
+        raise no_plan(run.id)
     return entry
 
 
@@ -177,7 +177,8 @@ def check(entries: Sequence[Entry]) -> None:
     for entry in entries:
         if not entry.run.tasks:
             what = f"a task of {entry.run.sweep}" if entry.run.sweep else "a single run"
-            hint = f"remove `--filter`, or name a sweep such as `{entry.run.sweep or '@last-sweep'}`"
+            sweep = entry.run.sweep or "@last-sweep"
+            hint = f"remove `--filter`, or name a sweep, for example: `{sweep}`"
             raise UserError(f"--filter selects tasks of a sweep, but {entry.run.id} is {what}", code="usage", hint=hint)
 
 
@@ -187,13 +188,18 @@ def task_entries(store: Store, pairs: Sequence[tuple[Entry, Sequence[int]]]) -> 
     found = store.several(names)
     if len(found) < len(names):
         lacking = next(entry for entry, _numbers in pairs if store.plan(entry.run.id) is None)
-        raise _no_plan(lacking.run.id)
+        raise no_plan(lacking.run.id)
     return found
 
 
-def _no_plan(sweep: str) -> NotFoundError:
-    hint = "run the command on the machine that submitted the sweep"
-    return NotFoundError(f"the plan of sweep {sweep} is not on this machine", code="not-found", hint=hint)
+def no_plan(run: str) -> NotFoundError:
+    """Return the error for a run, or a sweep, whose plan is not in the index."""
+    what = "sweep" if ids.is_sweep(run) else "run"
+    return NotFoundError(
+        f"{what} {run} was submitted from another machine, and this machine has only part of its record",
+        code="not-found",
+        hint="run the command on the machine that submitted it",
+    )
 
 
 def by_sweep(entries: Sequence[Entry]) -> Iterator[tuple[str, list[Entry]]]:

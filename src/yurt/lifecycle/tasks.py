@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yurt.errors import UserError
+from yurt.errors import UserError, one_of
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import pair
 from yurt.model import ids, layout, params, plot, sweep_table, tasks
@@ -123,7 +123,7 @@ def named(option: str, columns: Sequence[Column], key: str) -> Column:
         titles = [each.title for each in columns]
         near = get_close_matches(key, titles, n=1)
         text = f"{option}: unknown column '{params.shown(key)}'" + (f"; did you mean '{near[0]}'?" if near else "")
-        raise UserError(text, code="usage", hint=f"use one of {', '.join(titles)}") from None
+        raise UserError(text, code="usage", hint=f"use {one_of(titles)}") from None
 
 
 def plotted(sweep: str, rows: Sequence[TaskRow], columns: Sequence[Column], metric: str, over: str) -> Plotted:
@@ -136,7 +136,8 @@ def plotted(sweep: str, rows: Sequence[TaskRow], columns: Sequence[Column], metr
         vary = [each for each in columns if each.part == "params" and sweep_table.bare(each) not in same]
         if len(vary) != 1:
             several = ", ".join(each.title for each in vary) or "none"
-            hint = f"use `yurt show {sweep} --plot {metric} --over {(vary or [columns[0]])[0].title}`"
+            first = (vary or [columns[0]])[0].title
+            hint = f"for example: `yurt show {sweep} --plot {metric} --over {first}`"
             raise UserError(f"--plot needs --over PARAMETER; varying parameters: {several}", code="usage", hint=hint)
         (x,) = vary
     points = plot.gathered((x.of(row), y.of(row)) for row in rows)

@@ -86,7 +86,7 @@ class Sets:
     def __init__(self, grids: Sequence[Grid], chosen: Sequence[int] | None = None) -> None:
         sizes = [grid.size for grid in grids]
         if not sum(sizes):
-            raise GridError("the grid is empty", "use `--grid lr=0.1,0.01`")
+            raise GridError("the grid is empty", "for example: `--grid lr=0.1,0.01`")
         if sum(sizes) > LIMIT:
             raise _too_many(grids)
         self.grids = grids
@@ -207,7 +207,7 @@ def shuffled(sets: Sets, seed: int) -> Sets:
 def limited(sets: Sets, limit: int) -> Sets:
     """Return the first `limit` sets. GridError if the limit is below 1."""
     if limit < 1:
-        raise GridError(f"--limit {limit} leaves no parameter sets", "use `--limit 10`")
+        raise GridError(f"--limit {limit} leaves no parameter sets", "for example: `--limit 10`")
     return sets if limit >= len(sets) else sets.choose(range(limit))
 
 

@@ -29,11 +29,11 @@ def pair(text: str, flag: str, example: str) -> tuple[str, str]:
     """Split key=rest, the argument of a flag. GridError if the '=' is missing or the key is invalid."""
     key, equals, rest = text.partition("=")
     if not equals:
-        raise GridError(f"{flag} {text} has no '='", f"use `{flag} {key or 'lr'}={example}`")
+        raise GridError(f"{flag} {text} has no '='", f"for example: `{flag} {key or 'lr'}={example}`")
     try:
         params.check_key(key)
     except ValueError as error:
-        raise GridError(f"{flag} {text}: {error}", f"use `{flag} lr={example}`") from None
+        raise GridError(f"{flag} {text}: {error}", f"for example: `{flag} lr={example}`") from None
     return key, rest
 
 

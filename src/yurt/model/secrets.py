@@ -60,9 +60,9 @@ def check_values(values: Mapping[str, bytes]) -> None:
     """ValueError, with the reason and never the value, if a value cannot be passed to a run."""
     for name, value in values.items():
         if b"\0" in value:
-            raise ValueError(f"the value of {name} contains a NUL byte, which variables cannot contain")
+            raise ValueError(f"the value of secret '{name}' contains a NUL byte, which variables cannot contain")
         if len(value) > LARGEST:
-            raise ValueError(f"the value of {name} is {len(value)} bytes; the maximum is {LARGEST}")
+            raise ValueError(f"the value of secret '{name}' is {len(value)} bytes; the maximum is {LARGEST}")
     total = sum(len(value) for value in values.values())
     if total > ALL_TOGETHER:
         raise ValueError(f"the secrets are {total} bytes in total; the maximum is {ALL_TOGETHER}")

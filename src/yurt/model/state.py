@@ -175,7 +175,7 @@ def _cause(before: Status, seen: Observation, gone: float) -> tuple[str, str]:
     by_site = seen.reason or "the site stopped it"
     rows = (
         (before.cancel_requested or seen.stopped == CANCELLED or by_hand, CANCELLED, ""),
-        (not seen.generation, "unlaunched" if failed_early else UNKNOWN, "it failed before it started"),
+        (not seen.generation, "unlaunched" if failed_early else UNKNOWN, "its job failed before your code started"),
         # Its own job decided to start it again, but the next start did not happen.
         (how not in ("", "stopped", "done"), DECIDED, "its job did not restart it" if seen.records_known else ""),
         (how == "done", UNKNOWN, ""),
@@ -193,7 +193,7 @@ def _next_start(after: Status, seen: Observation, why: str) -> Status:
     return msgspec.structs.replace(
         after,
         state="waiting",
-        reason=f"{why}; it will be started again",
+        reason=f"{why}; it will be restarted",
         start=seen.generation + 1,
         retries=after.retries + (not seen.generation),
         attempts=1,
@@ -217,11 +217,11 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     by_user = seen.stopped == CANCELLED and bool(seen.generation)
     record: State | None = "cancelled" if by_user else seen.record
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
-        early = "its job finished before your code started" if never else ""
+        early = "its job failed before your code started" if never else ""
         reason = "cancelled" if by_user else seen.reason or early
         return _final(after, "failed" if never and record == "completed" else record, reason, seen.ended or now)
     if seen.sure and not never:
-        left = "its run folder is gone" if seen.gone else "its process is gone and left no exit status"
+        left = "its run folder is gone" if seen.gone else "its process is gone and recorded no exit code"
         return _final(after, "lost", seen.reason or left, now)
     if seen.stopped and gone >= clocks().settling:
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
@@ -245,7 +245,7 @@ def _untraced(before: Status, after: Status, seen: Observation, now: float, gone
         why = "the site lost its job before it started; it will be submitted again"
         return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
     if gone >= clocks().forgiving:
-        left = "its run folder is gone" if seen.gone else "it left no exit status"
+        left = "its run folder is gone" if seen.gone else "it recorded no exit code"
         why = "the site lost its job before it started" if never else f"the site no longer lists its job, and {left}"
         return _final(after, "lost", why, now)
     return _missing(after, seen)
@@ -290,9 +290,9 @@ _STATES_IN_WORDS = {
 }
 
 _CAUSES_IN_WORDS = {
-    "requeues": "it used all its requeues and did not complete",
-    "idle": "two consecutive starts saved nothing, so it was not started again",
-    "node_failed": "its nodes failed more often than its retries allow",
+    "requeues": "it reached its time limit and the maximum number of restarts (--max-requeues)",
+    "idle": "two consecutive starts saved nothing, so it was not restarted",
+    "node_failed": "its nodes failed more often than --retries allows",
 }
 
 

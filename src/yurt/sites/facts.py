@@ -67,11 +67,15 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
     target, colon, port = internet.rpartition(":")
     if not colon or not port.isdigit() or not target:
         raise UserError(
-            f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"use for example `--internet {INTERNET}`"
+            f"--internet: '{internet}' is not HOST:PORT", code="usage", hint=f"for example: `--internet {INTERNET}`"
         )
     found = ask(context, watch=watch)
     if not found.slurm_version:
-        raise UserError(f"context '{context.name}' has no Slurm, which a deep probe needs", code="usage")
+        raise UserError(
+            f"--deep needs Slurm, which context '{context.name}' does not have",
+            code="usage",
+            hint=f"run `yurt context probe {context.name}` without `--deep`",
+        )
     watch(Event(f"waiting for a compute node of {context.name}"))
     folder = storage_folder(context, found)
     options = [f"--partition={context.partition}"] if context.partition else []
@@ -81,13 +85,14 @@ def ask_node(context: Context, *, internet: str = INTERNET, patience: int = 120,
     arguments = [mark, folder, target, port, str(patience), *options]
     answer = host_of(context).run(deep_probe.script(), *arguments, timeout=patience + 60)
     if answer.code == deep_probe.PENDING:
+        reason = answer.errors or "no reason given"
         raise RefusedError(
-            f"{context.name}: the probe job did not start within {patience} s ({answer.errors or 'no reason given'})",
+            f"{context.name}: the probe job did not start within {patience} s: {reason}",
             code="site-busy",
             hint=f"try again later, or set another partition with `yurt context edit {context.name}`",
         )
     if answer.code:
-        raise refusal(context.name, "the probe job was refused", answer.errors)
+        raise refusal(context.name, "the probe job was rejected", answer.errors)
     found = _with(found, node=deep_probe.read(mark, answer.text, now=time.time()))
     cache.save(context, found)
     return found
@@ -99,8 +104,9 @@ def storage_folder(context: Context, facts: Facts) -> str:
     try:
         return facts.expand(context.storage_dir or scratch)
     except KeyError as error:
+        variable = error.args[0]
         raise UserError(
-            f"storage_dir of context '{context.name}' uses ${error.args[0]}, which is not set on the site",
+            f"storage_dir of context '{context.name}' uses ${variable}, which is not set on the site",
             code="config-invalid",
             hint=f"change it with `yurt context edit {context.name}`",
         ) from None
@@ -114,4 +120,8 @@ def _with(facts: Facts, **changes: Any) -> Facts:
 
 def _check_type(context: Context) -> None:
     if not kind_of(context.type).has_host:
-        raise UserError(f"context '{context.name}' is of type {context.type}, which cannot be probed yet", code="usage")
+        raise UserError(
+            f"context '{context.name}' has type {context.type}, which `yurt context probe` does not support",
+            code="usage",
+            hint="run `yurt context list` to see the type of each context",
+        )

@@ -40,7 +40,7 @@ def project_folder(context: Context, facts: Facts | None, label: str) -> str:
         raise UserError(
             f"the folder for runs on '{context.name}' contains an unprintable character ({character!a}): {folder!r}",
             code="usage",
-            hint="use a folder with a printable name, for example with the setting `storage_dir`",
+            hint=f"set `storage_dir` to a printable path with `yurt context edit {context.name}`",
         )
     return folder
 
@@ -52,8 +52,9 @@ def expand(context: Context, facts: Facts | None, path: str, key: str) -> str:
     try:
         return facts.expand(path)
     except KeyError as error:
+        variable = error.args[0]
         raise UserError(
-            f"{key} of context '{context.name}' uses ${error.args[0]}, which is not set on the site",
+            f"{key} of context '{context.name}' uses ${variable}, which is not set on the site",
             code="config-invalid",
             hint=f"change it with `yurt context edit {context.name}`",
         ) from None

@@ -40,7 +40,7 @@ class Running:
             )
         except FileNotFoundError:
             raise RefusedError(
-                "git is not installed on this machine", code="program-missing", hint="install git"
+                "git is not installed on this machine", code="program-missing", hint="install `git`"
             ) from None
 
     def output(self, stdin: bytes = b"") -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.errors import NotFoundError, RefusedError, UserError
+from yurt.errors import NotFoundError, UserError, here_is_full
 from yurt.snapshot import collect, record, seen
 
 LARGEST_FILE = 50 << 20
@@ -123,11 +123,9 @@ def _writing(store: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = {errno.ENOSPC: ("disk-full", "the disk is full"), errno.EDQUOT: ("quota-full", "your quota is used up")}
-        if error.errno not in full:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        code, reason = full[error.errno]
-        raise RefusedError(f"cannot write {store}: {reason}", code=code, hint="free some space") from None
+        raise here_is_full(store, error.strerror or "", hint="free some space") from None
 
 
 @contextlib.contextmanager
@@ -152,7 +150,8 @@ def _check_size(files: collect.Files, largest_file: int, largest_tree: int) -> i
         raise UserError(
             f"'{shown}' is {largest >> 20} MB; the limit for a code file is {largest_file >> 20} MB",
             code="snapshot-too-large",
-            hint=f"exclude it with `--exclude '{shown}'` or a line in .yurtignore, or copy it to the cluster as data",
+            hint=f"exclude it with `--exclude '{shown}'` or a line in .yurtignore, copy it to the cluster as data, "
+            "or raise the limit with `--largest-file MB`",
         )
     if total > largest_tree:
         raise UserError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import suppress
 
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, here_is_full
 from yurt.store.runs import Store
 
 DAY = 86_400
@@ -28,9 +29,9 @@ def keep(store: Store, sweep: str, content: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             os.unlink(aside)
-        raise RefusedError(
-            f"cannot save the calls in {folder}: {error.strerror}", code="disk-full", hint="free some disk space"
-        ) from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise here_is_full(folder, error.strerror or "", hint="free some space") from None
+        raise RefusedError(f"cannot write to {folder}: {error.strerror}", code="cannot-write") from None
 
 
 def of(store: Store, sweep: str) -> bytes | None:

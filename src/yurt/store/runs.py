@@ -345,7 +345,7 @@ def _make_private(file: str) -> None:
 
 
 def _unusable(file: str, why: str) -> RefusedError:
-    return RefusedError(f"cannot use the index {file}: {why}", code="index-unavailable")
+    return RefusedError(f"cannot open the run index {file}: {why}", code="index-unavailable")
 
 
 def _json(value: Any) -> bytes:

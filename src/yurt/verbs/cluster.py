@@ -37,7 +37,7 @@ def cluster(name: str = "", *, allow: Sequence[str] = (), watch: Watch = unwatch
     for node in allow:
         if node not in avoided:
             raise NotFoundError(
-                f"yurt does not avoid node '{node}' on {context.name}",
+                f"node '{node}' is not on the avoided list of {context.name}",
                 code="not-found",
                 hint=f"list avoided nodes with `yurt cluster {context.name}`",
             )

@@ -162,6 +162,7 @@ def remove(names: Sequence[str]) -> Result[Removed]:
 def import_(file: Path, *, replace: bool = False) -> Result[Merged]:
     """Import the contexts of an mrunner or yurt file, all or none."""
     if not file.exists():
-        raise NotFoundError(f"file {file} not found", code="not-found", hint="see `yurt context import --help`")
+        hint = "check the path, which is relative to the working directory"
+        raise NotFoundError(f"file '{file}' not found", code="not-found", hint=hint)
     found = parse(text_of(file), file)
     return Result(kind="contexts-imported", data=contexts.merge(contexts.default_file(), found, replace=replace))

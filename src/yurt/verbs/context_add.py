@@ -9,14 +9,13 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
 from yurt.config import facts as kept
-from yurt.errors import RefusedError, UnreachableError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError, one_of
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites.connect import ssh_host
 from yurt.sites.facts import probe
 from yurt.verbs.result import Result
-from yurt.verbs.text import either
 
 Ask = Callable[[str, Sequence[str]], str]
 """Asks the user a question with these possible answers; None where no user is at a terminal."""
@@ -115,9 +114,7 @@ def _choose(key: str, names: Sequence[str], context: str, ask: Ask | None) -> st
     raise UserError(
         f"the site has no default {key}",
         code="usage",
-        hint=f"use one of {either(names)}: `yurt context add {context} --{key} {names[0]} …`"
-        if names
-        else f"name one with `yurt context add {context} --{key} NAME …`",
+        hint=f"run `yurt context add {context}` again with {one_of(f'--{key} {name}' for name in names)}",
     )
 
 
@@ -129,4 +126,5 @@ def _check(wanted: Context, facts: Facts) -> None:
         ("qos", wanted.qos, [each.name for each in facts.qos]),
     ):
         if value is not None and names and value not in names:
-            raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use one of {either(names)}")
+            options = [f"--{key} {name}" for name in names]
+            raise UserError(f"{key} '{value}' not found on the site", code="usage", hint=f"use {one_of(options)}")

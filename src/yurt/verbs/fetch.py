@@ -113,13 +113,11 @@ def _gone(store: Store, entry: Entry) -> YurtError:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
         why = f"`yurt prune` removed its folder from {run.context} on {when}"
     elif status.submitted is None and status.started is None:
-        why = f"it {'was never submitted' if status.final else 'is not yet submitted'} to {run.context}"
+        why = "it was never submitted" if status.final else "it is saved and not yet submitted"
     else:
         why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
+    if copies:
+        why += f"; an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
     return NotFoundError(
-        f"run {run.id} cannot be fetched: {why}",
-        code="not-found",
-        hint=f"an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
-        if copies
-        else f"see the run with `yurt show {run.id}`",
+        f"run {run.id} cannot be fetched: {why}", code="not-found", hint=f"see the run with `yurt show {run.id}`"
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
-from yurt.errors import NotFoundError
+from yurt.errors import NotFoundError, one_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.context import Context
@@ -32,7 +32,7 @@ from yurt.verbs.steps import STEPS
 if TYPE_CHECKING:
     from yurt.backends.base import Files
 
-OTHERS = "it has not finished and belongs to a yurt with another data folder"
+OTHERS = "it has not finished and belongs to a yurt installation with a different data folder"
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def _listed(files: Files, name: str, base: str, project: str) -> list[str]:
         raise NotFoundError(
             f"no runs of project '{project}' found on {name}",
             code="not-found",
-            hint=f"projects on {name}: {', '.join(sorted(labels)[:8])}" if labels else "",
+            hint=f"use {one_of(f'--project {label}' for label in sorted(labels)[:8])}" if labels else "",
         )
     return found
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from yurt.errors import NotFoundError, UserError
+from yurt.errors import NotFoundError, UserError, one_of
 from yurt.lab import Lab, Started
 from yurt.lab.cluster import PATH, Cluster
 from yurt.lab.faults import KINDS
@@ -19,7 +19,6 @@ from yurt.lab.status import LabStatus, status_of
 from yurt.lab.topology import CLUSTERS, alias
 from yurt.model.progress import Watch, unwatched
 from yurt.verbs.result import Result
-from yurt.verbs.text import either
 
 Limits = Literal["auto", "v1", "v2", "none"]
 
@@ -110,8 +109,8 @@ def _shell_command(target: str, name: str, user: str, command: Sequence[str]) ->
     cluster = lab.cluster(cluster_name)
     host = cluster.spec.host(host_name) if host_name else cluster.spec.login
     if host is None:
-        names = either([f"{cluster_name}:{each.name}" for each in cluster.spec.hosts])
-        raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use one of {names}")
+        names = [f"{cluster_name}:{each.name}" for each in cluster.spec.hosts]
+        raise NotFoundError(f"host '{target}' not found in the lab", code="not-found", hint=f"use {one_of(names)}")
     pid = cluster.pid(host.name)
     user = user or ("alice" if host.role == "login" else "root")
     _check_user(cluster, user)
@@ -130,9 +129,9 @@ def _check_user(cluster: Cluster, user: str) -> None:
     accounts = ["root", *(account.name for account in cluster.spec.accounts)]
     if user not in accounts:
         raise UserError(
-            f"account '{user}' not found on {cluster.spec.name}",
+            f"user '{user}' not found on {cluster.spec.name}",
             code="usage",
-            hint=f"use one of {either(accounts)}",
+            hint=f"use {one_of(accounts)}",
         )
 
 

@@ -43,10 +43,14 @@ def _named(names: Sequence[str], context: str) -> list[Context]:
 def _open(context: Context, *, may_prompt: bool) -> LoggedIn:
     host = ssh_host(context)
     if host is None:
+        others = contexts.load(contexts.default_file()).contexts.values()
+        name = next((each.name for each in others if each.type == "slurm"), "")
         raise UserError(
-            f"context '{context.name}' needs no login: it is this machine",
+            f"context '{context.name}' is this machine and needs no login",
             code="usage",
-            hint="name a context of type slurm, as in `yurt login CONTEXT`",
+            hint=f"name a Slurm context, for example: `yurt login {name}`"
+            if name
+            else "add a cluster with `yurt context add NAME --slurm-url USER@HOST`",
         )
     if may_prompt:
         return LoggedIn(context.name, host.destination, True, host.log_in())

@@ -265,7 +265,7 @@ def _remove_from(store: Store, files: Files, candidates: Sequence[Candidate]) ->
     still = [run for run, has in measured.items() if has.what != "gone"]
     store.note_gone(set(left) - set(still), time.time())
     if still:
-        runs_left = f"could not remove run {', '.join(still)}"
+        runs_left = f"could not remove {'run' if len(still) == 1 else 'runs'} {', '.join(still)}"
         if removed.failed is None:
             raise RefusedError(f"{candidates[0].context}: {runs_left}", code="site-refused")
         removed.failed.message += f"; {runs_left}"

@@ -100,10 +100,11 @@ def _check_finished(store: Store, context: Context, runs: list[Held]) -> None:
 def _check_copies(store: Store, name: str, runs: list[Held]) -> None:
     alone = {run.id for run in runs if without_copy(store, run.id, run.survey)}
     if alone:
+        some = " ".join(sorted(alone)[:4])
         raise RefusedError(
             f"{name} has the only copy of the results of {_named(alone)}; nothing was removed",
             code="only-copy",
-            hint="download them with `yurt fetch --all RUN...`, or add `--unfetched` to remove them anyway",
+            hint=f"download them with `yurt fetch --all {some}`, or add `--unfetched` to remove them anyway",
         )
 
 

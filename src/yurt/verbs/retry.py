@@ -12,7 +12,7 @@ import msgspec
 
 from yurt import __version__
 from yurt.config import contexts, paths
-from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
+from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
 from yurt.lifecycle.plan.command import RIVALS
@@ -151,6 +151,8 @@ def plan(
 
     `tasks`: only these tasks of a sweep. A task becomes a sweep with one task.
     """
+    from yurt.lifecycle.select import no_plan
+
     run = entry.run
     if run.task is not None:
         tasks = [run.task]
@@ -161,11 +163,7 @@ def plan(
         chosen = [old.sets[number] for number in tasks]
         old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
     if old is None:
-        raise NotFoundError(
-            f"the plan of run {run.id} is not on this machine",
-            code="not-found",
-            hint=f"import it with `yurt import {run.context}`",
-        )
+        raise no_plan(run.sweep or run.id)
     context = contexts.named(run.context)
     if context.type != run.context_type:
         raise RefusedError(
@@ -245,7 +243,10 @@ def _read(option: str, text: str, parse: Callable[[str], int]) -> int:
     try:
         return parse(text)
     except ValueError as error:
-        raise UserError(f"--{option} {error}, not '{text}'", code="usage", hint="see `yurt retry --help`") from None
+        example = {"time": "2h", "mem": "8G"}[option]
+        raise UserError(
+            f"--{option} {error}, not '{text}'", code="usage", hint=f"for example: `--{option} {example}`"
+        ) from None
 
 
 def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
@@ -256,10 +257,11 @@ def _with_signal(old: Plan, minutes: int) -> RestartPolicy:
     usual = old.limit is not None and policy.signal_before == min(120, old.limit // 4)
     before = min(120, minutes * 15) if usual else policy.signal_before
     if before >= minutes * 60:
+        limit, least = minutes * 60, before // 60 + 1
         raise UserError(
-            f"run {old.run.id} receives a signal {before} s before its time limit, but --time is {minutes * 60} s",
+            f"--time ({limit} s) must be longer than --signal-before of run {old.run.id} ({before} s)",
             code="usage",
-            hint=f"use `--time {before // 60 + 1}m` or more",
+            hint=f"use `--time {least}m` or more",
         )
     return msgspec.structs.replace(policy, signal_before=before)
 

@@ -29,7 +29,9 @@ def keep(name: str, value: bytes) -> Result[Secret]:
     """Store a value, and replace an earlier one. RefusedError: there is no keyring."""
     if not value:
         raise UserError(
-            f"the value of {name} is empty", code="usage", hint=f"for an empty value, use `export {name}=` instead"
+            f"the value of secret '{name}' is empty",
+            code="usage",
+            hint=f"set an empty variable with `export {name}=` instead",
         )
     try:
         secrets.check_values({name: value})
@@ -56,7 +58,7 @@ def forget(name: str) -> Result[Secret]:
     """Remove a secret from the keyring. NotFoundError: it is not there."""
     if not config.forget(config.check_name(name)):
         raise NotFoundError(
-            f"secret {name} not found in the keyring", code="not-found", hint="list secrets with `yurt secret list`"
+            f"secret '{name}' not found in the keyring", code="not-found", hint="list secrets with `yurt secret list`"
         )
     return Result(kind="secret-removed", data=_seen(name))
 

@@ -21,7 +21,9 @@ def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
     run = entry.run
     if run.tasks:
         raise UserError(
-            f"{run.id} is a sweep; a shell needs one of its tasks", code="usage", hint=f"use `yurt shell {run.id}.0`"
+            f"{run.id} is a sweep; `yurt shell` needs a single task",
+            code="usage",
+            hint=f"for example: `yurt shell {run.id}.0`",
         )
     if not entry.status.final:
         refreshed = refresh_contexts(store, [run.context], steps=STEPS)

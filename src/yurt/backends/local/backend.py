@@ -26,7 +26,7 @@ from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
 
 WAITER = Path(waiter.__file__)
 
-BUSY = "waiting for slots that other runs on this machine use"
+BUSY = "waiting: other runs use all slots of this machine"
 
 CANCEL_SWEEP = 'close_sweep "$1"; [ -n "$winner" ] && echo "$winner $(begun_tasks "$1")"'
 

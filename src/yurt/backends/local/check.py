@@ -13,5 +13,6 @@ def faults(resources: Resources) -> list[str]:
     if resources.cpus and resources.cpus > cores:
         found.append(f"{resources.cpus} cores requested, but this machine has {cores}")
     if resources.gpus and resources.gpus > gpus:
-        found.append(f"{resources.gpus} GPUs requested, but this machine has {gpus or 'none'}")
+        gpu = "GPU" if resources.gpus == 1 else "GPUs"
+        found.append(f"{resources.gpus} {gpu} requested, but this machine has {gpus or 'none'}")
     return found

@@ -98,8 +98,8 @@ def _failure(name: str, what: str, answer: Answer) -> YurtError:
     """Return the error for a removal that did not finish."""
     if answer.code > 128:  # login nodes kill processes that use too many resources
         return UnreachableError(
-            f"{name}: the removal was killed before it finished",
+            f"{name}: the removal was interrupted",
             code="connection-lost",
-            hint="run the command again to continue",
+            hint="run the command again to remove the rest",
         )
     return refusal(name, what, answer.errors)

@@ -113,7 +113,7 @@ class SlurmBackend(ShellBackend):
             return refusals.not_responding(self.host.name, answer.errors)
         if answer.code > 128 or KILLED.search(answer.errors):  # it may have done part of its work
             return UnreachableError(
-                f"{self.host.name}: the script was killed before it finished",
+                f"{self.host.name}: the remote command was killed before it finished",
                 code="connection-lost",
                 hint="run the command again; it is safe to retry",
             )

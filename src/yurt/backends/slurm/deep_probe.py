@@ -7,7 +7,7 @@ from yurt.backends.slurm.probe import sections
 from yurt.model.facts import NodeFacts
 
 REFUSED, PENDING = 5, 6
-"""Exit codes of the script: sbatch refused the job; it did not start in time."""
+"""Exit codes of the script: sbatch rejected the job; it did not start in time."""
 
 
 def script() -> str:

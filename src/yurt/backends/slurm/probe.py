@@ -193,7 +193,7 @@ def minutes(text: str) -> int | None:
 
 
 def _refusal(lines: list[str]) -> str:
-    """Return the reason why the site refused a submission; empty if it did not."""
+    """Return the reason why the site rejected a submission; empty if it did not."""
     if not lines or not lines[0].startswith("refused"):
         return ""
     reasons = [re.sub(r"^(refused )?(sbatch: )?(error: )?", "", line) for line in lines]

@@ -185,7 +185,7 @@ def _observation(
             live=state,
             job=row[0],
             native=_native(row[1], row[2]),
-            reason=states.describe(row[1], row[2]),
+            reason=states.describe(row[1], row[2], row[0]),
             unlaunched=row[2] == states.UNLAUNCHED,
             node=row[4],
             started=read_time(row[3]) if state not in ("queued", "held") else None,

@@ -1,4 +1,4 @@
-"""Classifies errors of sbatch: Slurm does not respond, a job limit is reached, or the job is refused. Pure."""
+"""Classifies errors of sbatch: Slurm does not respond, a job limit is reached, or the job is rejected. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def classify(name: str, errors: str) -> YurtError:
         return not_responding(name, errors)
     if JOB_LIMIT.search(reason):
         return RefusedError(
-            f"{name}: your job limit is reached",
+            f"{name}: you have reached your job limit",
             code="submit-limit",
-            hint="the run is saved; yurt submits it when one of your jobs finishes",
+            hint="the run is saved; submit it after a job finishes with `yurt agent once`",
         )
     last = lines[-1].removeprefix("Batch job submission failed: ") if lines else "no reason given"
-    return RefusedError(f"{name}: Slurm refused the job: {reason if len(lines) > 1 else last}", code="job-refused")
+    reason = reason if len(lines) > 1 else last
+    return RefusedError(f"{name}: Slurm rejected the job: {reason}", code="job-refused")
 
 
 def not_responding(name: str, errors: str) -> UnreachableError:

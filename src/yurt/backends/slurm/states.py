@@ -37,8 +37,8 @@ ENDED: dict[str, State] = {
 FINAL_REASONS = {
     "TIMEOUT": "it reached its time limit",
     "DEADLINE": "it reached its deadline",
-    "OUT_OF_MEMORY": "it used more memory than it had asked for",
-    "CANCELLED": "cancelled on the cluster",
+    "OUT_OF_MEMORY": "it used more memory than requested",
+    "CANCELLED": "cancelled outside yurt",
     "PREEMPTED": "preempted by another job",
     "NODE_FAIL": "its node failed",
     "BOOT_FAIL": "its node did not boot",
@@ -61,10 +61,10 @@ REASONS = {
     "BeginTime": "waiting for its earliest start time",
     "Dependency": "waiting for another job to finish",
     "DependencyNeverSatisfied": "its dependency can never be satisfied; it will not start",
-    "JobHeldUser": "held by you; release it with `scontrol release`",
-    "JobHeldAdmin": "held by an administrator",
-    "JobHoldMaxRequeue": "held: requeued too often",
-    UNLAUNCHED: "held: its launch on the node failed",
+    "JobHeldUser": "waiting for you to run `scontrol release {job}`",
+    "JobHeldAdmin": "waiting for an administrator to release it",
+    "JobHoldMaxRequeue": "it was requeued too often",
+    UNLAUNCHED: "its launch on the node failed",
     "PartitionTimeLimit": "it requests more time than its partition allows; it will not start",
     "PartitionNodeLimit": "it requests more nodes than its partition allows; it will not start",
     "PartitionDown": "its partition is down",
@@ -76,7 +76,7 @@ REASONS = {
     "Licenses": "waiting for a license",
     "Reservation": "waiting for its reservation",
     "Cleaning": "Slurm is cleaning up its previous start",
-    "None": "it was submitted just now",
+    "None": "just submitted",
     "AssociationJobLimit": "your account has reached its job limit",
     "AssocMaxJobsLimit": "your account has reached its job limit",
     "AssocGrpCPUMinutesLimit": "your account has used up its CPU minutes",
@@ -90,7 +90,7 @@ LIMITED = (
     ("QOSMaxGRES", "you have reached the GPU limit of the QOS"),
     ("QOSMaxWall", "it requests more time than its QOS allows"),
     ("QOSMax", "you have reached a limit of the QOS"),
-    ("QOSGrp", "the users of the QOS have together reached its limit"),
+    ("QOSGrp", "the QOS has reached its limit for all users combined"),
     ("QOSMin", "it requests less than its QOS requires"),
     ("AssocGrp", "your account has reached a limit"),
     ("AssocMax", "you have reached a limit of your account"),
@@ -119,13 +119,13 @@ def ended(text: str) -> State | None:
     return ENDED.get(word(text))
 
 
-def describe(text: str, reason: str) -> str:
-    """Return the reason for a job's state as a sentence; empty if there is none."""
+def describe(text: str, reason: str, job: str = "JOB") -> str:
+    """Return the reason for the state of job `job` as a sentence; empty if there is none."""
     name = word(text)
     if name == "PENDING":
         plain = reason.split(",", maxsplit=1)[0].strip("()") if reason not in REASONS else reason
         known = REASONS.get(plain) or next((line for prefix, line in LIMITED if plain.startswith(prefix)), "")
-        return known or (f"Slurm reports {reason}" if reason else "")
+        return known.replace("{job}", job) or (f"Slurm reports {reason}" if reason else "")
     if name == "SUSPENDED":
         return "suspended on its node"
     return FINAL_REASONS.get(name, "" if name in (*LIVE, "COMPLETED") else f"Slurm reports {text}")

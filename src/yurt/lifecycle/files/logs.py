@@ -39,7 +39,7 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
         raise NotFoundError(
             f"run {run.id} has no logs on {run.context}: its state is {state}",
             code="not-found",
-            hint=f"see its status with `yurt show {run.id}`",
+            hint=f"see the run with `yurt show {run.id}`",
         )
     return f"{why}; {note}"
 
@@ -84,7 +84,7 @@ def follow(
             finished = _has_finished(store, run)
             pause = 0.5 if not log.gone or (log.out, log.err) != before else min(pause * 1.5, 10)
         except UnreachableError as error:
-            on_word(f"{error.message}; retrying")
+            on_word(f"{error.message}; reconnecting")
             pause = 0.5 if (log.out, log.err) != before else min(pause * 2, 15)
         lines = None if log.begun else lines
         if not finished:

@@ -112,7 +112,7 @@ def follow_many(
                 time.sleep(pause)
                 pause = min(pause * 1.3, LATER)
         except UnreachableError as error:
-            on_word(f"{error.message}; retrying")
+            on_word(f"{error.message}; reconnecting")
             time.sleep(pause)
             pause = min(pause * 2, LATER)
 

@@ -195,11 +195,15 @@ def _make(target: Path, *, ignored: bool) -> bool:
             return False
         target.mkdir(parents=True)
     except (FileExistsError, NotADirectoryError):
-        raise UserError(f"{shown(str(target))} is not a folder", code="usage", hint="use `--to DIR`") from None
+        path = shown(str(target))
+        raise UserError(f"'{path}' is not a folder", code="usage", hint="choose a folder with `--to DIR`") from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise here_is_full(target, error.strerror or "") from None
+        path = shown(str(target))
         raise RefusedError(
-            f"cannot create {shown(str(target))}: {error.strerror}", code="site-refused", hint="use `--to DIR`"
+            f"cannot write to {path}: {error.strerror}",
+            code="cannot-write",
+            hint="choose another folder with `--to DIR`",
         ) from None
     return True

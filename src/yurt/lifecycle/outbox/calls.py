@@ -19,7 +19,7 @@ def hand_on(store: Store, old: Run, tasks: Sequence[int] | None, new: str) -> No
         content = connect.named_backend(old.context).files.read(old.folder, layout.CALLS)
         if content is None:
             raise RefusedError(
-                f"the calls of {old.id} are neither on {old.context} nor on this machine",
+                f"the calls of sweep {old.id} are neither on {old.context} nor on this machine",
                 code="calls-missing",
                 hint="submit the calls again from your program",
             )

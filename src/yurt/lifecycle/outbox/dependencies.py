@@ -17,6 +17,8 @@ class Turn(msgspec.Struct, frozen=True):
 
     never: str = ""
     """Why it can never be submitted."""
+    run: str = ""
+    """The predecessor that did not complete."""
     later: str = ""
     """Why it cannot be submitted yet."""
     jobs: list[str] = []
@@ -35,14 +37,15 @@ def turn(store: Store, run: Run) -> Turn:
     for after in run.after:
         entry = store.get(after.run)
         if entry is None:
-            later = later or f"its predecessor {after.run} is not in the index"
+            later = later or f"run {after.run}, which it depends on, is not in the run index"
         elif entry.status.final:
             if entry.status.state != "completed" and not after.ended:
-                return Turn(never=f"its predecessor {after.run} did not complete ({entry.status.state})")
+                never = f"run {after.run}, which it depends on, did not complete ({entry.status.state})"
+                return Turn(never=never, run=after.run)
         elif _one_queue(run, entry):
             jobs += [entry.status.job] if kind_of(run.context_type).scheduler else []
         else:
-            later = later or f"its predecessor {after.run} has not finished"
+            later = later or f"run {after.run}, which it depends on, has not finished"
     return Turn(later=later) if later else Turn(jobs=jobs)
 
 

@@ -13,20 +13,23 @@ from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store
 
-BY_NEXT_COMMAND = "will be submitted by the next yurt command"
-
 
 def enqueue(
-    store: Store, context: Context, planned: Planned, *, later: str = BY_NEXT_COMMAND, watch: Watch = unwatched
+    store: Store, context: Context, planned: Planned, *, by: str = "", watch: Watch = unwatched
 ) -> tuple[Entry, list[str]]:
     """Save a plan and submit it, after the runs that are already in the outbox. Return the run, and warnings.
 
     Once the plan is saved the run is not lost: if it cannot be submitted now, it is submitted later. RefusedError: the
-    site refused the run, and nothing of it is kept. `later` completes the warning "run X is saved and ...".
+    site rejected the run, and nothing of it is kept. `by`: who submits a saved run; a later yurt command by default.
     """
     plan = planned.plan
-    if never := turn(store, plan.run).never:
-        raise RefusedError(never, code="impossible", hint="retry it with `yurt retry RUN`, or use `--after-any RUN`")
+    before = turn(store, plan.run)
+    if before.never:
+        raise RefusedError(
+            f"the run cannot start: {before.never}",
+            code="impossible",
+            hint=f"retry it with `yurt retry {before.run}`, or use `--after-any {before.run}`",
+        )
     backend = connect.backend(context)
     queue_prefetch.forget()
     store.add(plan.run, Status(state="submitting", attempts=1), plan)
@@ -38,10 +41,10 @@ def enqueue(
     assert entry is not None
     warnings = [*planned.warnings]
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
-        warnings.append(f"{follows}; run {plan.run.id} is saved and {later} after that")
+        warnings.append(f"run {plan.run.id} is saved: {follows}; {by or 'a later yurt command'} will submit it")
     elif entry.status.state == "waiting":
-        why = moved.stopped.message if moved.stopped is not None else "earlier runs are not submitted yet"
+        why = moved.stopped.message if moved.stopped is not None else "earlier runs have not been submitted yet"
         full = moved.stopped is not None and moved.stopped.code == "submit-limit"
-        when = " after a running job finishes" if full else ""
-        warnings.append(f"{why}; run {plan.run.id} is saved and {later}{when}")
+        later = f"will be submitted by {by or 'the next yurt command'}" + (" after a job finishes" if full else "")
+        warnings.append(f"{why}; run {plan.run.id} is saved and {later}")
     return entry, warnings

@@ -77,7 +77,7 @@ def send_waiting(
 
 
 def _keep_pending(store: Store, run: str, why: str, *, waits: bool) -> bool:
-    """Keep a refused run pending, with the reason in its status, unless it can be given up; False if so."""
+    """Keep a rejected run pending, with the reason in its status, unless it can be given up; False if so."""
     if partly_submitted(store, run):  # submitted tasks go on; the rest stays pending
         store.change_tasks(run, whole=partial(_because, why))
     elif waits:
@@ -118,7 +118,7 @@ def _in_turn(store: Store, plan: Plan) -> Plan | None:
 
 
 def _set_waiting(store: Store, run: str, why: str, state: State = "waiting") -> None:
-    """Keep a refused run in the outbox. For a sweep, the refused attempt does not count."""
+    """Keep a rejected run in the outbox. For a sweep, the rejected attempt does not count."""
     if not ids.is_sweep(run):
         _set(store, run, state=state, reason=why)
         return

@@ -117,7 +117,11 @@ def _calls(store: Store, plan: Plan) -> bytes:
 
     found = calls.of(store, plan.run.id)
     if found is None:
-        raise RefusedError(f"the calls of {plan.run.id} are no longer on this machine", code="calls-missing")
+        raise RefusedError(
+            f"the calls of sweep {plan.run.id} are no longer on this machine",
+            code="calls-missing",
+            hint="submit the calls again from your program",
+        )
     return found
 
 

@@ -44,7 +44,7 @@ def given(argv: Sequence[str], request: Request) -> Given:
     return Given(words, list(extra), values, typed)
 
 
-def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) -> dict[str, bytes]:
+def variables(context: Context, facts: Facts | None, values: Mapping[str, Any], request: Request) -> dict[str, bytes]:
     """Return the environment variables that a run gets from its context and its parameters."""
     try:
         own = params.variables(values)
@@ -59,7 +59,8 @@ def variables(context: Context, facts: Facts | None, values: Mapping[str, Any]) 
     for name in context.variables:
         if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
             why = "is reserved by the shell" if name in script.SHELLS_OWN else "is not a valid variable name"
-            raise UserError(f"'{params.shown(name)}' {why}", code="usage", hint="use for example `--var SEED=1`")
+            where = "--var" if name in (request.flags.get("variables") or ()) else "variables"
+            raise UserError(f"{where}: '{params.shown(name)}' {why}", code="usage", hint="for example: `--var SEED=1`")
     return {name: os.fsencode(value) for name, value in {**own, **context.variables}.items()}
 
 
@@ -69,42 +70,51 @@ def check_slots(named: Collection[str], sets: Sequence[Mapping[str, Any]]) -> No
         have = sum(name in each for each in sets)
         if 0 < have < len(sets) and name != "task":
             at = next(number for number, each in enumerate(sets) if name not in each)
+            number, count = at + 1, len(sets)
             raise UserError(
-                f"the command uses {{{name}}}, but parameter set {at + 1} of {len(sets)} has no '{name}'",
+                f"the command uses {{{name}}}, but parameter set {number} of {count} has no '{name}'",
                 code="usage",
                 hint=f"give every set a value of '{name}', or remove `{{{name}}}` from the command",
             )
 
 
 def check_size(words: Sequence[str], variables: Mapping[str, bytes]) -> None:
+    most = params.ARGUMENT_LIMIT
     for word in words:
-        if len(os.fsencode(word)) > params.ARGUMENT_LIMIT:
+        argument = f"argument '{_start(word)}'"
+        if (size := len(os.fsencode(word))) > most:
             raise UserError(
-                f"one argument is {len(os.fsencode(word))} bytes long; the limit of Linux is {params.ARGUMENT_LIMIT}",
+                f"{argument} is {size} bytes long; Linux allows at most {most}",
                 code="usage",
                 hint="write the value to a file in the project and pass the file name",
             )
         if "\0" in word:
-            message = "an argument contains a NUL byte, which Linux does not allow"
+            message = f"{argument} contains a NUL byte, which Linux does not allow"
             raise UserError(message, code="usage", hint="remove the NUL byte")
     for name, value in variables.items():
         if b"\0" in value:
-            message = f"variable {name} contains a NUL byte, which Linux does not allow"
+            message = f"variable '{name}' contains a NUL byte, which Linux does not allow"
             raise UserError(message, code="usage", hint="remove the NUL byte")
-        if len(value) + len(name) + 1 > params.ARGUMENT_LIMIT:
+        if (size := len(value)) + len(name) + 1 > most:
             raise UserError(
-                f"variable {name} is {len(value)} bytes long; the limit of Linux, with the name, is "
-                f"{params.ARGUMENT_LIMIT}",
+                f"variable '{name}' is {size} bytes long; Linux allows at most {most}, including the name",
                 code="usage",
                 hint="write the value to a file in the project",
             )
     total = sum(len(os.fsencode(word)) + 9 for word in words) + sum(len(each) + 40 for each in variables.values())
-    if total > params.TOTAL_LIMIT:
+    most = params.TOTAL_LIMIT
+    if total > most:
         raise UserError(
-            f"arguments and variables together are {total} bytes; the limit of Linux is about {params.TOTAL_LIMIT}",
+            f"the arguments and environment variables are {total} bytes in total; Linux allows about {most}",
             code="usage",
-            hint="write them to a file in the project",
+            hint="write large values to files in the project, and pass the file names",
         )
+
+
+def _start(word: str) -> str:
+    """Return the start of an argument, to identify it in a message."""
+    text = params.shown(word).replace("\0", "\\0").replace("\n", "\\n")
+    return text if len(text) <= 20 else f"{text[:20]}…"
 
 
 def check_sets(
@@ -124,9 +134,9 @@ def check_sets(
             except UserError as error:
                 raise UserError(f"task {number}: {error.message}", code=error.code, hint=error.hint) from None
     if total > params.SETS_LIMIT:
+        size, most, tasks = total >> 20, params.SETS_LIMIT >> 20, len(sets)
         raise UserError(
-            f"the parameters of these {len(sets)} tasks are {total >> 20} MB; the limit of a sweep is "
-            f"{params.SETS_LIMIT >> 20} MB",
+            f"the parameters of the {tasks} tasks are {size} MB; the limit for a sweep is {most} MB",
             code="usage",
             hint="write large values to files in the project, and pass the file names",
         )
@@ -145,5 +155,5 @@ def named(values: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             params.check_key(key)
         except ValueError as error:
-            raise UserError(str(error), code="usage", hint="use for example `--param lr=0.1`") from None
+            raise UserError(str(error), code="usage", hint="for example: `--param lr=0.1`") from None
     return values

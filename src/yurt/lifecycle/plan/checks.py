@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from yurt.backends.kinds import kind_of
 from yurt.errors import RefusedError, UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
@@ -19,8 +20,11 @@ from yurt.sites.facts import ask
 from yurt.sites.folders import project_folder
 
 FRESH = 600.0
-"""Facts older than this many seconds are refreshed before a run is refused because of them."""
+"""Facts older than this many seconds are refreshed before a run is rejected because of them."""
 
+
+SWEEP = "--grid seed=0..9"
+"""What a user of job arrays types instead."""
 
 PARSERS: dict[str, Callable[[Any], Any]] = {"size": parse_memory, "time": parse_time}
 """Parsers by the form of a setting."""
@@ -47,7 +51,14 @@ def check(context: Context, resources: Resources, facts: Facts | None, *, label:
     if faults and facts is not None and time.time() - facts.probed_at > FRESH:
         facts = ask(context, watch=watch)
         faults = runs.check(resources, facts, folder)
-    _refuse(context, faults)
+    if faults:
+        problems = "; ".join(faults)
+        if kind_of(context.type).here:
+            less = "leave out `--gpus`" if " GPU" in problems else "request fewer cores with `--cpus`"
+            hint = f"{less}, or run on a cluster with `--context NAME`"
+        else:
+            hint = f"see what the site offers with `yurt cluster {context.name}`"
+        raise RefusedError(f"{context.name}: {problems}", code="impossible", hint=hint)
     return facts
 
 
@@ -56,7 +67,9 @@ def check_options(more: Mapping[str, str | None]) -> None:
 
     wrong = options.faults(more)
     if wrong:
-        raise UserError("; ".join(wrong), code="usage", hint="run `yurt run --help` to see all options")
+        arrays = any(options.long_name(name) == "array" for name in more)
+        hint = f"use `{SWEEP}` instead of a job array" if arrays else "run `yurt run --help` to see all options"
+        raise UserError("; ".join(wrong), code="usage", hint=hint)
 
 
 def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: Mapping[str, str | None]) -> None:
@@ -68,22 +81,17 @@ def check_secrets(names: Sequence[str], variables: Mapping[str, str], options: M
         secrets.check_name(name)
         if name in variables:
             raise UserError(
-                f"{name} is both a secret and a variable of this run", code="usage", hint=f"remove `variables.{name}`"
+                f"'{name}' is both a secret and a variable of this run",
+                code="usage",
+                hint=f"remove `--secret {name}`, or remove {name} from `--var` and from `variables` in the context",
             )
     for option, value in options.items():
         if long_name(option) == "export" and "ALL" not in (value or "").split(","):
+            given = value or ""
             raise UserError(
-                f"--export={value or ''} cannot be combined with secrets, which are partly passed in the environment",
+                f"sbatch option export={given} cannot be combined with secrets, because secrets are passed in the "
+                "environment",
                 code="usage",
                 hint="use `--sbatch-option export=ALL`",
             )
     secrets.values_of(names)
-
-
-def _refuse(context: Context, faults: Sequence[str]) -> None:
-    if faults:
-        raise RefusedError(
-            f"{context.name}: {'; '.join(faults)}",
-            code="impossible",
-            hint=f"see what the site offers with `yurt cluster {context.name}`",
-        )

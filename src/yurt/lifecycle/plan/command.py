@@ -11,6 +11,7 @@ import msgspec
 from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
+from yurt.lifecycle.plan.checks import SWEEP
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.sites.project import Project
@@ -31,9 +32,7 @@ class Command(msgspec.Struct, frozen=True):
 def read(words: Sequence[str], project: Project) -> Command:
     """Return what to execute for the words a user typed. UserError if the script is not found."""
     if not words or not words[0]:
-        raise UserError(
-            "no script or command is given", code="usage", hint="use for example `yurt run train.py -- --lr 0.1`"
-        )
+        raise UserError("no script or command given", code="usage", hint="for example: `yurt run train.py -- --lr 0.1`")
     first, rest = _below(words[0], project), list(words[1:])
     path = Path(first)
     if not path.is_file():
@@ -44,7 +43,7 @@ def read(words: Sequence[str], project: Project) -> Command:
             raise UserError(
                 f"file '{first}' not found" + (f"; did you mean '{near[0]}'?" if near else ""),
                 code="usage",
-                hint="give a path relative to the working directory",
+                hint="check the path, which is relative to the working directory",
             )
         return Command([first, *rest])
     with path.open("rb") as file:
@@ -68,10 +67,11 @@ def _own_lines(first: str, script: Script) -> Script | None:
     """Return the script's #SBATCH lines, or None if it has none. UserError for options that yurt does not support."""
     for name in script.options:
         if name in options.FOREIGN:
+            hint = f"remove the line `#SBATCH --{name}`"
+            if name == "array":
+                hint += f", and make a sweep, for example: `{SWEEP}`"
             raise UserError(
-                f"'{first}' contains `#SBATCH --{name}`, which is not supported",
-                code="usage",
-                hint=f"remove the line `#SBATCH --{name}`",
+                f"'{first}' contains `#SBATCH --{name}`, which yurt does not support", code="usage", hint=hint
             )
     return script if script.lines else None
 

@@ -41,12 +41,12 @@ def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
             name = option.replace("_", "-")
             raise UserError(f"--{name} needs --requeue", code="usage", hint="add `--requeue`")
     if given.get("retry_errors") and not given.get("retries"):
-        raise UserError("--retry-errors needs --retries", code="usage", hint="add `--retries 2`")
+        raise UserError("--retry-errors needs --retries", code="usage", hint="for example: `--retries 2`")
     signal_before = given.get("signal_before")
     try:
         before = parse_seconds(signal_before) if signal_before else 0
     except ValueError as error:
-        hint = "use a value such as `--signal-before 2m`"
+        hint = "for example: `--signal-before 2m`"
         raise UserError(f"--signal-before {error}, not '{signal_before}'", code="usage", hint=hint) from None
     return RestartPolicy(
         max_requeues=(given.get("max_requeues") or 10) if given.get("requeue") else 0,
@@ -63,5 +63,5 @@ def _check(row: Row, value: str) -> None:
     try:
         tidy(row.key, value)
     except ValueError as error:
-        hint = f"use a value such as `{row.flag} {row.example}`"
+        hint = f"for example: `{row.flag} {row.example}`"
         raise UserError(f"{row.flag} {error}, not '{value}'", code="usage", hint=hint) from None

@@ -70,7 +70,7 @@ def plan(
         project_folder=folder,
         store=str(project.code),
         words=[os.fsencode(word) for word in given.words],
-        variables=arguments.variables(wanted, facts, given.values),
+        variables=arguments.variables(wanted, facts, given.values, request),
         setup=_setup(wanted, facts),
         native_options=needs.options,
         native_lines=needs.lines,
@@ -163,10 +163,11 @@ def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
     if not wanted.max_requeues or minutes is None:
         return wanted
     if wanted.signal_before >= minutes * 60:
+        given, limit, usual = wanted.signal_before, minutes * 60, min(120, minutes * 15)
         raise UserError(
-            f"--signal-before is {wanted.signal_before} s, but the time limit is {minutes * 60} s",
+            f"--signal-before ({given} s) must be shorter than the time limit ({limit} s)",
             code="usage",
-            hint=f"use `--signal-before {min(120, minutes * 15)}s`",
+            hint=f"for example: `--signal-before {usual}s`",
         )
     return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from yurt.backends.kinds import kind_of
 from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
 from yurt.lifecycle import bad_nodes
@@ -53,7 +54,7 @@ def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting],
     warnings: list[str] = []
     if script is not None:
         resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, request))
-        warnings = command.ignored_lines(script)
+        warnings = command.ignored_lines(script) if kind_of(wanted.type).scheduler else []
     checks.check_options(options)
     return Needs(resources=resources, options=options, script=script, warnings=warnings)
 

@@ -131,7 +131,7 @@ def _typed(flags: Flags, read_file: Read) -> tuple[dict[str, Sequence[Any]], dic
         try:
             single[key] = checked(params.typed(value))
         except ValueError as error:
-            raise GridError(f"--param {key} {error}", f"use `--param {key}=0.1`") from None
+            raise GridError(f"--param {key} {error}", f"for example: `--param {key}=0.1`") from None
     return together, columns, single
 
 
@@ -188,13 +188,17 @@ def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]
     from yurt.config.spec import variables
 
     first = experiments[0]
-    for what, of in (("name", lambda each: each.name), ("script", lambda each: each.script), ("env", variables)):
+    for what, of in (
+        ("name", lambda each: each.name),
+        ("script", lambda each: each.script),
+        ("environment", variables),
+    ):
         other = next((each for each in experiments if of(each) != of(first)), None)
         if other is not None:
             # Variables may contain secrets: their values are not quoted.
-            values = "" if what == "env" else f" ({of(first)!r} and {of(other)!r})"
+            values = "" if what == "environment" else f" ({of(first)!r} and {of(other)!r})"
             raise UserError(
-                f"the experiments of {file} differ in {what}{values}; a sweep needs the same for all",
+                f"the experiments in {file} have different {what}s{values}; all experiments of a sweep must share one",
                 code="spec-failed",
                 hint=f"write one spec file for each {what}",
             )
@@ -224,4 +228,5 @@ def words(script: str | Sequence[str], file: str = "") -> list[str]:
     try:
         return shlex.split(script)
     except ValueError as error:
-        raise UserError(f"invalid script in {file or 'an experiment'}: {error}", code="spec-failed") from None
+        file = file or "an experiment"
+        raise UserError(f"invalid script in {file}: {error}", code="spec-failed") from None

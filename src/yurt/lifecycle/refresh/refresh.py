@@ -41,8 +41,9 @@ class Refreshed(msgspec.Struct, frozen=True):
         ]
         for context, each in self.advanced.items():
             if each.stopped is not None and context not in self.failed:
-                warnings.append(f"runs for {context} are still pending: {each.stopped.message}")
-            warnings += [f"run {run} was refused: {error.message}" for run, error in each.refused.items()]
+                why = each.stopped.message.removeprefix(f"{context}: ")
+                warnings.append(f"runs on {context} are saved and not yet submitted: {why}")
+            warnings += [f"run {run} was rejected: {error.message}" for run, error in each.refused.items()]
         return warnings
 
 
