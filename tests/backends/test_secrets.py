@@ -244,10 +244,10 @@ def test_names_that_are_taken(name: str) -> None:
 
 def test_values_that_are_refused_are_not_shown() -> None:
     for values in (
-        {"KEY": b"so\0secret"},
-        {"KEY": b"secret" * 20_000},
-        {f"K{n}": b"secret" * 10_000 for n in range(6)},
+        {"KEY": b"so\0hidden"},
+        {"KEY": b"hidden" * 20_000},
+        {f"K{n}": b"hidden" * 10_000 for n in range(6)},
     ):
         with pytest.raises(ValueError, match=r"maximum is|cannot contain") as caught:
             secrets.check_values(values)
-        assert "secret" not in str(caught.value).replace("the secrets are", "")
+        assert "hidden" not in str(caught.value)

@@ -180,7 +180,7 @@ def test_a_full_disk(laptop: Laptop, lab: Lab) -> None:
 def test_options_that_slurm_refuses(laptop: Laptop, ssh: Ssh) -> None:
     refused = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
     assert refused.code == 5
-    assert "Slurm refused" in refused.err
+    assert "Slurm rejected" in refused.err
     found = ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/proj-*/runs/* 2> /dev/null | wc -l")
     again = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
     assert again.code == 5
@@ -192,7 +192,7 @@ def test_a_full_queue(laptop: Laptop) -> None:
     while held[-1]["status"]["state"] == "queued" and len(held) < 9:
         held.append(laptop.run("alpha", "--qos", "few", "--hold", "true"))
     assert held[-1]["status"]["state"] == "waiting"
-    assert "job limit is reached" in held[-1]["warnings"][0]
+    assert "you have reached your job limit" in held[-1]["warnings"][0]
     laptop("cancel", *(each["run"]["id"] for each in held))
     assert {row["state"] for row in laptop("ps", "--json").json["data"]} == {"cancelled"}
 
