@@ -120,7 +120,7 @@ def test_plain_runs_beside_a_sweep(tmp_path: Path) -> None:
     end(tmp_path, 0, logged='{"loss":1}\n')
     rows = [f"1|PENDING|x|||yurt-{names[0]}", f"2|RUNNING|None||n1|yurt-{names[1]}"]
     answer = poll(tmp_path, rows, [*refs, sweep(tmp_path, "0")])
-    found = answer.partition("= folders\n")[2].partition("= records")[0].splitlines()
+    found = answer.partition("= folders\n")[2].partition("= controller")[0].splitlines()
     assert [line.partition("|")[0] for line in found] == [names[1], names[2], f"{SWEEP}.0", f"@{SWEEP}.0"]
 
 

@@ -103,7 +103,7 @@ def test_an_option_is_on_the_command_line(row: Row) -> None:
     assert getattr(option, "help", None) == row.help and row.help
     page = (REFERENCE / "cli.md").read_text()
     section = " ".join(page[page.index("## yurt run\n") :].split())
-    assert row.help in section and f"`{row.option}`" in (REFERENCE / "python.md").read_text()
+    assert row.help in section and f"`{row.option}" in (REFERENCE / "python.md").read_text()
 
 
 @of(list(OWN_KEYS.values()))
