@@ -140,7 +140,7 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
             "context 'local' is built in and cannot be removed",
         ),
         (["remove"], 2, "usage", "missing argument 'NAME...'"),
-        (["import", "/no/such/file"], 3, "not-found", "file /no/such/file not found"),
+        (["import", "/no/such/file"], 3, "not-found", "file '/no/such/file' not found"),
     ],
 )
 def test_refused(yurt: Yurt, file: Path, *, arguments: list[str], code: int, name: str, said: str) -> None:
@@ -239,7 +239,7 @@ def test_an_invalid_edit_changes_nothing_and_saves_the_text(
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"VISUAL": "", "EDITOR": "false"}, "the editor 'false' ended with exit code 1"),
+        ({"VISUAL": "", "EDITOR": "false"}, "the editor 'false' exited with code 1"),
         (
             {"VISUAL": "/no/such/editor", "EDITOR": "true"},
             "the editor '/no/such/editor' cannot be started: [Errno 2]",
@@ -257,7 +257,7 @@ def test_an_editor_that_fails(yurt: Yurt, file: Path, tmp_path: Path, environmen
 
 def test_an_editor_that_fails_after_writing(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     answer = yurt("context", "edit", environment=editor('echo "venv: v" >> "$1"; exit 3'))
-    assert answer.code == 2 and "ended with exit code 3" in answer.err and untouched(file)
+    assert answer.code == 2 and "exited with code 3" in answer.err and untouched(file)
     [kept] = (tmp_path / "tmp").glob("*/big.yaml")
     assert f"your text is saved in `{kept}`" in answer.err
 

@@ -108,7 +108,7 @@ def test_an_error_submits_nothing(user: User) -> None:
     assert "a retry uses the same context" in said(user.quick("retry", old["id"], "--context", "alpha"), 2)
     with Store(str(user.home / "data" / "yurt.db")) as index:
         index._db.execute("DELETE FROM plans")
-    assert "is not on this machine" in said(user.quick("retry", old["id"]), 3)
+    assert "has only part of its record" in said(user.quick("retry", old["id"]), 3)
     assert runs() == before
 
 

@@ -73,8 +73,8 @@ WRONG_OPTIONS = [
     (["--sbatch-option", "a b=x"], "'a b' is not an sbatch option"),
     (["--var", "x"], "--var: 'x' is not KEY=VALUE"),
     (["--var", "=x"], "--var: '=x' is not KEY=VALUE"),
-    (["--var", "1A=x"], "'1A' is not a valid variable name"),
-    (["--var", "UID=1"], "'UID' is reserved by the shell"),
+    (["--var", "1A=x"], "--var: '1A' is not a valid variable name"),
+    (["--var", "UID=1"], "--var: 'UID' is reserved by the shell"),
     (["--param", "x"], "--param: 'x' is not KEY=VALUE"),
     (["--param", "a b=1"], "invalid parameter name 'a b': use letters, digits, '_', '.' and '-'"),
     (["--param", "--=1"], "invalid parameter name '--'"),
@@ -176,7 +176,7 @@ def test_a_wrong_yurt_yaml(user: User, text: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("variables: {A B: 1}", "'A B' is not a valid variable name"),
+        ("variables: {A B: 1}", "variables: 'A B' is not a valid variable name"),
         ("sbatch_options: {array: 1-3}", "--array cannot be used: a run must be exactly one job"),
         ("sbatch_options: {output: x}", "--output cannot be used: yurt sets it itself"),
     ],
@@ -301,7 +301,7 @@ def test_a_script_with_sbatch_lines_starts_its_tasks_itself(offline: User) -> No
 def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
     (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
     name = {"-a 1-3": "array"}.get(line, line[2:].partition("=")[0])
-    sentence = f"'job.sh' contains `#SBATCH --{name}`, which is not supported"
+    sentence = f"'job.sh' contains `#SBATCH --{name}`, which yurt does not support"
     assert said(offline.quick("run", "job.sh"), 2) == sentence
     assert offline.contents() == []
 
