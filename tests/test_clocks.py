@@ -19,7 +19,7 @@ def test_other_values_keep_their_defaults() -> None:
 def test_invalid_names_and_values(text: str) -> None:
     with pytest.raises(UserError, match="YURT_CLOCKS") as caught:
         clocks.read(text)
-    assert "settling, forgiving" in caught.value.hint
+    assert "`settling`, `forgiving`" in caught.value.hint
 
 
 def test_the_command_line_reports_it(yurt: Yurt) -> None:

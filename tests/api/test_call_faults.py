@@ -173,11 +173,11 @@ def _without_room(room: int) -> bytes:
 
 def test_a_full_local_disk_leaves_no_partial_files(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(28, "the disk of this machine is full on device")
 
     with folders.store() as store:
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(RefusedError, match="No space left"):
+        with pytest.raises(RefusedError, match="the disk of this machine is full"):
             kept.keep(store, "s1aaaaaa-bbbbb", b"calls")
         assert not list((Path(store.file).parent / "calls").glob("*s1aaaaaa*"))
 

@@ -69,11 +69,7 @@ def test_json_before_or_after_the_verb(yurt: Yurt) -> None:
         (["completion"], "missing argument 'SHELL'; choose from bash, zsh, fish\n"),
         (["lab", "up", "--bogus"], "unknown option '--bogus'"),
         (["lab", "up", "gamma"], "CLUSTERS: 'gamma' is not one of 'alpha', 'beta'\n"),
-<<<<<<< HEAD
         (["lab", "status", "--instance", "UPPER"], "invalid lab name 'UPPER'"),
-=======
-        (["lab", "status", "--instance", "UPPER"], "invalid lab name"),
->>>>>>> e-backends
     ],
 )
 def test_wrong_usage(yurt: Yurt, arguments: list[str], said: str) -> None:

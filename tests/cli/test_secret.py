@@ -241,7 +241,7 @@ def test_a_missing_keyring_is_reported_once(home: Path) -> None:
 def test_a_keyring_that_stores_nothing_is_detected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     done = subprocess.run([YURT, "secret", "set", "TOKEN"], input=b"tok-4f9a", capture_output=True, check=False)
-    assert done.returncode == 5 and b"did not store TOKEN" in done.stderr and b"tok-4f9a" not in done.stderr
+    assert done.returncode == 5 and b"did not store secret 'TOKEN'" in done.stderr and b"tok-4f9a" not in done.stderr
 
 
 def test_set_list_use_and_remove(ring: Ring, home: Path) -> None:

@@ -152,7 +152,7 @@ def test_folders_that_cannot_be_read_are_named(user: User) -> None:
     people = user.quick("import", "local")
     assert (
         people.out == "local: 0 imported, 2 already in the index, 5 unreadable\n"
-        and people.err.count("yurt: warning: left out") == 5
+        and people.err.count("yurt: warning: skipped") == 5
     )
 
 
@@ -202,7 +202,7 @@ def test_several_requests(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     large = folder / ids.make(1_000_000_010, 10)
     with (large / "plan.json").open("ab") as file:
         file.write(b" " * 60_000)
-    monkeypatch.setattr(listing, "TRIP", 50_000)
+    monkeypatch.setattr(listing, "BYTES", 50_000)
     done = user.quick("import", "local", "--json")
     assert done.code == 0
     assert len(done.json["data"]["new"]) == 29

@@ -261,7 +261,7 @@ def test_all_of_a_context(here: Here) -> None:
     assert not project.parent.exists() and not (here.data / "node").exists()
     assert (here.data / "yurt.db").exists()
     assert "(removed 20" in here.quick("show", result).out
-    assert "nothing on local" in here.quick("prune", "--all", "local").out
+    assert "nothing to remove on local" in here.quick("prune", "--all", "local").out
     assert here.run("true"), "the context can be used again"
 
 
