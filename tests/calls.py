@@ -85,7 +85,7 @@ def _contexts(environment: Mapping[str, str]) -> list[str] | None:
     try:
         found = yaml.safe_load(file.read_text()) if file.exists() else {}
         return ["local", *((found or {}).get("contexts") or {})]
-    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+    except (OSError, ValueError, AttributeError, RecursionError, yaml.YAMLError):
         return None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from yurt.config.text import check_size
 from yurt.errors import UserError
 from yurt.model.grid import LIMIT
 
@@ -72,6 +73,7 @@ def read(file: Path, *, seconds: float = SECONDS) -> Spec:
     if not file.is_file():
         hint = "check the path, which is relative to the working directory"
         raise UserError(f"--spec: file '{file}' not found", code="usage", hint=hint)
+    check_size(file, file.stat())
     written, code = _executed(file, seconds)
     if not written:
         raise SpecError(f"Python exited before {file} defined any experiments ({_exit_of(code)})")

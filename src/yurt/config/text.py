@@ -1,18 +1,66 @@
-"""Reads the user's text files."""
+"""Reads the user's text files, within limits that no real file reaches."""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from pathlib import Path
 
 from yurt.errors import UserError
+
+LARGEST = 8 << 20
+"""Maximum size of a configuration file in bytes."""
+
+DEEPEST = 200
+"""Maximum nesting of lists and mappings. YAML parsers written in C crash at some depth."""
 
 
 def text_of(file: Path) -> str:
     """Return the file as text with \\n line endings; empty if it does not exist. UserError if it is unreadable."""
     try:
-        return file.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        content = _content(file)
+        if _depth(content) > DEEPEST:
+            raise UserError(f"cannot read {file}: it is nested more than {DEEPEST} levels deep", code="config-invalid")
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot read {file}: {reason}", code="config-invalid") from None
+
+
+def check_size(file: Path, about: os.stat_result) -> None:
+    """UserError if a file is larger than any configuration."""
+    if about.st_size > LARGEST:
+        raise UserError(
+            f"cannot read {file}: it is {about.st_size >> 20} MB; the limit is {LARGEST >> 20} MB",
+            code="config-invalid",
+        )
+
+
+def _content(file: Path) -> bytes:
+    """Read a regular file, or a pipe that the shell passes as /dev/fd/N. Never waits for another pipe."""
+    piped = str(file).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
+    with os.fdopen(os.open(file, os.O_RDONLY | (0 if piped else os.O_NONBLOCK)), "rb") as opened:
+        about = os.fstat(opened.fileno())
+        if not piped and stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(21, "Is a directory")
+        if not piped and not stat.S_ISREG(about.st_mode):
+            raise UserError(f"cannot read {file}: it is not a regular file", code="config-invalid")
+        check_size(file, about)
+        content = opened.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise UserError(f"cannot read {file}: it is larger than {LARGEST >> 20} MB", code="config-invalid")
+        return content
+
+
+def _depth(content: bytes) -> int:
+    """Return an upper bound of the nesting of brackets, or of list items on one line."""
+    depth = deepest = 0
+    if content.count(b"[") + content.count(b"{") > DEEPEST:
+        for bracket in re.findall(rb"[\[\]{}]", content):
+            depth += 1 if bracket in b"[{" else -1
+            deepest = max(deepest, depth)
+    items = max((len(run) // 2 for run in re.findall(rb"(?:[-?:] )+", content)), default=0)
+    return max(deepest, items)

@@ -47,8 +47,11 @@ _Dumper.add_representer(str, _as_text)
 
 
 def parse(text: str) -> Any:
-    """Parse a text, fast. yaml.YAMLError if it is not valid YAML or has duplicate keys."""
-    return yaml.load(text, Loader=Strict)
+    """Parse a text, fast. yaml.YAMLError if it is not valid YAML, has duplicate keys or is nested too deeply."""
+    try:
+        return yaml.load(text, Loader=Strict)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
 
 
 def parse_with_lines(text: str) -> tuple[Any, Lines, list[tuple[Path, int, int]]]:
@@ -62,6 +65,8 @@ def parse_with_lines(text: str) -> tuple[Any, Lines, list[tuple[Path, int, int]]
             return None, lines, twice
         _walk(node, (), lines, twice)
         return loader.construct_document(node), lines, twice
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
     finally:
         loader.dispose()
 
