@@ -185,5 +185,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_deep_nesting_is_a_fault(tmp_path: Path) -> None:
     file = tmp_path / "contexts.yaml"
     file.write_text("contexts: " + "[" * 5000 + "]" * 5000)
-    with pytest.raises(UserError, match=r"is nested more than 200 levels|is nested too deeply|must be a mapping of names"):
+    with pytest.raises(
+        UserError, match=r"is nested more than 200 levels|is nested too deeply|must be a mapping of names"
+    ):
         contexts.load(file)

@@ -20,21 +20,21 @@ from yurt.model.settings import TABLE
 INTRODUCTION = """\
 # JSON output
 
-Every verb takes `--json` and prints one envelope on standard output:
+Every command takes `--json`. All except `yurt shell` print one envelope on standard output:
 
 ```json
 {"yurt": 1, "kind": "…", "data": …, "warnings": ["…"]}
 ```
 
-If the verb fails, the envelope has an error instead. [Errors and exit codes](errors.md) lists all codes.
+If the command fails, the envelope has an error instead. [Errors and exit codes](errors.md) lists all codes.
 
 ```json
 {"yurt": 1, "error": {"code": "…", "fault": "user|site|transient|bug", "message": "…", "hint": "…"}}
 ```
 
 `yurt logs` and `yurt ps --watch` print one envelope per line. The number after `yurt` changes only when a program that
-reads the old envelope would break; new fields may appear at any time. Times are seconds since 1970 unless a field says
-otherwise.
+reads the old envelope would break; new fields may appear at any time. Points in time are Unix timestamps, in
+seconds, unless a field says otherwise.
 
 ## Kinds
 

@@ -32,7 +32,7 @@ PARTS: list[tuple[str, str, list[tuple[str, Callable[..., Any]]], list[tuple[str
     ),
     (
         "Inside a run",
-        "Use these functions in the script of a run. yurt does not have to be installed on the cluster.",
+        "Use these functions in the script of a run. yurt does not have to be installed on the site.",
         [("yurt.log", yurt.log), ("yurt.params", yurt.params), ("yurt.checkpointing", yurt.checkpointing)],
         [("Checkpoints", Checkpointing)],
     ),
@@ -103,8 +103,8 @@ def _options() -> str:
         if not _named(row)
     )
     return (
-        "## Options\n\n`yurt.executor` and `yurt.run` accept options of [`yurt run`](cli.md#yurt-run). "
-        f"These have the same name, with `_` in place of `-`: {same}. These have another name:\n\n"
+        "## Options\n\n`yurt.executor` and `yurt.run` accept the following options of [`yurt run`](cli.md#yurt-run). "
+        f"These have the same name, with `_` in place of `-`: {same}. These have different names:\n\n"
         f"| Python | command line |\n|---|---|\n{others}\n"
         f"{_of_form('mapping', 'options')} are mappings; {_of_form('list')} are lists.\n"
     )

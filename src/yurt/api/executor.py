@@ -168,7 +168,7 @@ def executor(context: str | None = None, *, python: str = "", **options: Unpack[
 
     - `context`: where the calls run; the current context if None.
     - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given; otherwise
-      the version of the calling program, if the site has it. On a local context, the calling program's interpreter.
+      one with the same Python version as the calling program. On the context `local`, the calling program's own.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
       `tags=["first"]`.
 

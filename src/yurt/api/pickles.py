@@ -143,7 +143,7 @@ def value_of(entry: Entry, result: CallResult) -> Any:
             return cloudpickle.loads(result.content)
         except Exception as error:
             text = f"cannot unpickle the result on this machine: {type(error).__name__}: {error}"
-            hint = "install the package that defines the returned object on this machine, or return plain values"
+            hint = "on this machine, install the package that defines the returned object, or return plain values"
             raise _error(entry, text, "result-not-sent", hint) from error
     if result.kind == "raised":
         raise _raised(result) from RemoteTraceback(_with_source(result.traceback))

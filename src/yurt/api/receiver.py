@@ -131,7 +131,7 @@ class Receiver:
         for call in self._empty():
             sweep = call.run.partition(".")[0]
             text = f"the executor stopped waiting for {call.run}, which is still running"
-            hint = f"get its result later from `yurt.runs(sweep={sweep!r})`"
+            hint = f"get its result later with `yurt.runs(sweep={sweep!r})[NUMBER].result()`"
             fail(call, CallError(text, code="call-detached", hint=hint))
 
     def _result_is_late(self) -> bool:

@@ -46,7 +46,7 @@ def run(
     - `sets`: makes a sweep with one task for each of these parameter sets. `grid`, `zip` and `sets` can be combined:
       the sweep is their product. All its tasks also get `params`.
     - `after`: runs that must complete before this one starts; a `yurt.Run`, or any name that `yurt show` accepts.
-    - `after_any`: runs that must finish before this one starts, in any state.
+    - `after_any`: runs that must finish, in any state, before this one starts.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"` or
       `tags=["first"]`.
 

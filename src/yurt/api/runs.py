@@ -58,7 +58,7 @@ class Run:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters; for a function call, its arguments; values that are not plain are given as their repr."""
+        """The parameters, or the arguments of a function call; values that JSON cannot represent as their repr."""
         return dict(self._entry.run.params)
 
     @property
@@ -140,7 +140,7 @@ class Run:
         return self.state
 
     def logs(self, stream: Literal["out", "err"] | None = None, *, lines: int | None = None) -> str:
-        """Return the output so far: all of it, or one stream, `"out"` or `"err"`; with `lines`, only the last lines."""
+        """Return the output so far, or one stream, `"out"` or `"err"`; with `lines`, only the last `lines` lines."""
         from yurt.lifecycle.files.logs import copy
 
         self._single("logs")
@@ -256,8 +256,8 @@ class Runs(Sequence[Run]):
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dict for each run, and for each task of a sweep: its state, parameters and last metrics.
 
-        All rows have the same keys, as `pandas.DataFrame(rows)` and `polars.DataFrame(rows)` need. If a parameter and a
-        metric have the same name, or the name of another column, their keys start with `params.` and `metrics.`.
+        All rows have the same keys, as `pandas.DataFrame(rows)` and `polars.DataFrame(rows)` need. If a parameter or
+        metric has the same name as another column, its key is prefixed with `params.` or `metrics.`.
         """
         with _index() as index:
             found = [row for run in self._runs for row in _rows(index, run._entry)]

@@ -12,8 +12,8 @@ CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
 
 RUN_HELP = (
-    "RUN is a run id, a unique prefix of either half of it, `-` or `@last` for the newest run or sweep, `@last-sweep` "
-    "for the newest sweep, or SWEEP.NUMBER for one task of a sweep."
+    "RUN is a run id (TIME-RANDOM), a unique prefix of either part, `-` or `@last` for the newest run or sweep, "
+    "`@last-sweep` for the newest sweep, or SWEEP.NUMBER for one task of a sweep."
 )
 """Added to the help of every command with a parameter RUN; see yurt.lifecycle.select."""
 

@@ -140,7 +140,8 @@ def remove(names: tuple[str, ...]) -> None:
 def import_(file: Path, replace: bool) -> None:
     """Import all contexts from a yurt or mrunner file.
 
-    If any context in FILE is invalid, or differs from an existing context with the same name, nothing is imported.
+    Nothing is imported if any context in FILE is invalid or, without --replace, differs from an existing context with
+    the same name.
     """
     from yurt.verbs import context as verbs
 

@@ -43,7 +43,9 @@ def _ask(question: str, names: Sequence[str]) -> str:
 @click.option("--partition", metavar="NAME", help="Partition to submit to (default: the site's default partition).")
 @click.option("--account", metavar="NAME", help="Account to charge (default: your default account on the site).")
 @click.option("--qos", metavar="NAME", help="Quality of service.")
-@click.option("--storage-dir", metavar="DIR", help="Folder for runs on the site (default: $SCRATCH).")
+@click.option(
+    "--storage-dir", metavar="DIR", help="Folder for runs on the site (default: $SCRATCH, or your home folder)."
+)
 @click.option("--ssh-option", "ssh_options", multiple=True, metavar="ARG", help="Additional ssh argument; repeatable.")
 @click.option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
 @click.option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")

@@ -16,8 +16,9 @@ from yurt.cli.app import context_names, verb
 def login(contexts: tuple[str, ...], close: bool) -> None:
     """Log in to sites and keep the connections open.
 
-    Opens a connection to each CONTEXT, or to the current context. Only this command and `yurt context add` prompt for
-    a passphrase, a one-time code or a host key. The connection stays open for twelve hours after its last use.
+    Opens a connection to each CONTEXT, or to the current context. Only this command and `yurt context add` ask for
+    a password, passphrase or one-time code, or ask you to confirm a host key. The connection stays open for twelve
+    hours after its last use.
     """
     from yurt.verbs import login as verbs
 

@@ -51,7 +51,7 @@ EXAMPLES = [
     "zipped",
     multiple=True,
     metavar="KEY=V1,V2",
-    help="Sweep over values in parallel: the first of each key, then the second, and so on.",
+    help="Sweep over values in lockstep: the first of each key, then the second, and so on.",
 )
 @click.option(
     "--config", "config", metavar="FILE", help="Read parameters from FILE, such as neptune.yaml or yurt.yaml."
@@ -70,20 +70,26 @@ EXAMPLES = [
 @setting_options(settings.CODE)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `scontrol release JOB`.")
-@click.option("--after", multiple=True, metavar="RUN", shell_complete=run_names, help="Start after RUN has completed.")
+@click.option(
+    "--after",
+    multiple=True,
+    metavar="RUN",
+    shell_complete=run_names,
+    help="Start after RUN has completed successfully; repeatable.",
+)
 @click.option(
     "--after-any",
     multiple=True,
     metavar="RUN",
     shell_complete=run_names,
-    help="Start after RUN has finished in any state.",
+    help="Start after RUN has finished in any state; repeatable.",
 )
 @setting_options(settings.RESTARTS)
 @click.option("--notify", is_flag=True, help="Show a desktop notification when the run has finished.")
 @click.option(
     "--notify-with",
     metavar="COMMAND",
-    help="Run COMMAND locally when the run has finished, with $YURT_RUN_ID and $YURT_STATE.",
+    help="Run COMMAND locally when the run has finished; YURT_RUN_ID and YURT_STATE are set.",
 )
 @click.option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
 @click.option("--wait", is_flag=True, help="Wait until the run has finished.")

@@ -23,6 +23,9 @@ CODED = "base64:"
 """Prefix of an encoded value: keyrings store only text."""
 
 
+TOO_LONG = "pass a short key as the secret, and use it in the run to fetch the large value"
+
+
 def check_name(name: str) -> str:
     """Return the name. UserError if it is not valid for a secret."""
     try:
@@ -41,8 +44,7 @@ def values_of(names: Sequence[str]) -> dict[str, bytes]:
     try:
         secrets.check_values(found)
     except ValueError as error:
-        hint = "pass a short key as the secret, and fetch the large value with it in the run"
-        raise UserError(str(error), code="secret-invalid", hint=hint) from None
+        raise UserError(str(error), code="secret-invalid", hint=TOO_LONG) from None
     return found
 
 

@@ -22,7 +22,7 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
 
     run: Run
     status: Verdict
-    """It starts with its first task, and ends with its last."""
+    """Status of the sweep; `started` is when its first task started, `ended` when its last task finished."""
     task_states: dict[str, int]
     """Number of tasks by state."""
     retried_as: list[str]
@@ -143,7 +143,7 @@ def plotted(sweep: str, rows: Sequence[TaskRow], columns: Sequence[Column], metr
     points = plot.gathered((x.of(row), y.of(row)) for row in rows)
     if not points:
         raise UserError(
-            f"--plot: no task has both a number for '{y.title}' and a value of '{x.title}'",
+            f"--plot: no task has both a number for '{y.title}' and a value for '{x.title}'",
             code="usage",
             hint=f"list the values with `yurt show {sweep}`",
         )

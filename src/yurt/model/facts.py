@@ -21,7 +21,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     default: bool = False
     up: bool = True
     max_minutes: int | None = None
-    """None means no limit."""
+    """Maximum time limit in minutes; null means no limit."""
     default_minutes: int | None = None
     grace_seconds: int = 0
     preempt: str = ""
@@ -92,7 +92,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     max_array: int = 1001
     min_job_age: int = 300
     enforces_limits: bool = True
-    """False: a job above the limits of its partition is accepted and stays pending forever."""
+    """Whether Slurm rejects jobs that exceed the limits of their partition; else they stay pending forever."""
     requeue: bool = True
     requeue_refusal: str = ""
     home_refusal: str = ""

@@ -68,13 +68,14 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """When a run may be started again with its saved checkpoints."""
 
     max_requeues: int = 0
-    """How often after its time limit or on its own request; if above 0, also whenever the site stops it."""
+    """Maximum number of restarts after the time limit, or at the run's own request; if above 0, it is also restarted
+    whenever the site stops it."""
     signal_before: int = 0
     """Seconds before the time limit at which it receives a signal to save."""
     retries: int = 0
-    """How often after a failure of the site."""
+    """Maximum number of restarts after a node or site failure."""
     retry_errors: bool = False
-    """Whether its own errors count as failures, too."""
+    """Whether to restart also when the command itself fails."""
 
     def __bool__(self) -> bool:
         return bool(self.max_requeues or self.retries)
@@ -183,11 +184,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     restarts: int = 0
     seconds: float | None = None
-    """Total run time over all starts; set when it has finished."""
+    """Total running time of all starts, in seconds; null until it has finished."""
     start: int = 1
     """The number of the next start, if one is pending."""
     retries: int = 0
-    """How often it was submitted again because the site failed before it started."""
+    """Number of times it was submitted again because the site failed before it started."""
     seen_at: float | None = None
     """When the site last reported news of it."""
     confirmed: bool = False
@@ -197,7 +198,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     listed_at: float | None = None
     """When the scheduler last listed the job; set when it no longer does."""
     attempts: int = 0
-    """How often it was or may have been submitted."""
+    """Number of times it was, or may have been, submitted."""
     cancel_requested: bool = False
     """Whether the user cancelled it and the request has not reached the site yet."""
     metrics: dict[str, Any] = {}

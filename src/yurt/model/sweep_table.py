@@ -24,7 +24,7 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None
     ended: float | None
     seconds: float | None
-    """Total run time over all starts; set when it has finished."""
+    """Total running time of all starts, in seconds; null until it has finished."""
     exit_code: int | None
     params: dict[str, Any]
     """Parameters of the sweep and of the task."""

@@ -30,7 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     restarts: int = 0
     seconds: float | None = None
-    """Total run time over all starts; set when it has finished."""
+    """Total running time of all starts, in seconds; null until it has finished."""
 
 
 class SweepVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):

@@ -27,7 +27,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     before: str = ""
     """Old path, if it was renamed."""
     lines_added: int | None = None
-    """None for a binary file; the same for lines_removed."""
+    """Number of added lines; null for a binary file."""
     lines_removed: int | None = None
     mode: str = ""
     """Old and new mode, if it changed, such as "644 to 755"."""

@@ -119,5 +119,5 @@ def _gone(store: Store, entry: Entry) -> YurtError:
     if copies:
         why += f"; an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
     return NotFoundError(
-        f"run {run.id} cannot be fetched: {why}", code="not-found", hint=f"see the run with `yurt show {run.id}`"
+        f"run {run.id} cannot be fetched: {why}", code="not-found", hint=f"run it again with `yurt retry {run.id}`"
     )

@@ -57,7 +57,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """The runs whose folders are removed, or would be, and those that are kept."""
 
     done: bool
-    """Whether the folders were removed; False for a survey."""
+    """Whether the folders were removed; false for a dry run."""
     removed: list[Candidate]
     kept: list[Candidate]
 

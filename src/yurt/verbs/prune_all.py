@@ -33,10 +33,10 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cleared(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of yurt on a context, to remove or removed."""
+    """yurt's files on a context that were removed, or would be."""
 
     done: bool
-    """Whether they were removed; False for a survey."""
+    """Whether they were removed; false for a dry run."""
     context: str
     folder: str
     projects: list[Holding]

@@ -31,12 +31,12 @@ def keep(name: str, value: bytes) -> Result[Secret]:
         raise UserError(
             f"the value of secret '{name}' is empty",
             code="usage",
-            hint=f"set an empty variable with `export {name}=` instead",
+            hint=f"to pass an empty value, set it in the environment with `export {name}=`",
         )
     try:
         secrets.check_values({name: value})
     except ValueError as error:
-        raise UserError(str(error), code="secret-invalid") from None
+        raise UserError(str(error), code="secret-invalid", hint=config.TOO_LONG) from None
     config.keep(config.check_name(name), value)
     return Result(kind="secret-set", data=_seen(name))
 

@@ -30,7 +30,7 @@ def classify(name: str, errors: str) -> YurtError:
         return RefusedError(
             f"{name}: you have reached your job limit",
             code="submit-limit",
-            hint="the run is saved; submit it after a job finishes with `yurt agent once`",
+            hint="the run is saved; after a job finishes, submit it with `yurt agent once`",
         )
     last = lines[-1].removeprefix("Batch job submission failed: ") if lines else "no reason given"
     reason = reason if len(lines) > 1 else last

@@ -25,7 +25,7 @@ RESULTS = "results"
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """What was fetched of a run, and how."""
+    """What was fetched from a run, and how."""
 
     id: str
     context: str

@@ -74,7 +74,7 @@ def check_slots(named: Collection[str], sets: Sequence[Mapping[str, Any]]) -> No
             raise UserError(
                 f"the command uses {{{name}}}, but parameter set {number} of {count} has no '{name}'",
                 code="usage",
-                hint=f"give every set a value of '{name}', or remove `{{{name}}}` from the command",
+                hint=f"give every set a value for '{name}', or remove `{{{name}}}` from the command",
             )
 
 
