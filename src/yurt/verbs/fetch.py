@@ -118,6 +118,5 @@ def _gone(store: Store, entry: Entry) -> YurtError:
         why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
     if copies:
         why += f"; an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
-    return NotFoundError(
-        f"run {run.id} cannot be fetched: {why}", code="not-found", hint=f"run it again with `yurt retry {run.id}`"
-    )
+    hint = f"run it again with `yurt retry {run.id}`" if status.final else f"see the run with `yurt show {run.id}`"
+    return NotFoundError(f"run {run.id} cannot be fetched: {why}", code="not-found", hint=hint)
