@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -185,6 +186,19 @@ def test_options_that_slurm_refuses(laptop: Laptop, ssh: Ssh) -> None:
     again = laptop("--context", "alpha", "run", "--sbatch-option", "licenses=nosuch", "true")
     assert again.code == 5
     assert ssh("alpha", "ls -d /lustre/scratch/alice/yurt/projects/proj-*/runs/* 2> /dev/null | wc -l") == found
+
+
+def test_control_characters_of_a_site_are_not_printed(laptop: Laptop, ssh: Ssh) -> None:
+    """A refusal of sbatch that would change the title of the terminal and its colours."""
+    ssh("alpha", "mkdir -p evil; cp -p .bashrc .bashrc.saved; echo 'PATH=$HOME/evil:$PATH' > .bashrc")
+    fake = "#!/bin/sh\nprintf 'sbatch: error: \\033]0;owned\\007\\033[31mInvalid account\\n' >&2\nexit 1\n"
+    ssh("alpha", f"printf '%s' {shlex.quote(fake)} > evil/sbatch; chmod +x evil/sbatch")
+    try:
+        refused = laptop("--context", "alpha", "run", "true")
+        assert refused.code == 5 and "Invalid account" in refused.err
+        assert "\033" not in refused.err + refused.out and "\\x1b]0;owned" in refused.err
+    finally:
+        ssh("alpha", "mv .bashrc.saved .bashrc; rm -r evil")
 
 
 def test_a_full_queue(laptop: Laptop) -> None:

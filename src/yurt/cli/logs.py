@@ -88,13 +88,13 @@ class Printer:
             return
         self.printed.add(kind)
         if self.last is not None:
-            self.last.notice(f"yurt: {text}")
+            self.last.notice(f"yurt: {render.escaped(text)}")
         else:
-            print(f"yurt: {text}", file=sys.stderr)
+            print(f"yurt: {render.escaped(text)}", file=sys.stderr)
 
     def warn(self, text: str) -> None:
         middle = self.last is not None and not self.last.line_ended
-        print(("\n" if middle else "") + f"yurt: warning: {text}", file=sys.stderr)
+        print(("\n" if middle else "") + f"yurt: warning: {render.escaped(text)}", file=sys.stderr)
 
     def shortened(self, lines: int, tasks: int) -> None:
         if not self.quiet:

@@ -38,7 +38,7 @@ def show(kind: str, data: Any, print_text: Callable[[], None], *, requested: boo
     if requested or not now.quiet:
         print_text()
     for warning in now.warnings:
-        print(f"yurt: warning: {warning}", file=sys.stderr)
+        print(f"yurt: warning: {escaped(warning)}", file=sys.stderr)
 
 
 def result(found: Result[Any], print_text: Callable[[], None], *, requested: bool = False) -> int:
@@ -61,9 +61,9 @@ def error(fault: YurtError, *, as_json: bool) -> None:
         return
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     red, dim, plain = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
-    print(f"{red}yurt:{plain} {fault.message}", file=sys.stderr)
+    print(f"{red}yurt:{plain} {escaped(fault.message)}", file=sys.stderr)
     if fault.hint:
-        print(f"{dim}  hint:{plain} {fault.hint}", file=sys.stderr)
+        print(f"{dim}  hint:{plain} {escaped(fault.hint)}", file=sys.stderr)
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:
@@ -222,6 +222,16 @@ def width(text: str) -> int:
 def plain(text: str) -> str:
     """Return a text as one line, with control characters replaced."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
+
+
+def escaped(text: str) -> str:
+    """Return a message as one line with control characters written as \\x1b: a site may have chosen them."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or "\ud800" <= char <= "\udfff" else char.encode("unicode_escape").decode()
+        for char in text
+    )
 
 
 def codes(style: str) -> tuple[str, str]:
