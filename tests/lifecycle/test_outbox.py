@@ -235,7 +235,8 @@ def test_a_job_cancelled_on_the_cluster_by_hand(laptop: Laptop, ssh: Ssh, cluste
 def test_a_hidden_job_is_submitted_again_and_starts_once(laptop: Laptop, ssh: Ssh, cluster: str) -> None:
     """Under another name the first job is not found; after their release, both jobs reach the gate."""
     ledger = f"/lustre/scratch/alice/twice-{time.time()}"
-    laptop.environment["YURT_CLOCKS"] = "resubmit=1"
+    # A large skew: as if the controller had been restarted since, and had lost the job.
+    laptop.environment["YURT_CLOCKS"] = "resubmit=1 skew=1000000000"
     made = laptop.run(cluster, "--hold", "sh", "-c", f"echo started >> {ledger}; sleep 1")
     run, job = made["run"]["id"], made["status"]["job"]
     ssh(cluster, f"scontrol update job={job} name=hidden")
