@@ -74,8 +74,11 @@ def check(words: Sequence[str], called: Called, environment: Mapping[str, str]) 
     problems = [envelopes.problem(line) for line in lines]
     hinted = [json.loads(line)["error"]["hint"] for line in lines if line.startswith('{"yurt":1,"error"')]
     hinted += re.findall(r"^  hint: (.*)$", called.err, re.MULTILINE)
+    contexts = _contexts(environment)
+    if contexts is not None and "add" in own[:-1]:  # the hint may name the context that the user is about to add
+        contexts.append(own[own.index("add") + 1])
     for hint in hinted:
-        problems += hints.wrong(hint, _contexts(environment))
+        problems += hints.wrong(hint, contexts)
     assert not any(problems), ascii([words, problems])  # words may not be valid text
 
 

@@ -279,7 +279,7 @@ def test_a_second_job_of_one_run_leaves_the_firsts_share(laptop: Laptop, ssh: Ss
     made = laptop.run("alpha", "--secret", "CANARY", "--hold", "sh", "-c", PROVES)
     run, job = made["run"]["id"], made["status"]["job"]
     ssh("alpha", f"scontrol update job={job} name=hidden")
-    laptop.environment["YURT_CLOCKS"] += " resubmit=1"
+    laptop.environment["YURT_CLOCKS"] += " resubmit=1 skew=1000000000"
     eventually(lambda: laptop.row(run)["job"] not in ("", job))
     assert len(shares(ssh, "alpha", made)) == 2
     second = laptop.row(run)["job"]
@@ -295,7 +295,7 @@ def test_a_loser_at_the_gate_removes_only_its_own_share(laptop: Laptop, ssh: Ssh
     made = laptop.run("alpha", "--requeue", "--secret", "CANARY", "--hold", "sh", "-c", PATIENT)
     run, job = made["run"]["id"], made["status"]["job"]
     ssh("alpha", f"scontrol update job={job} name=hidden")
-    laptop.environment["YURT_CLOCKS"] += " resubmit=1"
+    laptop.environment["YURT_CLOCKS"] += " resubmit=1 skew=1000000000"
     eventually(lambda: laptop.row(run)["job"] not in ("", job))
     second = laptop.row(run)["job"]
     first = set(ssh("alpha", f"cd {folder_of(made)} && ls secret.*").split())

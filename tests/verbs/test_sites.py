@@ -91,7 +91,7 @@ def test_add_beta_finds_its_rules(laptop: Newcomer) -> None:
     facts = laptop.add("beta", "--json").json["data"]["facts"]
     assert not facts["accounting"] and facts["accounts"] == [] and not facts["enforces_limits"]
     assert not facts["requeue"] and "requeue is not allowed" in facts["requeue_refusal"]
-    assert "may not be submitted from /home" in facts["home_refusal"]
+    assert "jobs cannot be submitted from /home" in facts["home_refusal"]
     assert facts["max_array"] == 101 and facts["min_job_age"] == 10
 
 
@@ -316,7 +316,7 @@ def test_asks_only_for_what_the_site_does_not_tell() -> None:
     assert [names for _question, names in asked] == [["cpu", "gpu"], ["a", "b"]]
     with pytest.raises(UserError, match="the site has no default partition") as caught:
         complete(Context(name="x", type="slurm", slurm_url="u@h"), FACTS)
-    assert caught.value.hint == "use one of cpu or gpu: `yurt context add x --partition cpu …`"
+    assert caught.value.hint == "run `yurt context add x` again with one of `--partition cpu` or `--partition gpu`"
 
 
 def test_contexts_written_by_the_lab_work(lab: Lab) -> None:

@@ -23,7 +23,7 @@ class SshHost(Host):
             raise UserError(  # ssh would read it as an option, or as more than one argument
                 f"slurm_url of context '{name}' is not a valid address: {destination!r}",
                 code="config-invalid",
-                hint=f"set it with `yurt context edit {name}`, for example: `slurm_url: alice@login.big.example`",
+                hint="for example: `slurm_url: alice@login.big.example`",
             )
         self.name = name
         self.destination = destination
