@@ -361,3 +361,19 @@ def test_unchanged_costs_one_git_and_no_reading(project: Path, store: Path, monk
     (project / "d" / "2").unlink()
     assert take(project, store).files == second.files - 1, "a removed file is a change too"
     assert b"d/2" not in content(take(project, store))
+
+
+def test_a_project_of_too_many_files(project: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yurt.snapshot.collect.MOST", 20)
+    (project / "data").mkdir()
+    for number in range(25):
+        (project / "data" / f"{number}.txt").touch()
+    (project / "train.py").touch()
+    with pytest.raises(UserError, match="more than 20 files; 'data' has 25 of them"):
+        take(project, store)
+    assert take(project, store, exclude=["data"]).files == 1
+    (project / ".yurtignore").write_text("data/\n")
+    assert take(project, store).files == 2
+    (project / ".yurtignore").unlink()
+    (project / ".gitignore").write_text("data/\n")
+    assert take(project, store).files == 2

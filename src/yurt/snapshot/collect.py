@@ -15,6 +15,9 @@ from yurt.snapshot import git, secrets
 
 IGNORE_FILE = b".yurtignore"
 LISTING = ("ls-files", "-z", "--others", "--exclude-standard")
+MOST = 200_000
+"""Maximum number of files of a project. More are data, not code."""
+
 AT_ONCE = 8
 """Number of nested repositories that are listed at the same time."""
 
@@ -55,8 +58,11 @@ class Collecting:
                 inner = waiting.popleft()
                 self._listings.append((inner, _list(self._root / os.fsdecode(inner), self._own, top=False)))
             prefix, answer = self._listings.popleft()
+            names = answer()
+            if len(names) > MOST and not self._exclude and not os.path.lexists(self._root / os.fsdecode(IGNORE_FILE)):
+                raise _too_many([prefix + name for name in names])
             # A folder in the listing is a submodule, or an untracked repository.
-            waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in answer()]))
+            waiting.extend(name + b"/" for name in walk.add([prefix + name.rstrip(b"/") for name in names]))
         for process in self._included:
             self.included |= {name for name in _names(process.output()) if not name.endswith(b"/")}
         walk.add(self.included)
@@ -64,6 +70,8 @@ class Collecting:
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
                 walk.files.pop(name, None)
                 walk.unreadable.pop(name, None)
+        if len(walk.files) > MOST:
+            raise _too_many(walk.files)
         for name in secrets.by_name([*walk.files, *walk.unreadable]) - self.included:
             walk.unreadable.pop(name, None)
             if name in walk.files and not self._is_certificate(name):
@@ -161,6 +169,19 @@ class _Walk:
         except OSError as error:
             self.unreadable[name] = error
         return None
+
+
+def _too_many(names: Iterable[bytes]) -> UserError:
+    """Return the error for a project with too many files; it names the folder with most of them."""
+    from collections import Counter
+
+    counts = Counter(name.split(b"/", 1)[0] for name in names)
+    folder, count = counts.most_common(1)[0]
+    return UserError(
+        f"the project has more than {MOST:,} files; '{shown(folder)}' has {count:,} of them",
+        code="snapshot-too-large",
+        hint=f"leave it out with a line in .gitignore or .yurtignore, or with `--exclude '{shown(folder)}'`",
+    )
 
 
 def unreadable(name: bytes, error: OSError) -> UserError:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
+from yurt.config import contexts, facts
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import meant
 from yurt.sites import folders
@@ -32,6 +33,17 @@ def wait(
     return Result(kind="runs-finished", data=ended, warnings=warnings, exit_code=code)
 
 
+def longest_pause(names: Sequence[str]) -> float:
+    """Return the longest interval between two refreshes of these contexts, in seconds.
+
+    Without accounting, Slurm lists a finished job only for MinJobAge seconds: look at least twice in that time.
+    """
+    existing = contexts.load(contexts.default_file()).contexts
+    found = [facts.load(existing[name]) for name in names if name in existing]
+    ages = [each.min_job_age for each in found if each is not None and each.slurm_version and not each.accounting]
+    return min([clocks().last_refresh, *(max(1.0, age / 2) for age in ages)])
+
+
 def until_ended(
     store: Store,
     runs: Sequence[str],
@@ -42,7 +54,8 @@ def until_ended(
     """Refresh, less and less often, until all runs have finished or `timeout` seconds have passed. Returns the runs."""
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = clocks().first_refresh
-    longest = clocks().last_refresh
+    entries = store.several(runs)
+    longest = longest_pause(sorted({entry.run.context for entry in entries}))
     while True:
         entries = store.several(runs)
         open_ones = [entry for entry in entries if not entry.status.final]
