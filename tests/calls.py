@@ -86,7 +86,7 @@ def _contexts(environment: Mapping[str, str]) -> list[str] | None:
     """Return the contexts of the user who called; None where their file cannot be read."""
     file = Path(environment.get("YURT_CONFIG_HOME", os.environ.get("YURT_CONFIG_HOME", "/none"))) / "contexts.yaml"
     try:
-        found = yaml.safe_load(file.read_text()) if file.exists() else {}
+        found = yaml.safe_load(file.read_text()) if file.is_file() else {}
         return ["local", *((found or {}).get("contexts") or {})]
     except (OSError, ValueError, AttributeError, RecursionError, yaml.YAMLError):
         return None

@@ -225,11 +225,13 @@ def plain(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a message as one line with control characters written as \\x1b: a site may have chosen them."""
+    """Return a message with control characters written as \\x1b: a site may have chosen them."""
     if text.isprintable():
         return text
     return "".join(
-        char if char.isprintable() or "\ud800" <= char <= "\udfff" else char.encode("unicode_escape").decode()
+        char
+        if char.isprintable() or char == "\n" or "\ud800" <= char <= "\udfff"
+        else char.encode("unicode_escape").decode()
         for char in text
     )
 
