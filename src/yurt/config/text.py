@@ -44,8 +44,6 @@ def _content(file: Path) -> bytes:
     piped = str(file).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
     with os.fdopen(os.open(file, os.O_RDONLY | (0 if piped else os.O_NONBLOCK)), "rb") as opened:
         about = os.fstat(opened.fileno())
-        if not piped and stat.S_ISDIR(about.st_mode):
-            raise IsADirectoryError(21, "Is a directory")
         if not piped and not stat.S_ISREG(about.st_mode):
             raise UserError(f"cannot read {file}: it is not a regular file", code="config-invalid")
         check_size(file, about)

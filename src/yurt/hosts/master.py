@@ -95,21 +95,10 @@ class Master:
         """
         if self._run_quietly([*self.ssh, "-O", "check", self.destination]) == 0:
             return
-        import subprocess
-        import tempfile
-
         argv = [*self.ssh, "-T", "-o", "BatchMode=yes", self.destination, "true"]
-        with tempfile.TemporaryFile() as errors:  # not a pipe: a master in the background would keep it open
-            try:
-                left = max(1.0, deadline - time.monotonic())
-                code = subprocess.run(
-                    argv, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, check=False, timeout=left
-                ).returncode
-            except subprocess.TimeoutExpired:
-                raise self._failure("Connection timed out") from None
-            errors.seek(0)
-            if code == 255:
-                raise self._failure(errors.read().decode(errors="replace"))
+        code, output = self._run(argv, timeout=max(1.0, deadline - time.monotonic()), prompt=False)
+        if code == 255:
+            raise self._failure(output)
 
     def log_in(self) -> bool:
         """Open a master; ssh may prompt the user. True if it was opened, False if it was already open.
@@ -163,7 +152,11 @@ class Master:
     def _run_quietly(self, argv: list[str]) -> int:
         import subprocess
 
-        return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10).returncode
+        try:
+            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=10)
+        except subprocess.TimeoutExpired:  # a master that does not respond
+            return 255
+        return done.returncode
 
     def _open(self, more: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
@@ -173,6 +166,13 @@ class Master:
         if settings.get("connecttimeout", "none") == "none":
             options += ["-o", "ConnectTimeout=15"]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
+        code, output = self._run(argv, timeout=timeout, prompt=prompt)
+        if code == 0:
+            Path(f"{self.socket}.most").unlink(missing_ok=True)
+        return code, output
+
+    def _run(self, argv: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
+        """Run ssh, which may leave a master in the background. Return its exit code and standard error."""
         import subprocess
         import tempfile
 
@@ -191,8 +191,6 @@ class Master:
                 return 255, "Connection timed out"
             except FileNotFoundError:
                 return 255, f"{argv[0]}: program not found"
-            if done.returncode == 0:
-                Path(f"{self.socket}.most").unlink(missing_ok=True)
             errors.seek(0)
             return done.returncode, errors.read().decode(errors="replace")
 

@@ -74,15 +74,15 @@ class Collecting:
             raise _too_many(walk.files)
         for name in secrets.by_name([*walk.files, *walk.unreadable]) - self.included:
             walk.unreadable.pop(name, None)
-            if name in walk.files and not self._is_certificate(name):
+            if name in walk.files and not self._is_certificate(name, walk.files[name]):
                 self.secrets.add(name)
                 walk.files.pop(name)
         for name, error in walk.unreadable.items():
             raise unreadable(name, error)
         return walk.files
 
-    def _is_certificate(self, name: bytes) -> bool:
-        if not name.endswith(b".pem"):
+    def _is_certificate(self, name: bytes, about: os.stat_result) -> bool:
+        if not name.endswith(b".pem") or not stat.S_ISREG(about.st_mode):
             return False
         try:
             return secrets.is_certificate(name, (self._root / os.fsdecode(name)).read_bytes())

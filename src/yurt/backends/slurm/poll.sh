@@ -173,7 +173,13 @@ timeout 10 scontrol show config 2> /dev/null | sed -n 's/^BOOT_TIME *= *//p'
 date -u +%Y-%m-%dT%H:%M:%S
 [ "$accounting" = yes ] || exit 0
 columns=JobID,State,Start,End,NodeList,JobName
-echo "= records"
-timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" -o $columns || echo "= silent"
+records=$(timeout 60 sacct -n -P -X -u "$me" -S "now-${days}days" --name="${names#,}" -o $columns) ||
+  { echo "= silent" && exit 0; }
+printf '= records\n%s\n' "$records"
+unrecorded() { # whether some run has no record
+  IFS=,
+  for each in ${names#,}; do case $records in *"|$each"*) ;; *) return 0 ;; esac; done
+  return 1
+}
 # Without job ids, sacct omits jobs that were cancelled while they were held or waited for another job.
-[ -z "$jobs" ] || timeout 60 sacct -n -P -X -u "$me" -j "${jobs#,}" -o $columns || echo "= silent"
+if [ -n "$jobs" ] && (unrecorded); then timeout 60 sacct -n -P -X -u "$me" -j "${jobs#,}" -o $columns || echo "= silent"; fi
