@@ -73,7 +73,7 @@ def complete_scripts() -> Iterator[tuple[str, str]]:
     for kind in ("local", "slurm"):
         yield f"job.sh ({kind})", job(kind)
         launcher = scripts.text("launch.sh", kind)
-        text = script.gate() + scripts.text("receive.sh") + "\n" + launcher + script.placer()
+        text = script.gate() + scripts.receiver() + launcher + script.placer()
         yield f"the submit script ({kind})", text
     yield "the poll script (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
     for name, text in (("PUT", base.PUT), ("GET", base.GET), ("LIST", tar.LIST), ("SEND", tar.SEND)):

@@ -23,7 +23,7 @@ def send(host: Host, snapshot: Snapshot, folder: str, *, timeout: float = 600) -
 
 
 def receiver() -> str:
-    return scripts.text("receive.sh")
+    return scripts.receiver()
 
 
 def words(code: Code) -> tuple[str, str, str, str]:

@@ -35,9 +35,9 @@ def collect(host: Host, folder: str, before: str = "") -> set[str]:
     answer = host.run(sending.receiver() + before + '\ncollect_code "$1"', folder)
     assert (answer.code, answer.out, answer.err) == (0, b"", b"")
     assert host.run('ls -A "$1/incoming" 2> /dev/null', folder).out == b"", "nothing is left behind"
-    assert host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222', folder).out == b"", (
-        "what stays is read-only"
-    )
+    assert (
+        host.run('find "$1/snapshots" -mindepth 1 ! -type l -perm /222 ! -path "*/snapshots/.*"', folder).out == b""
+    ), "what stays is read-only"
     names = host.run('ls "$1/snapshots"', folder).text.split()
     assert {name for name in names if name.startswith("new")} == {name.split(":")[0] for name in NEWEST}
     return {name for name in names if not name.startswith("new")}
@@ -65,7 +65,7 @@ class Collecting:
         moved = host.run('sort "$1/moved"', folder).text.split()
         assert moved == ["done", "none", "week"], "a checkout in use is never moved"
         write(host, folder, "runs/1/exit.json", "{}")
-        assert host.run(sending.receiver() + 'have_code "$1" run', folder).code == 0
+        assert host.run(sending.receiver() + 'keep_code "$1" run', folder).code == 0
         write(host, folder, "runs/4/exit.json", "{}")
         assert collect(host, folder) == {"six", "run", "sweep"}, "a checkout that was just used counts as new"
 
@@ -86,7 +86,7 @@ class Collecting:
         before = """
         mv() {
           case $3 in
-            incoming/*/touched) have_code . touched ;;
+            incoming/*/touched) keep_code . touched ;;
             incoming/*/run) mkdir -p runs/9 && echo run > runs/9/code ;;
           esac
           command mv "$@"
@@ -165,7 +165,7 @@ def test_a_checkout_reported_as_present_stays(tmp_path: Path) -> None:
             make(here, str(folder), "old:30")
             wait = f"sleep 0.0{turn % 10}\n"
             collecting = pool.submit(here.run, sending.receiver() + 'collect_code "$1"', str(folder))
-            having = pool.submit(here.run, sending.receiver() + wait + 'have_code "$1" old', str(folder))
+            having = pool.submit(here.run, sending.receiver() + wait + 'keep_code "$1" old', str(folder))
             assert collecting.result().code == 0
             there = (folder / "snapshots" / "old" / "d" / "file").exists()
             assert (having.result().code == 0) == there, turn

@@ -23,6 +23,13 @@ MakeParcel = Callable[[Sequence[str]], CodeParcel]
 """Make the parcel for a site that has these trees of the project; ["plain"]: the site has no git."""
 
 
+class ChangedFiles(msgspec.Struct, frozen=True):
+    """Files of code on a site that are not as they were uploaded: the names of the first ones, and their number."""
+
+    names: list[str] = []
+    count: int = 0
+
+
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a submission: a job, or a request to upload the code first."""
 
@@ -32,6 +39,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     needs: list[str] | None = None
     """Trees of the project that the site has, if this tree is missing there."""
     base_missing: bool = False
+    changed: ChangedFiles = ChangedFiles()
+    """Files of the code that a purge removed or a run changed; they were uploaded again, or will be."""
     groups: dict[str, str] = {}
     """Sweeps: the job of each submitted group of tasks."""
 

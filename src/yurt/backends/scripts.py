@@ -10,6 +10,11 @@ from yurt.model import layout
 PACKAGES = Path(__file__).parent
 
 
+def receiver() -> str:
+    """Return the functions that receive and check code."""
+    return text("unchanged.sh") + text("receive.sh") + "\n"
+
+
 @cache
 def text(name: str, package: str = "shell") -> str:
     """Return a script of a package, with the file names of a run folder filled in."""

@@ -131,6 +131,11 @@ def project(base_folder: str, label: str) -> str:
     return f"{base_folder}/projects/{label}"
 
 
+def snapshot(project_folder: str, tree: str) -> str:
+    """Return the folder of a checkout of code."""
+    return f"{project_folder}/snapshots/{tree}"
+
+
 def sweep(project_folder: str, sweep_id: str) -> str:
     return f"{project_folder}/sweeps/{sweep_id}"
 
@@ -141,6 +146,15 @@ def task(sweep_folder: str, index: int) -> str:
 
 def run(project_folder: str, run_id: str) -> str:
     return f"{project_folder}/runs/{run_id}"
+
+
+def chain(folder: str) -> list[str]:
+    """Return yurt's folder on a site and the folders below it, down to this one."""
+    head, found, below = folder.rpartition("/projects/")
+    if not found:
+        return [folder]
+    names = ["projects", *below.split("/")]
+    return [head, *(f"{head}/{'/'.join(names[:count])}" for count in range(1, len(names) + 1))]
 
 
 def project_of(run_folder: str) -> str:

@@ -25,6 +25,10 @@ grace=10 # seconds between TERM and KILL, without a scheduler
 secrets=''
 shares=go # shares of secrets, after the start
 
+own_folders() { # whether no other user could have written to them
+  own /scratch/alice /scratch/alice/yurt /scratch/alice/yurt/projects /scratch/alice/yurt/projects/proj-0000 /scratch/alice/yurt/projects/proj-0000/runs /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/job.sh /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/data /scratch/alice/yurt/projects/proj-0000/snapshots /scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7 /scratch/alice/yurt/node /scratch/alice/yurt/node/MODULE
+}
+
 environment() { # from your context and your flags
   load_modules /opt/lmod
   module load python/3.11 || fail 'module load python/3.11 failed'

@@ -29,6 +29,10 @@ submit() { # a later start
   sbatch --parsable --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --signal=B:USR1@1 --partition=main --requeue "$@"
 }
 
+own_folders() { # whether no other user could have written to them
+  own /scratch/alice /scratch/alice/yurt /scratch/alice/yurt/projects /scratch/alice/yurt/projects/proj-0000 /scratch/alice/yurt/projects/proj-0000/runs /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/job.sh /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/data /scratch/alice/yurt/node /scratch/alice/yurt/node/MODULE
+}
+
 environment() { # from your context and your flags
   :
 }

@@ -16,6 +16,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   stopped=
   trap 'stopped=early' TERM
   trap '' USR1 USR2
+  own_folders || { echo "yurt: $unsafe, so this job does not start" >&2 && exit 78; }
   [ -z "$sweep" ] || make_task_folder
   cd "$run" || exit 75
   [ -z "$sweep" ] || exec >> @OUT_LOG@ 2>> @ERR_LOG@

@@ -1,5 +1,5 @@
-# Makes a run folder and submits its job; safe to retry. Needs gate.sh, receive.sh, and the functions find_job and
-# launch of the kind of context before it.
+# Makes a run folder and submits its job; safe to retry. Needs gate.sh, unchanged.sh, receive.sh, and the functions
+# find_job and launch of the kind of context before it.
 # arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
 # START is empty, or the number of a later start, if the last one finished without a successor.
 # For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
@@ -7,6 +7,7 @@
 # The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
 # environment's; empty if there are none.
 # Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB
+# Before it may be lines of have_code: changed COUNT FILE.
 # For a sweep, a line for each submitted group: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
@@ -39,15 +40,20 @@ started() { # reports a closed gate: a job has won, or the user has cancelled th
     echo "started $winner" && exit 0
   fi
 }
+list_of() { # list_of FOLDER: the list of a folder's files, next to it
+  printf '%s\n' "${1%/*}/list-${1##*/}"
+}
 make_module() { # make_module FOLDER SIZE: the modules for Python in a run, complete or not at all
-  [ ! -d "$1" ] && command -v gzip > /dev/null || return 0
+  if is_unchanged "$1" "$(list_of "$1")" || ! command -v gzip > /dev/null; then return 0; fi
   find "${1%/*}" -mindepth 1 -maxdepth 1 -name '*.*' -mmin +1440 -exec rm -rf {} + 2> /dev/null # left by a killed upload
   if unpack "$1.$nonce" "$2"; then
+    [ ! -d "$1" ] || mv -T "$1" "$1.$nonce.old" # a purge removed some of it
     mv -T "$1.$nonce" "$1" 2> /dev/null || [ -d "$1" ] || echo "cannot create $1" >&2
+    save_list "$1" "$(list_of "$1")"
   else
     rm -rf "$aside"
   fi
-  rm -rf "$1.$nonce"
+  rm -rf "$1.$nonce" "$1.$nonce.old"
   [ -d "$1" ] || exit 45
 }
 unpack() ( # unpack FOLDER SIZE: each file follows a line with its size and path
@@ -85,6 +91,28 @@ make_folder() { # make_folder CODE [SIZE NAME]...: the run folder, complete or n
     [ -d "$run" ] || { echo "cannot create $run" >&2 && exit 1; }
   }
 }
+is_complete() { # is_complete [SIZE NAME]...
+  while [ $# -gt 0 ]; do
+    case $2 in
+      node/*) is_unchanged "${project%/projects/*}/$2" "$(list_of "${project%/projects/*}/$2")" || return ;;
+      *) [ -e "$run/$2" ] || return ;;
+    esac
+    shift 2
+  done
+}
+mend_folder() { # mend_folder CODE [SIZE NAME]...: writes the files of the run folder again that a purge removed
+  shift
+  if is_complete "$@"; then return; fi
+  while [ $# -gt 0 ]; do
+    case $2 in node/*) make_module "${project%/projects/*}/$2" "$1" && break ;; esac
+    if [ -e "$run/$2" ]; then
+      head -c "$1" > /dev/null
+    else
+      head -c "$1" > "$run/$2.$nonce" && [ "$(wc -c < "$run/$2.$nonce")" -eq "$1" ] && mv -f "$run/$2.$nonce" "$run/$2" || exit 45
+    fi
+    shift 2
+  done
+}
 fill_folder() { # a task of the sweep was cancelled before the upload: add the files, job.sh last
   case $start in *:*) [ -d "$run/@TASKS@" ] && [ ! -e "$run/@JOB@" ] || return ;; *) return ;; esac
   for each in "$aside"/*; do [ "${each##*/}" = @JOB@ ] || mv -f "$each" "$run/" || return; done
@@ -105,6 +133,8 @@ if [ -n "$tree" ]; then
 fi
 if [ -e "$run/@JOB@" ]; then
   find_job
+  # shellcheck disable=SC2086 # sizes and names, which are words
+  mend_folder $sizes
 elif [ -n "$start" ] && case $start in 1:*) false ;; esac; then
   echo "run folder not found: $run" >&2
   exit 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import msgspec
@@ -59,7 +59,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
     """Return the text of job.sh; `next_start` is the command that submits a job for a later start."""
     run, setup, policy = plan.run, plan.setup, plan.run.restart_policy
     title = " ".join(shlex.quote(word) for word in run.command)
-    code = f"{plan.project_folder}/snapshots/{run.code.tree}" if run.code.tree else ""
+    code = layout.snapshot(plan.project_folder, run.code.tree) if run.code.tree else ""
     head = [
         "#!/bin/sh",
         *plan.native_lines,
@@ -89,6 +89,10 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"shares={'stay' if policy else 'go'} # shares of secrets, after the start",
         "",
         *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and policy else []),
+        "own_folders() { # whether no other user could have written to them",
+        f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}",
+        "}",
+        "",
         *_predecessors(run),
         "environment() { # from your context and your flags",
         *(f"  {line}" for line in _environment(setup)),
@@ -97,6 +101,14 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "# From here on the script is the same for every run.",
     ]
     return "\n".join(head) + "\n" + below_the_head()
+
+
+def used(plan: Plan) -> list[str]:
+    """Return the paths that job.sh executes, except the folders of the run."""
+    folder, project = plan.run.folder, plan.project_folder
+    modules = layout.module(project, module.name())
+    code = [f"{project}/snapshots", layout.snapshot(project, plan.run.code.tree)] if plan.run.code.tree else []
+    return [f"{folder}/{layout.JOB}", f"{folder}/{layout.DATA}", *code, modules.rpartition("/")[0], modules]
 
 
 def _place_of(run: Run) -> list[str]:
@@ -237,6 +249,12 @@ def quote_bytes(value: bytes) -> bytes:
     return b"'" + value.replace(b"'", b"'\"'\"'") + b"'"
 
 
+def own_arguments(paths: Sequence[str]) -> str:
+    """Return the arguments of `own` (own.sh) for yurt's folder on a site and paths below it."""
+    storage = paths[0].rpartition("/")[0] or "/"
+    return " ".join(quote(path) for path in [storage, *paths])
+
+
 def _one_line(text: str) -> str:
     """Make a text safe for a comment: no character in it ends the line."""
     shown = "".join(character if character.isprintable() else " " for character in text)
@@ -244,6 +262,7 @@ def _one_line(text: str) -> str:
 
 
 PARTS = (
+    "own.sh",
     "gate.sh",
     "environment.sh",
     "secrets.sh",

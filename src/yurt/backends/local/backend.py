@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from yurt.backends import scripts
 from yurt.backends.answers import Observed
 from yurt.backends.job import script
 from yurt.backends.local import waiter
+from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
@@ -67,6 +69,8 @@ class LocalBackend(ShellBackend):
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
         del since
+        for base in {layout.chain(run.folder)[0] for run in runs}:
+            _check_own(base)
         there = {ticket["run"]: ticket for ticket in self._tickets()}
         of_sweeps = {ticket["run"].partition(".")[0]: ticket for ticket in there.values() if "." in ticket["run"]}
         found = {
@@ -85,7 +89,8 @@ class LocalBackend(ShellBackend):
 
     def cancel(self, run: RunRef) -> str:
         sweep = ids.is_sweep(run.id)
-        answer = self.host.run(script.closer() + (CANCEL_SWEEP if sweep else CANCEL), run.folder)
+        text = script.closer() + (CANCEL_SWEEP if sweep else CANCEL)
+        answer = ownership.run(self.host, [run.folder], text, run.folder)
         if answer.code:
             raise refusal(self.host.name, f"cannot cancel run {run.id}", answer.errors)
         for ticket in self._tickets():
@@ -96,7 +101,8 @@ class LocalBackend(ShellBackend):
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         numbers = list(tasks.numbers(sweep.open))
         lines = "".join(f"{number}\n" for number in numbers).encode()
-        answer = self.host.run(script.closer() + CANCEL_TASKS, sweep.folder, stdin=lines, timeout=600)
+        text = script.closer() + CANCEL_TASKS
+        answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, stdin=lines, timeout=600)
         if answer.code:
             raise refusal(self.host.name, f"cannot cancel tasks of {sweep.id}", answer.errors)
         ended = {ids.task(sweep.id, number) for number in numbers}
@@ -104,6 +110,18 @@ class LocalBackend(ShellBackend):
             if ticket["run"] in ended:
                 _signal(ticket["pid"], ticket["born"], signal.SIGTERM)
         return read_gates(answer.text)
+
+
+def _check_own(base: str) -> None:
+    """Raise RefusedError if another user could have written what is read in a folder; scripts check it with own.sh."""
+    try:
+        found = os.stat(base)
+    except OSError:
+        return
+    if found.st_uid != os.geteuid():
+        raise ownership.refused("this machine", ownership.FOREIGN, f"{base} belongs to another user")
+    if found.st_mode & stat.S_IWOTH:
+        raise ownership.refused("this machine", ownership.OPEN, f"other users can write to {base}")
 
 
 def _observations(sweep: RunRef, there: Mapping[str, dict[str, Any]]) -> dict[str, Observation]:

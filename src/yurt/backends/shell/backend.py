@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.answers import CodeParcel, Observed, Placed, Preview
+from yurt.backends.answers import ChangedFiles, CodeParcel, Observed, Placed, Preview
 from yurt.backends.job import module, script
+from yurt.backends.shell import ownership
 from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
@@ -142,24 +143,20 @@ class ShellBackend(ABC):
         arguments.append(tasks or ("" if start == 1 else str(start)))
         arguments.append(" ".join(str(len(each)) for each in apart))
         content = b"".join([*apart, code.content, *files.values()])
-        receiver = scripts.text("receive.sh") + "\n" if plan.run.code.tree else ""
+        receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         text = script.gate() + receiver + self.launcher() + script.placer()
-        answer = self.host.run(text, *arguments, *self.options(plan), stdin=content, timeout=600)
+        used = script.used(plan)
+        words = (*arguments, *self.options(plan))
+        answer = ownership.run(
+            self.host, [plan.run.folder], text, *words, also=used, make=True, stdin=content, timeout=600
+        )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])
         if answer.code == NO_BASE:
             return Placed(base_missing=True)
         if answer.code:
             raise self.failure(answer)
-        word, _, rest = answer.text.strip().partition("\n")[0].partition(" ")
-        if word == "need":
-            return Placed(needs=answer.text.split()[1:])
-        if word == "started":
-            return Placed(winner=rest, job=rest.partition(".")[2])
-        if tasks:
-            lines = [line.split() for line in answer.text.splitlines()]
-            return Placed(groups={line[2]: line[1] for line in lines if len(line) == 3 and line[0] == "submitted"})
-        return Placed(job=rest)
+        return read_placed(answer.text, sweep=bool(tasks))
 
     def hold(self, job: str) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
@@ -169,11 +166,11 @@ class ShellBackend(ABC):
 
     def discard(self, run: RunRef) -> None:
         with contextlib.suppress(YurtError):
-            self.host.run(layout.fill_in(DISCARD), run.folder)
+            ownership.run(self.host, [run.folder], layout.fill_in(DISCARD), run.folder)
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         with contextlib.suppress(YurtError):
-            self.host.run(layout.fill_in(DROP_SHARES), *folders)
+            ownership.run(self.host, folders, layout.fill_in(DROP_SHARES), *folders)
 
     def failure(self, answer: Answer) -> YurtError:
         """Return the error for a failed submission."""
@@ -190,6 +187,24 @@ class ShellBackend(ABC):
     def submit_failure(self, errors: str) -> YurtError:
         """Return the error for an uploaded run whose job could not be submitted."""
         return RefusedError(f"{self.host.name}: cannot start the run: {errors}", code="site-refused")
+
+
+def read_placed(text: str, *, sweep: bool) -> Placed:
+    """Parse the output of place.sh."""
+    lines = [line for line in text.splitlines() if line]
+    changed = [line.split(" ", 2)[1:] for line in lines if line.startswith("changed ")]
+    lines = [line for line in lines if not line.startswith("changed ")]
+    files = ChangedFiles([name for _count, name in changed], int(changed[0][0])) if changed else ChangedFiles()
+    word, _, rest = (lines or [""])[0].partition(" ")
+    if word == "need":
+        return Placed(needs=lines[1:], changed=files)
+    if word == "started":
+        return Placed(winner=rest, job=rest.partition(".")[2], changed=files)
+    if sweep:
+        words = [line.split() for line in lines]
+        groups = {line[2]: line[1] for line in words if len(line) == 3 and line[0] == "submitted"}
+        return Placed(groups=groups, changed=files)
+    return Placed(job=rest, changed=files)
 
 
 def _own_values(plan: Plan) -> dict[str, bytes]:

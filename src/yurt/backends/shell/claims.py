@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from yurt.backends.job import script
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 
@@ -19,10 +20,12 @@ class ShellClaims:
         self._host = host
 
     def put(self, folder: str, name: str, holder: str) -> str:
-        answer = self._host.run(script.gate() + PUT, folder, name, holder, f"yurt.{os.urandom(4).hex()}")
+        answer = ownership.run(
+            self._host, [folder], script.gate() + PUT, folder, name, holder, f"yurt.{os.urandom(4).hex()}"
+        )
         if answer.code:
             raise refusal(self._host.name, f"cannot claim {name}", answer.errors)
         return answer.text.strip()
 
     def holder(self, folder: str, name: str) -> str:
-        return self._host.run(script.gate() + HOLDER, folder, name).text.strip()
+        return ownership.run(self._host, [folder], script.gate() + HOLDER, folder, name).text.strip()

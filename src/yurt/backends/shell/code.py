@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from yurt.backends import scripts
 from yurt.backends.answers import MakeParcel
+from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
@@ -26,15 +27,25 @@ class ShellCode:
 
     def ensure(self, project_folder: str, tree: str, make: MakeParcel, *, timeout: float = 600) -> int:
         """See `Code.ensure`. An interrupted upload is never used; the next call uploads again."""
-        receiver = scripts.text("receive.sh") + "\n"
-        known: Sequence[str] = self._host.run(receiver + ASK, project_folder, tree).text.split()
+        receiver = scripts.receiver()
+        known: Sequence[str] = ownership.run(
+            self._host, [project_folder], receiver + ASK, project_folder, tree
+        ).text.split()
         if HAVE in known:
             return 0
         sent = 0
         for _attempt in range(3):
             parcel = make(known)
             arguments = (project_folder, parcel.kind, tree, parcel.base, str(len(parcel.content)))
-            received = self._host.run(receiver + RECEIVE, *arguments, stdin=parcel.content, timeout=timeout)
+            received = ownership.run(
+                self._host,
+                [project_folder],
+                receiver + RECEIVE,
+                *arguments,
+                make=True,
+                stdin=parcel.content,
+                timeout=timeout,
+            )
             sent += len(parcel.content)
             if received.code == 0:
                 return sent

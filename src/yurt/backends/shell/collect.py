@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.backends.job import frames
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
@@ -28,7 +29,14 @@ def collect(
     bounds = (limits.trip, limits.seconds, limits.log, limits.metrics, limits.metrics_head)
     nonce = f"yurt.{os.urandom(4).hex()}"
     arguments = [nonce, *flags, *(str(each) for each in bounds)]
-    answer = host.run(frames.keeper(), *arguments, stdin="".join(lines).encode(), timeout=timeout)
+    answer = ownership.run(
+        host,
+        [each.folder for each in ended],
+        frames.keeper(),
+        *arguments,
+        stdin="".join(lines).encode(),
+        timeout=timeout,
+    )
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
     return {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}
@@ -36,7 +44,7 @@ def collect(
 
 def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
     lines = "".join(f"{each}\n" for each in folders[:TASKS]).encode()
-    answer = host.run(frames.results(), str(BYTES), str(ERR_BYTES), stdin=lines, timeout=600)
+    answer = ownership.run(host, folders, frames.results(), str(BYTES), str(ERR_BYTES), stdin=lines, timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot read the results", answer.errors)
     found = {int(name) - 1: pieces for name, pieces in frames.read(answer.out)}

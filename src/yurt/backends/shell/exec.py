@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.model import layout
 from yurt.model.run import Placement
@@ -30,20 +31,21 @@ class ShellExec:
         folder = folder if number else placement.folder
         inside = f"{number}YURT_INSTEAD={shlex.quote(instead)} exec sh {shlex.quote(folder + '/' + layout.JOB)} inside"
         command = self.entered(inside, placement.job, node, terminal=terminal)
-        return self._terminal(command) if terminal else self._command(command)
+        return self._terminal(command, folder) if terminal else self._command(command, folder)
 
     def entered(self, command: str, job: str, node: str, *, terminal: bool) -> str:
         """Return the command that runs `command` on the node of the job."""
         del job, node, terminal
         return command
 
-    def _terminal(self, command: str) -> int:
+    def _terminal(self, command: str, folder: str) -> int:
+        ownership.run(self._host, [folder], ":")
         with self._host.session(time.monotonic() + PATIENCE):
             return subprocess.call(self._host.terminal(command))
 
-    def _command(self, command: str) -> int:
+    def _command(self, command: str, folder: str) -> int:
         """Pass the output on as it comes, without the banners of a login shell."""
-        with self._host.stream(command) as stream:
+        with self._host.stream(ownership.check([folder]) + command) as stream:
             for chunk in stream:
                 sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from yurt.backends import scripts
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.calls import CallResult
@@ -37,7 +38,7 @@ class ShellFiles:
         self._has_rsync: bool | None = None
 
     def read(self, folder: str, name: str) -> bytes | None:
-        answer = self._host.run(READ, f"{folder}/{name}", timeout=600)
+        answer = ownership.run(self._host, [folder], READ, f"{folder}/{name}", timeout=600)
         if answer.code == 44:
             return None
         if answer.code:
@@ -77,7 +78,7 @@ class ShellFiles:
         return collect.call_results(self._host, folders)
 
     def submitted_groups(self, folders: Sequence[str]) -> dict[str, str]:
-        answer = self._host.run(scripts.text("sent.sh"), *folders)
+        answer = ownership.run(self._host, folders, scripts.text("sent.sh"), *folders)
         blocks = (block.partition("\n") for block in f"\n{answer.text}".split("\n= ")[1:])
         return {folder: text for folder, _, text in blocks}
 

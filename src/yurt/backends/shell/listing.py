@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.backends.job import gathered
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.model.files import Gathered
@@ -22,7 +23,7 @@ BATCH = 2000
 
 
 def runs(host: Host, base: str) -> list[str] | None:
-    answer = host.run(LIST, base)
+    answer = ownership.run(host, [base], LIST, base)
     if answer.code == 44:
         return None
     if answer.code:
@@ -33,7 +34,7 @@ def runs(host: Host, base: str) -> list[str] | None:
 def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | None], int]:
     asked = folders[:BATCH]
     lines = "".join(f"{folder}\n" for folder in asked)
-    answer = host.run(gathered.gatherer(), str(BYTES), stdin=lines.encode(), timeout=300)
+    answer = ownership.run(host, asked, gathered.gatherer(), str(BYTES), stdin=lines.encode(), timeout=300)
     if answer.code:
         raise refusal(host.name, "cannot read the runs", answer.errors)
     cut = len(answer.out) >= BYTES
@@ -46,7 +47,7 @@ def gather(host: Host, folders: Sequence[str]) -> tuple[dict[str, Gathered | Non
 
 def gather_tasks(host: Host, sweeps: Sequence[str]) -> dict[str, dict[int, Gathered]]:
     lines = "".join(f"{folder}\n" for folder in sweeps)
-    answer = host.run(gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
+    answer = ownership.run(host, sweeps, gathered.tasks_gatherer(), stdin=lines.encode(), timeout=300)
     if answer.code:
         raise refusal(host.name, "cannot read the sweeps", answer.errors)
     there = gathered.read_tasks(answer.text)

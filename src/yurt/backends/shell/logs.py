@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from yurt.backends import scripts
+from yurt.backends.shell import ownership
 from yurt.hosts import Host
 from yurt.model.files import LogPosition, LogSink, Stream
 
@@ -17,7 +18,7 @@ NO_FOLDER = 44
 def one(host: Host, log: LogPosition, sink: LogSink, *, lines: int | None, follow: bool) -> None:
     """Read the logs of one run. With `follow`, until it finishes or is idle for long."""
     arguments = [log.folder, str(log.out), str(log.err), "yes" if follow else "", str(lines or "")]
-    with host.stream(scripts.text("tail.sh"), *arguments, silence=SILENCE) as stream:
+    with ownership.stream(host, [log.folder], scripts.text("tail.sh"), *arguments, silence=SILENCE) as stream:
         held, name, left = b"", "", 0
         for chunk in stream:
             held += chunk
@@ -52,7 +53,9 @@ def many(
     arguments = ["yes" if seconds else "", str(lines or ""), str(seconds)]
     for each in logs:
         arguments += [each.folder, str(each.out), str(each.err), "yes" if each.over else ""]
-    with host.stream(scripts.text("tail_many.sh"), *arguments, silence=SILENCE) as stream:
+    with ownership.stream(
+        host, [each.folder for each in logs], scripts.text("tail_many.sh"), *arguments, silence=SILENCE
+    ) as stream:
         held, name, left = b"", "", 0
         log = None
         for chunk in stream:

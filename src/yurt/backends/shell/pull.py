@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.backends import scripts
+from yurt.backends.shell import ownership
 from yurt.errors import YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal
@@ -42,7 +43,9 @@ Transfer = Callable[..., tuple[str, Brought]]
 def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], bool]:
     """Return the contents of run folders, and whether the host has rsync."""
     lines = "".join(f"{folder}\n" for folder in folders)
-    answer = host.run(scripts.text("measure.sh") + scripts.text("contents.sh"), stdin=lines.encode(), timeout=600)
+    answer = ownership.run(
+        host, folders, scripts.text("measure.sh") + scripts.text("contents.sh"), stdin=lines.encode(), timeout=600
+    )
     if answer.code:
         raise refusal(host.name, "cannot read the run folders", answer.errors)
     method, *lines_of_runs = answer.text.splitlines()
@@ -91,7 +94,7 @@ def _pull_many(
     gathered = f"{layout.project_of(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
     lines = "".join(f"{run.name}\n{_source(run, everything=everything)}\n" for run in runs)
     try:
-        answer = host.run(LINK_FOLDERS, gathered, stdin=lines.encode(), timeout=600)
+        answer = ownership.run(host, [runs[0].folder], LINK_FOLDERS, gathered, stdin=lines.encode(), timeout=600)
         if answer.code:
             raise refusal(host.name, "cannot link the run folders", answer.errors)
         without = []

@@ -1,11 +1,17 @@
-# Receives code into a project folder on a host. Only definitions: the script that needs them follows.
+# Receives code into a project folder on a host. Needs unchanged.sh before it, and only defines functions.
 # A project folder contains snapshots/TREE, read-only checkouts, each created by a rename and so complete;
-# code.git, their objects; and incoming/, what is being created or removed.
-# The four functions below are subshells: the caller's variables, options, folder and traps do not change.
+# snapshots/.TREE, lists of their files; code.git, their objects; and incoming/, what is being created or removed.
+# The five functions below are subshells: the caller's variables, options, folder and traps do not change.
 
-# have_code PROJECT TREE: whether the checkout exists; if so, it is not removed in the next days.
-have_code() (
+# keep_code PROJECT TREE: whether the checkout exists; if so, it is not removed in the next days.
+keep_code() (
   [ -n "$2" ] && touch "$1/snapshots/$2/." 2> /dev/null # the dot makes it fail without the folder
+)
+
+# have_code PROJECT TREE: whether the checkout exists and its files are as they were uploaded; keeps it.
+# Otherwise prints lines "changed COUNT FILE" for the first of the files that a purge removed or a run changed.
+have_code() (
+  keep_code "$1" "$2" && cd "$1" && umask 077 && code_unchanged "$2"
 )
 
 # known_code PROJECT: prints "plain" if there is no git, else the trees on this host, newest first.
@@ -57,6 +63,8 @@ collect_code() (
     [ -d "$path" ] || continue
     tree=${path##*/}
     case " $used " in *" $tree "*) code_back ;; *) gone=yes ;; esac
+    # A list without its checkout, or the reverse, costs at most an upload.
+    [ -e "snapshots/$tree" ] || rm -f "snapshots/.$tree"
   done
   # Without refs git cannot tell which objects are needed. Once there are many, remove all: the next sender then
   # sends everything.
@@ -93,7 +101,11 @@ code_make() (
   umask 077
   [ -d "$project/snapshots" ] && [ -d "$project/incoming" ] || mkdir -p "$project/snapshots" "$project/incoming" || exit 1
   cd "$project" || exit 1
-  [ -d "snapshots/$tree" ] && have_code . "$tree" && cat > /dev/null && exit 0
+  broken=
+  if [ -d "snapshots/$tree" ]; then
+    have_code . "$tree" && cat > /dev/null && exit 0
+    broken=yes
+  fi
   [ "$kind" = tar ] || command -v git > /dev/null 2>&1 || exit 46
   for left in incoming/*; do # leftovers of a killed upload
     # shellcheck disable=SC2046 # names that mktemp made of trees are words
@@ -108,9 +120,35 @@ code_make() (
     *) code_from_base ;;
   esac || exit
   # It must be writable to be moved. If another upload was first, its content is the same.
-  mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said" || [ -d "snapshots/$tree" ] ||
-    { cat "$aside/said" >&2 && exit 1; }
-  chmod a-w "snapshots/$tree"
+  [ -z "$broken" ] || { chmod u+w "snapshots/$tree" && mv -T "snapshots/$tree" "$aside/broken.tree"; } 2> /dev/null
+  if mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said"; then
+    chmod a-w "snapshots/$tree"
+    save_list "snapshots/$tree" "snapshots/.$tree"
+  else
+    [ -d "snapshots/$tree" ] || { cat "$aside/said" >&2 && exit 1; }
+  fi
+)
+
+code_unchanged() ( # code_unchanged TREE
+  tree=$1 list=snapshots/.$1
+  is_unchanged "snapshots/$tree" "$list" && exit
+  # The times may differ, such as after a move to another disk: then the content decides.
+  mkdir -p incoming && aside=$(mktemp -d "incoming/check.XXXXXX") || exit 1
+  trap 'code_remove "$aside"' EXIT
+  git=code.git work=snapshots/$tree
+  if command -v git > /dev/null 2>&1 && code_git read-tree "$tree" 2> /dev/null; then
+    code_git update-index -q --really-refresh > /dev/null 2>&1
+    { code_git diff-files --name-only -z && code_git ls-files --others -z; } 2> /dev/null | tr '\n\0' '?\n' > "$aside/changed"
+    if [ ! -s "$aside/changed" ]; then
+      chmod -R a-w,go= "$work" && save_list "$work" "$list"
+      exit
+    fi
+  elif [ -e "$list" ]; then
+    changed_entries "$work" "$list" | sed -e 's/^d [0-7]* //' -e 's/^[^ ]* [0-7]* [0-9]* [0-9.]* //' | sort -u > "$aside/changed"
+  fi
+  count=$(wc -l < "$aside/changed" 2> /dev/null) || count=0
+  head -n 3 "$aside/changed" 2> /dev/null | while IFS= read -r name; do echo "changed $((count)) $name"; done
+  exit 1
 )
 
 code_from_tar() {
@@ -143,10 +181,9 @@ code_from_nothing() {
 # Input: a pack of what is new. Unchanged files are hard links to those of the base, and folders keep its modes.
 code_from_base() {
   git=code.git
-  [ -d "snapshots/$base" ] || return 47
+  [ -d "snapshots/$base" ] && have_code . "$base" || return 47 # do not link a broken file
   cp -rlP "snapshots/$base" "$aside/files" 2> /dev/null &
   copying=$!
-  have_code . "$base" || return 47
   cat > "$aside/pack" || return 1
   # Unpack small packs, or there would soon be too many packs to search.
   if [ "$size" -lt 1000000 ]; then
@@ -214,7 +251,7 @@ code_git() (
   export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent LC_ALL=C
   export GIT_DIR="$git" GIT_INDEX_FILE="$PWD/$aside/index"
   exec git -c core.bare=false -c core.autocrlf=false -c core.symlinks=true -c core.protectNTFS=false \
-    -c core.protectHFS=false -c gc.auto=0 -c checkout.workers=8 --work-tree="$aside/files" "$@"
+    -c core.protectHFS=false -c gc.auto=0 -c checkout.workers=8 --work-tree="${work:-$aside/files}" "$@"
 )
 
 code_protect() {

@@ -7,6 +7,7 @@ from functools import cache
 
 from yurt.backends import scripts
 from yurt.backends.job import script
+from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
@@ -20,12 +21,11 @@ LONG = 3600.0
 @cache
 def tools() -> str:
     """Return the sh functions that measure and remove run folders."""
-    parts = (script.gate(), scripts.text("measure.sh"), scripts.text("receive.sh"), "\n", scripts.text("remove.sh"))
-    return "".join(parts)
+    return script.gate() + scripts.text("measure.sh") + scripts.receiver() + scripts.text("remove.sh")
 
 
 def survey(host: Host, folders: Sequence[str]) -> list[Survey]:
-    answer = host.run(tools() + 'survey "$@"', *folders, timeout=600)
+    answer = ownership.run(host, folders, tools() + 'survey "$@"', *folders, timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot measure the run folders", answer.errors)
     return read_survey(answer.text, folders)
@@ -61,7 +61,7 @@ def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
 
 
 def holdings(host: Host, base: str) -> Holdings:
-    answer = host.run(tools() + 'holdings "$1"', base, timeout=600)
+    answer = ownership.run(host, [base], tools() + 'holdings "$1"', base, timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot list the files of yurt", answer.errors)
     sizes, blocks = read_sizes(answer.text)
@@ -76,7 +76,7 @@ def holdings(host: Host, base: str) -> Holdings:
 
 
 def remove(host: Host, folders: Sequence[str]) -> Removed:
-    answer = host.run(tools() + 'remove "$@"', *folders, timeout=LONG)
+    answer = ownership.run(host, folders, tools() + 'remove "$@"', *folders, timeout=LONG)
     words = [line.split() for line in answer.text.splitlines()]
     gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.names_folder(word[1])]
     failed = None if not answer.code else _failure(host.name, "cannot remove all runs", answer)
@@ -84,7 +84,7 @@ def remove(host: Host, folders: Sequence[str]) -> Removed:
 
 
 def clear(host: Host, base: str, folders: Sequence[str]) -> Removed:
-    answer = host.run(tools() + 'clear_out "$@"', base, *folders, timeout=LONG)
+    answer = ownership.run(host, [base], tools() + 'clear_out "$@"', base, *folders, timeout=LONG)
     gone: list[str] = []
     left: list[str] = []
     for line in answer.text.splitlines():

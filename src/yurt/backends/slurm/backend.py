@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from yurt.backends import scripts
 from yurt.backends.answers import Observed
 from yurt.backends.job import script
+from yurt.backends.shell import ownership
 from yurt.backends.shell.backend import ShellBackend, read_gates
 from yurt.backends.slurm import options, queries
 from yurt.errors import UnreachableError, YurtError
@@ -65,7 +66,10 @@ class SlurmBackend(ShellBackend):
         days = str(max(1, int((time.time() - oldest) / 86400) + 2))
         accounting = "yes" if self._accounting() else "no"
         text = script.gate() + scripts.text("poll.sh", "slurm")
-        answer = self.host.run(text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True)
+        folders = [run.folder for run in runs]
+        answer = ownership.run(
+            self.host, folders, text, accounting, days, stdin=rows.encode(), timeout=120, prefetch=True
+        )
         if answer.code:
             raise self._unfinished(answer) or refusal(self.host.name, "cannot read the queue", answer.errors)
         mark = checksum(answer.out)
@@ -74,7 +78,8 @@ class SlurmBackend(ShellBackend):
         return Observed(queries.read_poll(answer.text, runs), mark)
 
     def cancel(self, run: RunRef) -> str:
-        answer = self.host.run(script.closer() + scripts.text("cancel.sh", "slurm"), run.folder, run.id, timeout=120)
+        text = script.closer() + scripts.text("cancel.sh", "slurm")
+        answer = ownership.run(self.host, [run.folder], text, run.folder, run.id, timeout=120)
         if answer.code:
             what = f"cannot cancel run {run.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
@@ -83,7 +88,7 @@ class SlurmBackend(ShellBackend):
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         lines = "".join(f"{number}\n" for number in tasks.numbers(sweep.open)).encode()
         text = script.closer() + scripts.text("cancel_tasks.sh", "slurm")
-        answer = self.host.run(text, sweep.folder, sweep.id, stdin=lines, timeout=600)
+        answer = ownership.run(self.host, [sweep.folder], text, sweep.folder, sweep.id, stdin=lines, timeout=600)
         if answer.code:
             what = f"cannot cancel tasks of {sweep.id}"
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yurt.backends.answers import CodeParcel, Placed
+import msgspec
+
+from yurt.backends.answers import ChangedFiles, CodeParcel, Placed
 from yurt.errors import UnreachableError
 from yurt.model.run import Plan
 
@@ -32,14 +34,16 @@ def place(
     It takes one round trip if the index knows which code the site has, else two.
     """
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
+    changed = ChangedFiles()
     for _try in range(4):
         placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
+        changed = changed if changed.count else placed.changed
         if placed.base_missing:
             code = parcel(plan, [])
         elif placed.needs is not None:
             code = parcel(plan, placed.needs)
         else:
-            return placed
+            return msgspec.structs.replace(placed, changed=changed)
     raise UnreachableError(
         f"{plan.run.context}: the code was not uploaded",
         code="connection-lost",

@@ -1,0 +1,87 @@
+"""Runs a script on a host only if no other user could have written to the folders that it uses."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+
+from yurt.backends import scripts
+from yurt.backends.job import script as job
+from yurt.errors import RefusedError
+from yurt.hosts import Host
+from yurt.hosts.base import TIMEOUT, Answer, Stream
+from yurt.model import layout
+
+OPEN, FOREIGN = 40, 41
+"""Exit codes of a refusal: other users can write to a folder; a folder is not the user's own."""
+
+MAKE = """\
+make_base() { # make_base STORAGE BASE: -m, because a default ACL overrides the umask
+  [ -d "$2" ] && return
+  mkdir -p "$1" && { mkdir -m 700 "$2" 2> /dev/null || [ -d "$2" ] || mkdir -m 700 "$2"; } || { unsafe= && return 1; }
+  own "$@" # another user may have been first
+}
+"""
+"""Makes yurt's folder on a site, which contains all others."""
+
+FEW = 8
+"""Up to so many run folders are checked each; of more, only the folders they are in."""
+
+
+def run(
+    host: Host,
+    folders: Sequence[str],
+    script: str,
+    *arguments: str,
+    also: Sequence[str] = (),
+    make: bool = False,
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    prefetch: bool = False,
+) -> Answer:
+    """Run a script that uses these run or project folders and the paths `also`. RefusedError if one is not safe.
+
+    `make`: make yurt's folder on the site if it does not exist.
+    """
+    answer = host.run(
+        check(folders, also, make=make) + script, *arguments, stdin=stdin, timeout=timeout, prefetch=prefetch
+    )
+    if answer.code in (OPEN, FOREIGN):
+        raise refused(host.name, answer.code, answer.errors)
+    return answer
+
+
+@contextlib.contextmanager
+def stream(host: Host, folders: Sequence[str], script: str, *arguments: str, silence: float) -> Iterator[Stream]:
+    """Run a script that uses these folders and yield its output. At the end: RefusedError if a folder is not safe."""
+    with host.stream(check(folders) + script, *arguments, silence=silence) as output:
+        yield output
+        if output.code in (OPEN, FOREIGN):
+            raise refused(host.name, output.code, output.err.decode(errors="replace").strip())
+
+
+def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = False) -> str:
+    """Return the first lines of a script, which exit if one of the folders, or of those above it, is not safe."""
+    found: dict[str, dict[str, None]] = {}
+    for folder in folders:
+        chain = layout.chain(folder)
+        found.setdefault(chain[0], {}).update(dict.fromkeys(chain if len(folders) <= FEW else chain[:4]))
+    for path in also:
+        next(iter(found.values()))[path] = None
+    stop = '|| { code=$?; printf "%s\\n" "$unsafe" >&2; exit $code; }\n'
+    calls = [f"own {job.own_arguments(list(paths))} {stop}" for paths in found.values()]
+    if make:
+        calls += [MAKE, *(f"make_base {job.own_arguments([base])} {stop}" for base in found)]
+    return scripts.text("own.sh", "job") + "".join(calls)
+
+
+def refused(name: str, code: int, errors: str) -> RefusedError:
+    reason = errors.splitlines()[-1] if errors else "a folder of yurt is not yours alone"
+    hint = "choose a folder of your own as `storage_dir` with `yurt context edit`"
+    path = re.search(r" (to|in) (/.*)", reason) if code == OPEN else None
+    if path and path[1] == "in":
+        hint = f"{hint}, or set its sticky bit on {name}: `chmod +t {job.quote(path[2])}`"
+    elif path:
+        hint = f"check what is in it, then type this on {name}: `chmod go-w {job.quote(path[2])}`"
+    return RefusedError(f"{name}: {reason}, so yurt does not use it", code="storage-unsafe", hint=hint)

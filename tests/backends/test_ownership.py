@@ -1,0 +1,212 @@
+"""yurt uses no folder that another user owns, made, or could write to: neither in a command nor in a job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.calls import Called
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from tests.user import User
+from yurt.backends import scripts
+from yurt.backends.job import script
+from yurt.lab import Lab
+from yurt.lab.cluster import inside
+from yurt.testing.waiting import eventually
+
+SOMEONE = 12345
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+BELOW = ["yurt", "yurt/projects", "yurt/projects/p", "yurt/projects/p/runs"]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    made = tmp_path / "a storage"
+    made.mkdir(mode=0o700)
+    (made / BELOW[-1]).mkdir(parents=True)
+    for name in BELOW:
+        (made / name).chmod(0o700)
+    return made
+
+
+@pytest.fixture(params=["dash", "bash", "busybox"])
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return ["busybox", "sh"] if request.param == "busybox" else [str(request.param)]
+
+
+def own(storage: Path, shell: list[str]) -> str:
+    """Return why a folder is not safe; empty if it is."""
+    text = scripts.text("own.sh", "job")
+    text += f'own {script.own_arguments([str(storage / name) for name in BELOW])} || echo "$? $unsafe"'
+    done = subprocess.run([*shell, "-c", text], capture_output=True, text=True, check=True)
+    assert not done.stderr
+    return done.stdout.strip().replace(f"{storage}/", "").replace(str(storage), "storage")
+
+
+def test_ones_own_folders(storage: Path, shell: list[str]) -> None:
+    assert own(storage, shell) == ""
+    shutil.rmtree(storage / "yurt/projects/p")
+    assert own(storage, shell) == "", "what does not exist is safe"
+
+
+@needs_root
+@pytest.mark.parametrize("name", BELOW)
+def test_a_folder_of_another_user(storage: Path, shell: list[str], name: str) -> None:
+    os.chown(storage / name, SOMEONE, SOMEONE)
+    assert own(storage, shell) == f"41 {name} belongs to another user"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o720, 0o2770, 0o702])
+def test_yurts_folder_is_writable_by_others(storage: Path, shell: list[str], mode: int) -> None:
+    os.chown(storage / "yurt", -1, 0 if os.geteuid() else os.getgid())
+    (storage / "yurt").chmod(mode)
+    others = mode & 0o002 or os.geteuid() != 0  # the group root is root's alone
+    assert own(storage, shell) == ("40 other users can write to yurt" if others else "")
+
+
+@needs_root
+def test_a_group_of_several_users(storage: Path, shell: list[str]) -> None:
+    os.chown(storage / "yurt", -1, SOMEONE)
+    (storage / "yurt").chmod(0o770)
+    assert own(storage, shell) == "40 other users can write to yurt"
+
+
+def test_a_folder_below_is_writable_by_others(storage: Path, shell: list[str]) -> None:
+    (storage / BELOW[2]).chmod(0o777)
+    assert own(storage, shell) == "", "nobody else can get there"
+    (storage / "yurt").chmod(0o711)
+    assert own(storage, shell) == f"40 other users can write to {BELOW[2]}"
+
+
+@pytest.mark.parametrize(("mode", "safe"), [(0o755, True), (0o777, False), (0o1777, True), (0o703, False)])
+def test_the_folder_above(storage: Path, shell: list[str], mode: int, safe: bool) -> None:
+    storage.chmod(mode)
+    assert own(storage, shell) == ("" if safe else "40 other users can replace folders in storage")
+    shutil.rmtree(storage / "yurt")
+    assert own(storage, shell) == ("" if safe else "40 other users can replace folders in storage")
+
+
+def test_links(storage: Path, shell: list[str], tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (storage / "yurt").rename(tmp_path / "disk" / "yurt")
+    (storage / "yurt").symlink_to(tmp_path / "disk" / "yurt")
+    assert own(storage, shell) == "", "the user's own link to another disk"
+    (tmp_path / "disk").chmod(0o777)
+    assert own(storage, shell).startswith("40 other users can replace folders in")
+    (tmp_path / "disk").chmod(0o700)
+    runs = tmp_path / "disk" / BELOW[-1]
+    runs.rename(tmp_path / "elsewhere")
+    runs.symlink_to(tmp_path / "elsewhere")
+    assert own(storage, shell) == f"41 {BELOW[-1]} is a symbolic link"
+    shutil.rmtree(tmp_path / "disk")
+    assert own(storage, shell) == "41 yurt is a symbolic link to a folder that does not exist"
+
+
+@needs_root
+def test_a_link_of_another_user(storage: Path, shell: list[str], tmp_path: Path) -> None:
+    (storage / "yurt").rename(tmp_path / "moved")
+    (storage / "yurt").symlink_to(tmp_path / "moved")
+    os.chown(storage / "yurt", SOMEONE, SOMEONE, follow_symlinks=False)
+    assert own(storage, shell) == "41 yurt is a symbolic link of another user"
+
+
+def refused(done: Called, why: str) -> None:
+    assert done.code == 5 and why in done.err and "storage_dir" in done.err, done
+
+
+@needs_root
+def test_every_command_on_this_machine(user: User) -> None:
+    ended = user("--json", "run", "--wait", "true").json["data"]["run"]["id"]
+    running = user("--json", "run", "sleep", "600").json["data"]["run"]["id"]
+    projects = user.home / "data" / "projects"
+    os.chown(projects, SOMEONE, SOMEONE)
+    try:
+        for words in (
+            ["run", "true"],
+            ["logs", ended],
+            ["fetch", ended],
+            ["cancel", running],
+            ["prune", ended, "--yes"],
+        ):
+            refused(user(*words), f"{projects} belongs to another user")
+        assert "belongs to another user" in user("logs", running).err
+        assert user("shell", running, "--", "true").code != 0
+    finally:
+        os.chown(projects, 0, 0)
+    assert user("cancel", running).code == 0
+
+
+class OpenScratch:
+    """A folder on the scratch of alpha that everybody may write to, as the storage of alice's runs."""
+
+    def __init__(self, lab: Lab, laptop: Laptop) -> None:
+        self.lab, self.laptop, self.ssh = lab, laptop, Ssh(lab)
+        self.path = f"/lustre/scratch/open-{laptop.home.parent.name}"
+        self.admin(f"mkdir -m 1777 {self.path}")
+        contexts = laptop.home / "config" / "contexts.yaml"
+        contexts.write_text(contexts.read_text().replace("/lustre/scratch/alice", self.path))
+        laptop("context", "probe", "alpha")
+
+    def admin(self, command: str) -> None:
+        login = self.lab.cluster("alpha").pid(self.lab.cluster("alpha").spec.login.name)
+        subprocess.run(inside(login, ["sh", "-c", command]), check=True, timeout=60)
+
+    def bob(self, command: str) -> str:
+        return self.ssh("alpha", f"cd {self.path} && {command}", user="bob")
+
+
+@pytest.fixture
+def scratch(lab: Lab, laptop: Laptop) -> Iterator[OpenScratch]:
+    made = OpenScratch(lab, laptop)
+    yield made
+    made.admin(f"rm -rf {made.path}")
+
+
+@pytest.mark.lab
+def test_bob_made_the_folder_first(scratch: OpenScratch) -> None:
+    laptop = scratch.laptop
+    scratch.bob("mkdir -m 777 yurt")
+    refused(laptop("--context", "alpha", "run", "true"), "/yurt belongs to another user")
+    assert laptop("ps", "--json").json["data"] == [], "nothing is saved"
+    assert scratch.bob("ls -A yurt") == "", "nothing was written to it"
+    scratch.bob("rmdir yurt && ln -s /home/bob yurt")
+    refused(laptop("--context", "alpha", "run", "true"), "/yurt is a symbolic link of another user")
+    scratch.bob("rm yurt")
+    run = laptop.run("alpha", "true")["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed", "a scratch with the sticky bit is safe"
+
+
+@pytest.mark.lab
+def test_bob_replaces_the_folder_while_the_job_waits(scratch: OpenScratch) -> None:
+    """He copies the run, so that all of alice's paths exist, with a job.sh and data of his own."""
+    laptop = scratch.laptop
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2 resubmit=2"
+    run = laptop.run("alpha", "--sbatch-option", "hold", "true")["run"]
+    scratch.admin(f"chmod 777 {scratch.path}")
+    refused(laptop("--context", "alpha", "run", "true"), f"other users can replace folders in {scratch.path}")
+    folder = run["folder"].removeprefix(f"{scratch.path}/")
+    evil = f"echo evil >> {scratch.path}/ran"
+    scratch.bob(
+        f"mv yurt old && mkdir -p {folder} && printf '%s\\n' '{evil}' | tee {folder}/job.sh > {folder}/data"
+        f" && chmod -R 777 yurt && touch ran && chmod 666 ran"
+    )
+    scratch.admin(f"chmod 1777 {scratch.path}")
+    job = laptop("show", run["id"], "--json").json["data"]["status"]["job"]
+    scratch.ssh("alpha", f"scontrol release {job}")
+    refused(laptop("logs", run["id"]), "/yurt belongs to another user")
+    laptop("wait", run["id"], "--timeout", "20")
+    eventually(lambda: not scratch.ssh("alpha", f"squeue -h -j {job} -t PENDING,RUNNING -o %T"))
+    assert scratch.bob("cat ran") == "", "bob's code ran as alice"
+    assert f"{scratch.path}/yurt belongs to another user, so this job does not start" in scratch.bob(
+        f"cat {folder}/err.log"
+    )
