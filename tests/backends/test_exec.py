@@ -22,7 +22,7 @@ RUN = "/data/tasks/yurt/projects/p-1/runs/1nfjkdg-9k3rq"
 def test_below_a_folder_called_tasks(folder: str, started: str, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[str] = []
 
-    def noted(_self: ShellExec, command: str) -> int:
+    def noted(_self: ShellExec, command: str, _folder: str) -> int:
         commands.append(command)
         return 0
 
