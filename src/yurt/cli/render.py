@@ -85,7 +85,13 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
 
 
 def _print_json(envelope: dict[str, Any]) -> None:
-    sys.stdout.write(msgspec.json.encode(envelope).decode() + "\n")
+    text = msgspec.json.encode(envelope).decode()
+    if not text.isascii() or "\x7f" in text:
+        import re
+
+        # JSON allows these control characters, but a terminal obeys them.
+        text = re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(text + "\n")
 
 
 def console() -> Console:

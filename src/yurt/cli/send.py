@@ -40,7 +40,8 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
         from yurt.verbs.logs import follow_started
 
         app.enable_gc()
-        follow_started([entry.run for entry in entries], Printer())
+        with Printer() as printer:
+            follow_started([entry.run for entry in entries], printer)
     return wait_for([entry.run.id for entry in entries], kind=kind)
 
 
