@@ -170,7 +170,7 @@ def test_title_of_a_real_terminal_is_unchanged(user: User, hostile: str, tmp_pat
 
     def ask(*words: str) -> str:
         return subprocess.run(
-            [*server, *words], env={**os.environ, **user.environment}, capture_output=True, text=True
+            [*server, *words], env={**os.environ, **user.environment}, capture_output=True, text=True, check=False
         ).stdout
 
     def shows(text: str) -> bool:

@@ -47,7 +47,7 @@ def _print_list(found: Contexts) -> None:
         ["*" if each.current else "", each.name, each.type, each.where or "", each.partition or "", each.account or ""]
         for each in found.contexts
     ]
-    _table(["", "name", "type", "where", "partition", "account"], rows)
+    render.table(["", "name", "type", "where", "partition", "account"], rows)
 
 
 @verb(context, examples=["yurt context show", "yurt context show big", "yurt context show big --resolved"])
@@ -69,11 +69,11 @@ def show(name: str, resolved: bool) -> None:
 
     found = verbs.show(name, flag)
     text = {found.data.name: found.data.keys}
-    render.result(found, lambda: print(yaml_text.dump(text), end=""), requested=True)
+    render.result(found, lambda: print(render.escaped(yaml_text.dump(text)), end=""), requested=True)
 
 
 def _print_resolved(found: Resolved) -> None:
-    _table(["key", "value", "source"], [[each.key, _text(each.value), each.source] for each in found.settings])
+    render.table(["key", "value", "source"], [[each.key, _text(each.value), each.source] for each in found.settings])
 
 
 def _text(value: Any) -> str:
@@ -82,12 +82,6 @@ def _text(value: Any) -> str:
     if value is None or value in ("", (), [], {}):
         return "-"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _table(columns: list[str], rows: list[list[str]]) -> None:
-    from rich.markup import escape
-
-    render.table(columns, [[escape(cell) for cell in row] for row in rows])
 
 
 @verb(context, examples=["yurt context copy big big-gpu"], context_help="")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from yurt.cli import app
+from yurt.cli import app, render
 
 if TYPE_CHECKING:
     from yurt.store import Entry
@@ -52,4 +52,4 @@ def submitted_line(entry: Entry) -> str:
     run, status = entry.run, entry.status
     job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
-    return f"{run.id} {state} on {run.context}{job}"
+    return render.escaped(f"{run.id} {state} on {run.context}{job}")
