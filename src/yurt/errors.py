@@ -44,6 +44,7 @@ CODES: dict[str, str] = {
     "call-not-loaded": "A function or its arguments could not be loaded on the site.",
     "call-not-sent": "A function or its arguments cannot be pickled or are too large.",
     "result-not-sent": "The result of a call cannot be pickled or is too large.",
+    "result-unsafe": "The result file of a call is not yours alone, so yurt does not unpickle it.",
     "run-not-running": "The run is not running.",
     "run-not-finished": "The run has not finished.",
     "code-missing": "The code of a run is neither on its site nor on this machine.",
