@@ -73,7 +73,7 @@ class Printer:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        for sink in self.made.values():
+        for sink in list(self.made.values()):  # after Ctrl-C, other threads may still add some
             sink.reset()
 
     def begin(self, runs: Sequence[Run], *, labels: bool) -> None:
