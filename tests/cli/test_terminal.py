@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.calls import YURT
 from tests.user import User
 from yurt.cli.terminal import TerminalFilter, safe
+from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
 
 ALLOWED = [
@@ -172,6 +173,15 @@ def test_run_follow_and_labelled_lines(user: User) -> None:
     lines = [line for line in child.before.split("\r\n") if " | " in line]
     assert "owned" not in child.before and "\x1b]" not in child.before
     assert sum(line.endswith("| start\x1b[35m\x1b[0m") for line in lines) == 2
+
+
+def test_colours_end_after_ctrl_c(user: User) -> None:
+    run = user("--context", "local", "-q", "run", "sh", "-c", f"printf '\\033[35mpurple\\033['; {PATIENT}").out.strip()
+    child = user.spawn("logs", "-f", run)
+    child.expect_exact("\x1b[35mpurple")
+    child.sendintr()
+    child.expect(pexpect.EOF)
+    assert child.before.rstrip().endswith("\x1b[0m") and "\x1b[\x1b" not in child.before
 
 
 def test_title_of_a_real_terminal_is_unchanged(user: User, hostile: str, tmp_path: Path) -> None:
