@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from yurt.lab import packages
 
-FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring", "shellcheck")
+FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring", "shellcheck", "tmux")
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 

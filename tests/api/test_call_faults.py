@@ -123,6 +123,33 @@ def test_secrets_reach_functions_and_no_file(here: Here, context: str, monkeypat
     assert not any(b"sesame-4711" in each.read_bytes() for each in here_kept.iterdir())
 
 
+TAMPERED = {
+    "others": "chmod o+w result",
+    "group": "chmod g+w result",
+    "link": "mv result mine; ln -s mine result",
+    "owner": "chown 4711 result",
+    "pipe": "rm result; mkfifo result",
+    "folder": "rm result; mkdir result",
+}
+
+
+@pytest.mark.parametrize("how", TAMPERED)
+def test_a_result_that_others_could_have_written_is_not_unpickled(here: Here, how: str) -> None:
+    """A pickle can run any code: only a regular file of the user that nobody else can write to is read."""
+    if how == "owner" and os.geteuid() != 0:
+        pytest.skip("only root can change the owner of a file")
+    with yurt.executor("local", snapshot=False) as executor:
+        call, untouched = executor.submit(doubled, 1), executor.submit(doubled, 2)
+        assert (call.result(SECONDS), untouched.result(SECONDS)) == (2, 4)
+    runs = {run.id: run for run in yurt.runs(sweep=call.run.partition(".")[0])}
+    subprocess.run(["sh", "-c", TAMPERED[how]], cwd=runs[call.run].folder, check=True)
+    with pytest.raises(yurt.CallError, match="does not unpickle the result") as refused:
+        runs[call.run].result()
+    assert refused.value.code == "result-unsafe"
+    if untouched.run in runs:
+        assert runs[untouched.run].result() == 4
+
+
 def test_calls_cancelled_or_removed_by_others(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor:
         ended = executor.submit(after, 100, 1)

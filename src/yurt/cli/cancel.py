@@ -48,4 +48,5 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
 
 
 def _late(each: Cancelled, what: str) -> str:
-    return f"not cancelled yet ({each.note}); the next yurt command that reaches {each.context} will cancel {what}"
+    note = render.escaped(each.note)
+    return f"not cancelled yet ({note}); the next yurt command that reaches {each.context} will cancel {what}"

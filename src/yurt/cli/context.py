@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from yurt.cli import app, render
 from yurt.cli.app import Group, context_names, verb
 
 if TYPE_CHECKING:
+    from yurt.model.context_effects import Effect
     from yurt.verbs.context import Contexts, Resolved
 
 
@@ -47,7 +50,7 @@ def _print_list(found: Contexts) -> None:
         ["*" if each.current else "", each.name, each.type, each.where or "", each.partition or "", each.account or ""]
         for each in found.contexts
     ]
-    _table(["", "name", "type", "where", "partition", "account"], rows)
+    render.table(["", "name", "type", "where", "partition", "account"], rows)
 
 
 @verb(context, examples=["yurt context show", "yurt context show big", "yurt context show big --resolved"])
@@ -69,11 +72,11 @@ def show(name: str, resolved: bool) -> None:
 
     found = verbs.show(name, flag)
     text = {found.data.name: found.data.keys}
-    render.result(found, lambda: print(yaml_text.dump(text), end=""), requested=True)
+    render.result(found, lambda: print(render.escaped(yaml_text.dump(text)), end=""), requested=True)
 
 
 def _print_resolved(found: Resolved) -> None:
-    _table(["key", "value", "source"], [[each.key, _text(each.value), each.source] for each in found.settings])
+    render.table(["key", "value", "source"], [[each.key, _text(each.value), each.source] for each in found.settings])
 
 
 def _text(value: Any) -> str:
@@ -82,12 +85,6 @@ def _text(value: Any) -> str:
     if value is None or value in ("", (), [], {}):
         return "-"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _table(columns: list[str], rows: list[list[str]]) -> None:
-    from rich.markup import escape
-
-    render.table(columns, [[escape(cell) for cell in row] for row in rows])
 
 
 @verb(context, examples=["yurt context copy big big-gpu"], context_help="")
@@ -137,15 +134,17 @@ def remove(names: tuple[str, ...]) -> None:
 )
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace existing contexts with the same names.")
-def import_(file: Path, replace: bool) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def import_(file: Path, replace: bool, yes: bool) -> None:
     """Import all contexts from a yurt or mrunner file.
 
     Nothing is imported if any context in FILE is invalid or, without --replace, differs from an existing context with
-    the same name.
+    the same name. Settings that run programs or send files, such as ssh_command, ssh_options and
+    after_module_load_cmd, are shown, and you are asked to confirm them.
     """
     from yurt.verbs import context as verbs
 
-    found = verbs.import_(file, replace=replace)
+    found = verbs.import_(file, replace=replace, accept=lambda effects: yes or _confirmed(effects))
 
     def print_text() -> None:
         done = found.data
@@ -158,3 +157,15 @@ def import_(file: Path, replace: bool) -> None:
             print(f"{file} contains no contexts")
 
     render.result(found, print_text)
+
+
+def _confirmed(effects: Sequence[Effect]) -> bool:
+    """Return whether the user confirms the effects; False without a terminal. Abort if the answer is no."""
+    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print("these settings run programs or send files:", file=sys.stderr)
+    for each in effects:
+        print(f"  {render.plain(each.line)}", file=sys.stderr)
+    if not click.confirm("import them?", default=False, err=True):
+        raise click.Abort
+    return True

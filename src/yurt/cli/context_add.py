@@ -22,10 +22,11 @@ LABELS = 15
 
 
 def _ask(question: str, names: Sequence[str]) -> str:
+    shown = {render.plain(name): name for name in names}
     answer: str = click.prompt(
-        f"{question} ({', '.join(names)})", type=click.Choice(names), show_choices=False, err=True
+        f"{question} ({', '.join(shown)})", type=click.Choice(list(shown)), show_choices=False, err=True
     )
-    return answer
+    return shown[answer]
 
 
 @verb(
@@ -117,7 +118,8 @@ def probe(name: str, deep: bool, internet: str, timeout: float) -> None:
 def print_facts(facts: Facts) -> None:
     """Print a summary of a site."""
     where = f"{facts.user}@{facts.host}"
-    print(f"{where}: Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else f"{where}: no Slurm")
+    slurm_name = f"Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else "no Slurm"
+    print(render.plain(f"{where}: {slurm_name}"))
     if facts.partitions:
         rows = [_partition_row(each) for each in facts.partitions]
         render.table(["partition", "limit", "default", "preempt", "nodes", "cpus", "memory", "gpus"], rows)
@@ -143,7 +145,7 @@ def print_facts(facts: Facts) -> None:
         )
     for name, text in lines.items():
         if text:
-            print(f"{name:{LABELS}} {text}")
+            print(f"{name:{LABELS}} {render.plain(text)}")
     print(f"{'probed':{LABELS}} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
 
 

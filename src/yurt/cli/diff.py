@@ -43,9 +43,7 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
         _print(found.data)
         if found.patch:
             print()
-            sys.stdout.flush()
-            sys.stdout.buffer.write(found.patch)
-            sys.stdout.buffer.flush()
+            render.verbatim(found.patch)
 
     render.result(found, print_text, requested=True)
 
@@ -101,12 +99,12 @@ def _shown(row: ComparedValue, value: Any, source: str) -> str:
         text = value[:12]
     else:
         text = render.value(value)
-    return render.plain(text) + (f" ({source})" if source else "")
+    return render.plain(text + (f" ({source})" if source else ""))
 
 
 def _print_changes(code: Any) -> None:
     if code.unknown:
-        print(f"  {code.unknown}")
+        print(f"  {render.escaped(code.unknown)}")
     for change in code.changes:
         print(f"  {_change(change)}")
 

@@ -12,6 +12,7 @@ from yurt.cli import app, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
 from yurt.cli.option_types import Number
+from yurt.cli.terminal import RESET, TerminalFilter
 
 if TYPE_CHECKING:
     from yurt.model.files import Stream
@@ -40,6 +41,9 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     Prints the run's standard output to standard output and its standard error to standard error. With several runs,
     each line is prefixed with the run id; for a sweep, with the task number. For more than 20 tasks, only the last 10
     lines of each are shown. --follow reconnects after a lost connection without losing or repeating lines.
+
+    On a terminal, control sequences other than colours and the cursor moves of progress bars are dropped: they could
+    change the title, the clipboard or the keyboard. A pipe or file gets the exact bytes.
     """
     from yurt.verbs import logs as verbs
 
@@ -47,13 +51,15 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     printer = Printer({"out" if only["only_out"] else "err"} if one else {"out", "err"})
     if follow:
         app.enable_gc()
-    verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
+    with printer:
+        verbs.logs(runs, printer, filters=filters, follow=follow, lines=lines)
 
 
 class Printer:
-    """Prints the output of runs: unchanged for one run, with a label before each line for several.
+    """Prints the output of runs: as it is for one run, with a label before each line for several.
 
-    The label is the task number if all are tasks of one sweep, otherwise the run.
+    The label is the task number if all are tasks of one sweep, otherwise the run. As a context manager, it leaves the
+    terminal without colours of a run, also after Ctrl-C.
     """
 
     def __init__(self, wanted: Collection[str] = ("out", "err")) -> None:
@@ -62,6 +68,13 @@ class Printer:
         self.made: dict[str, _Sink] = {}
         self.last: _Sink | None = None
         self.printed: set[str] = set()
+
+    def __enter__(self) -> Printer:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for sink in list(self.made.values()):  # after Ctrl-C, other threads may still add some
+            sink.reset()
 
     def begin(self, runs: Sequence[Run], *, labels: bool) -> None:
         self.labels = labels
@@ -104,19 +117,26 @@ class Printer:
 
 
 class _Sink:
-    """Writes the output of one run: bytes unchanged; with a label, complete lines; with --json, an envelope a line."""
+    """Writes the output of one run: bytes as they are; with a label, complete lines; with --json, an envelope a line.
+
+    What a terminal receives is filtered.
+    """
 
     def __init__(self, run: str, wanted: Collection[str], label: str = "") -> None:
         context = click.get_current_context(silent=True)
         self.json = context is not None and app.current().json
         self.run, self.wanted, self.label = run, wanted, label.encode()
         self.held = {"out": b"", "err": b""}
+        self.filters = {} if self.json else _filters()
         self.line_ended = True
         self.notices: list[str] = []
 
     def __call__(self, which: str, part: bytes) -> None:
         if which not in self.wanted:
             return
+        self._print(which, self.filters[which].feed(part) if which in self.filters else part)
+
+    def _print(self, which: str, part: bytes) -> None:
         if not self.json and not self.label:
             self._write(which, part)
             return
@@ -137,9 +157,17 @@ class _Sink:
 
     def end(self) -> None:
         self._print_notices(now=True)
+        for which, stream in self.filters.items():
+            self._print(which, stream.end())
         for which, rest in self.held.items():
             if rest:
                 self._line(which, rest)
+        self.reset()
+
+    def reset(self) -> None:
+        """Turn off the colours that the run has turned on."""
+        for which, stream in self.filters.items():
+            self._write(which, stream.reset())
 
     def _line(self, which: str, line: bytes) -> None:
         if self.json:
@@ -148,9 +176,12 @@ class _Sink:
             stream: Stream = "out" if which == "out" else "err"
             render.stream("log", LogLine(self.run, stream, line.decode(errors="replace")))
         else:
-            self._write(which, self.label + line + b"\n")
+            off = RESET if which in self.filters and b"\x1b" in line else b""  # the next line has a label
+            self._write(which, self.label + line + off + b"\n")
 
     def _write(self, which: str, part: bytes) -> None:
+        if not part:
+            return
         target = sys.stdout if which == "out" else sys.stderr
         target.flush()  # earlier messages of yurt come first
         if which == "err" and self.notices and b"\n" in part:
@@ -162,3 +193,9 @@ class _Sink:
         target.buffer.flush()
         if which == "err" and part:
             self.line_ended = part.endswith(b"\n")
+
+
+def _filters() -> dict[str, TerminalFilter]:
+    """Return a filter for each stream that is printed to a terminal."""
+    streams = {"out": sys.stdout, "err": sys.stderr}
+    return {which: TerminalFilter() for which, target in streams.items() if target.isatty()}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from yurt.cli import app
+from yurt.cli import app, render
 from yurt.model.progress import Event, Watch, unwatched
 
 
@@ -16,7 +16,7 @@ def watching(*, asks: bool = False) -> Iterator[Watch]:
     """Yield a progress callback. With `asks` it prints lines: a bar would overwrite the prompts of the operation."""
     now = app.current()
     if asks and not (now.json or now.quiet):
-        yield lambda event: print(event.text, file=sys.stderr, flush=True)
+        yield lambda event: print(render.plain(event.text), file=sys.stderr, flush=True)
         return
     if now.verbose and not now.json:
         yield _lines(time.monotonic())
@@ -43,7 +43,7 @@ def watching_late() -> Iterator[Watch]:
 
 def _lines(started: float) -> Watch:
     def watch(event: Event) -> None:
-        print(f"{time.monotonic() - started:7.2f} s  {event.text}", file=sys.stderr, flush=True)
+        print(f"{time.monotonic() - started:7.2f} s  {render.plain(event.text)}", file=sys.stderr, flush=True)
 
     return watch
 
@@ -53,11 +53,16 @@ def _bar() -> Iterator[Watch]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), BarColumn(bar_width=24), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def watch(event: Event) -> None:
-            progress.update(task, description=event.text, completed=event.done, total=event.total or None)
+            progress.update(task, description=render.plain(event.text), completed=event.done, total=event.total or None)
 
         yield watch

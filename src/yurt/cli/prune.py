@@ -195,7 +195,7 @@ def _print_all(found: Cleared) -> None:
     runs = sum(each.runs for each in found.projects)
     size = render.amount(sum(each.size for each in found.projects))
     done = "removed" if found.done else "would remove"
-    print(f"{done} from {found.context}, {found.folder}: {render.count(runs, 'run')}, {size}")
+    print(f"{done} from {found.context}, {render.plain(found.folder)}: {render.count(runs, 'run')}, {size}")
     rows = [[each.project, str(each.runs), render.amount(each.size)] for each in found.projects]
     render.table(["project", "runs", "size"], rows, numbers=["runs", "size"])
     for folder in found.left:

@@ -85,7 +85,13 @@ def as_bug(error: Exception, arguments: list[str]) -> Bug:
 
 
 def _print_json(envelope: dict[str, Any]) -> None:
-    sys.stdout.write(msgspec.json.encode(envelope).decode() + "\n")
+    text = msgspec.json.encode(envelope).decode()
+    if not text.isascii() or "\x7f" in text:
+        import re
+
+        # JSON allows these control characters, but a terminal obeys them.
+        text = re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(text + "\n")
 
 
 def console() -> Console:
@@ -106,13 +112,14 @@ def table(
 ) -> None:
     """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap."""
     from rich.table import Table
+    from rich.text import Text
 
     made = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         side: Literal["left", "right"] = "right" if column in numbers else "left"
         made.add_column(column, justify=side, overflow="fold", no_wrap=bool(folds) and column not in folds)
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*(Text(plain(cell)) for cell in row))  # not markup: a site may have chosen the text
     console().print(made)
 
 
@@ -234,6 +241,17 @@ def escaped(text: str) -> str:
         else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def verbatim(content: bytes) -> None:
+    """Write a file or another long text to stdout: the exact bytes, or what is safe on a terminal."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        from yurt.cli.terminal import safe
+
+        content = safe(content)
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
 
 
 def codes(style: str) -> tuple[str, str]:

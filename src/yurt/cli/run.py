@@ -263,16 +263,14 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
 def _print_plan(view: PlanView) -> None:
     run = view.run
     print(f"# run {run.id} on {run.context}; nothing was submitted")
-    print(f"# folder: {run.folder}")
+    print(f"# folder: {render.plain(run.folder)}")
     files = f"{render.count(run.code.files, 'file')}, {render.amount(run.code.size)}"
     code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:
-        print(f"# {each.key}: {render.value(each.value)} ({each.source})")
-    print(f"# {view.submitted_as}")
-    print("\n# --- job.sh\n")
-    print(view.script)
-    print("# --- data\n")
-    print(view.data)
+        print(f"# {each.key}: {render.plain(render.value(each.value))} ({render.plain(each.source)})")
+    print(f"# {render.plain(view.submitted_as)}")
+    parts = f"\n# --- job.sh\n\n{view.script}\n# --- data\n\n{view.data}\n"
+    render.verbatim(parts.encode(errors="backslashreplace"))

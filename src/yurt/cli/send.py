@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from yurt.cli import app
+from yurt.cli import app, render
 
 if TYPE_CHECKING:
     from yurt.store import Entry
@@ -40,7 +40,8 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
         from yurt.verbs.logs import follow_started
 
         app.enable_gc()
-        follow_started([entry.run for entry in entries], Printer())
+        with Printer() as printer:
+            follow_started([entry.run for entry in entries], printer)
     return wait_for([entry.run.id for entry in entries], kind=kind)
 
 
@@ -51,4 +52,4 @@ def submitted_line(entry: Entry) -> str:
     run, status = entry.run, entry.status
     job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
-    return f"{run.id} {state} on {run.context}{job}"
+    return render.escaped(f"{run.id} {state} on {run.context}{job}")

@@ -41,7 +41,7 @@ def show_sweep(found: ShownSweep, *, limit: int | None, as_csv: bool) -> None:
     def print_text() -> None:
         rows = found.data.rows
         if as_csv:
-            sys.stdout.write(sweep_table.as_csv(found.columns, rows))
+            render.verbatim(sweep_table.as_csv(found.columns, rows).encode(errors="backslashreplace"))
         elif found.plot is not None:
             _plot(found.data.run.id, found.plot)
         else:
@@ -139,6 +139,6 @@ def _plot(sweep: str, drawn: Plotted) -> None:
     up = f"{drawn.metric} (log)" if made.log_y else drawn.metric
     over = f"{drawn.over} (log)" if made.log_x else drawn.over
     print(render.plain(f"{sweep}: {up} over {over}" + (", mean and range" if several else "")))
-    print("\n".join(made.lines))
+    print("\n".join(map(render.plain, made.lines)))
     if drawn.without:
         print(f"{_tasks(drawn.without)} without a number to plot", file=sys.stderr)

@@ -50,7 +50,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             watch(Event(f"{len(entries) - done} unfinished ({states})", done, len(entries)))
             for line in warnings:
                 if line not in printed and not now.json and not now.quiet:
-                    print(f"yurt: {line}; still waiting", file=sys.stderr)
+                    print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
                 printed.add(line)
 
         done = verbs.wait(runs, filters=filters, timeout=timeout, on_refresh=on_refresh)
@@ -66,7 +66,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             status = entry.status
             took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
             reason = f": {status.reason}" if status.reason not in ("", status.state) else ""
-            print(f"{entry.run.id} {status.state}{took}{reason}", file=sys.stderr)
+            print(f"{entry.run.id} {status.state}{took}{render.escaped(reason)}", file=sys.stderr)
 
     now.warnings += done.warnings
     render.show(kind, entries if kind != "run" else entries[0], print_text)

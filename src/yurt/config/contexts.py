@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,6 +11,9 @@ from yurt.config import paths
 from yurt.config.parse_cache import cached
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL, Context, ContextsFile
+
+if TYPE_CHECKING:
+    from yurt.model.context_effects import Effect
 
 
 class Merged(msgspec.Struct, frozen=True):
@@ -53,7 +56,7 @@ class _Parsed(msgspec.Struct, frozen=True):
 def _parsed(file: Path) -> _Parsed:
     from yurt.config.text import text_of
 
-    text = text_of(file)
+    text = text_of(file, trusted=True)
     if not text.strip():
         return _Parsed(ContextsFile(), {})
 
@@ -150,15 +153,8 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
         from yurt.config import splice
 
         known = set(new.contexts) & set(existing.contexts)
-        same = [name for name in new.contexts if name in known and new.contexts[name] == existing.contexts[name]]
-        other = [name for name in new.contexts if name in known and name not in same]
-        if other and not replace:
-            names = ", ".join(f"'{name}'" for name in other)
-            raise UserError(
-                f"{file} already has different contexts with these names: {names}",
-                code="context-exists",
-                hint="use `--replace` to overwrite them",
-            )
+        other = _differing(file, existing, new, replace=replace)
+        same = [name for name in new.contexts if name in known and name not in other]
         current = None if existing.current_context else new.current_context
         done.append(Merged([name for name in new.contexts if name not in known], other, same, current))
         text, wanted = _with(text, existing, new.contexts)
@@ -168,6 +164,28 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
 
     change(file, edit)
     return done[0]
+
+
+def new_effects(file: Path, new: ContextsFile, *, replace: bool = False) -> "list[Effect]":
+    """Return what the contexts of another file would run or send. UserError as for `merge`; nothing is written."""
+    from yurt.model.context_effects import effects
+
+    existing = read(file)
+    _differing(file, existing, new, replace=replace)
+    return [each for name, context in new.contexts.items() for each in effects(context, existing.contexts.get(name))]
+
+
+def _differing(file: Path, existing: ContextsFile, new: ContextsFile, *, replace: bool) -> list[str]:
+    """Return the names of contexts that exist with other values. UserError if there are any, without `replace`."""
+    found = [name for name in new.contexts if existing.contexts.get(name, new.contexts[name]) != new.contexts[name]]
+    if found and not replace:
+        names = ", ".join(f"'{name}'" for name in found)
+        raise UserError(
+            f"{file} already has different contexts with these names: {names}",
+            code="context-exists",
+            hint="use `--replace` to overwrite them",
+        )
+    return found
 
 
 def remove(file: Path, names: Iterable[str]) -> None:

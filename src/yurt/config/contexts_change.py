@@ -24,7 +24,7 @@ def change(file: Path, edit: Edit) -> None:
     target = file.resolve()
     try:
         with locked(target):
-            text = text_of(target)
+            text = text_of(target, trusted=True)
             before = parse(text, file)  # never rewrite a file that yurt cannot parse
             made, expected = _edited(file, edit, text, before)
             if made != text:

@@ -16,10 +16,13 @@ DEEPEST = 200
 """Maximum nesting of lists and mappings. YAML parsers written in C crash at some depth."""
 
 
-def text_of(file: Path) -> str:
-    """Return the file as text with \\n line endings; empty if it does not exist. UserError if it is unreadable."""
+def text_of(file: Path, *, trusted: bool = False) -> str:
+    """Return the file as text with \\n line endings; empty if it does not exist. UserError if it is unreadable.
+
+    A `trusted` file decides which programs run on this machine: UserError if another user can change it.
+    """
     try:
-        content = _content(file)
+        content = _content(file, trusted=trusted)
         if _depth(content) > DEEPEST:
             raise UserError(f"cannot read {file}: it is nested more than {DEEPEST} levels deep", code="config-invalid")
         return content.decode("utf-8-sig").replace("\r\n", "\n")
@@ -39,13 +42,51 @@ def check_size(file: Path, about: os.stat_result) -> None:
         )
 
 
-def _content(file: Path) -> bytes:
+def check_owner(file: Path, about: os.stat_result) -> None:
+    """UserError if another user than root owns the file or can write to it.
+
+    A group may write to it if it is the private group of the user, which many Linux systems create for each user.
+    """
+    from yurt.config import paths
+
+    person = paths.invoking_user()
+    user = person[0] if person is not None else os.geteuid()
+    typed = paths.as_typed(file)
+    if about.st_uid not in (0, user, os.geteuid()):
+        raise UserError(
+            f"cannot use {file}: it belongs to another user (uid {about.st_uid}), who could run programs as you",
+            code="config-unsafe",
+            hint=f"check its content, then make it yours: `sudo chown {user} {typed}`",
+        )
+    if about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and not _is_private_group(about.st_gid, user)):
+        raise UserError(
+            f"cannot use {file}: other users can write to it, and could run programs as you",
+            code="config-unsafe",
+            hint=f"check its content, then run `chmod go-w {typed}`",
+        )
+
+
+def _is_private_group(group: int, user: int) -> bool:
+    """Whether a group is the primary group of a user, has the user's name and no other members."""
+    import grp
+    import pwd
+
+    try:
+        person, found = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return person.pw_gid == group and found.gr_name == person.pw_name and set(found.gr_mem) <= {person.pw_name}
+
+
+def _content(file: Path, *, trusted: bool) -> bytes:
     """Read a regular file, or a pipe that the shell passes as /dev/fd/N. Never waits for another pipe."""
     piped = str(file).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
     with os.fdopen(os.open(file, os.O_RDONLY | (0 if piped else os.O_NONBLOCK)), "rb") as opened:
         about = os.fstat(opened.fileno())
         if not piped and not stat.S_ISREG(about.st_mode):
             raise UserError(f"cannot read {file}: it is not a regular file", code="config-invalid")
+        if trusted:
+            check_owner(file, about)
         check_size(file, about)
         content = opened.read(LARGEST + 1)
         if len(content) > LARGEST:

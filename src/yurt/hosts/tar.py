@@ -183,8 +183,10 @@ def _extract(stream: Stream, target: Path, partial: Path) -> Iterator[tuple[str,
             made.unlink(missing_ok=True)
             if member.issym():
                 made.symlink_to(member.linkname)
-            elif member.islnk():  # a hard link to an earlier member
-                shutil.copy2(target / member.linkname, made, follow_symlinks=False)
+            elif member.islnk():
+                if (earlier := _earlier(target, member.linkname)) is None:
+                    continue
+                shutil.copy2(earlier, made, follow_symlinks=False)
             else:
                 with made.open("wb") as file:
                     shutil.copyfileobj(archive.extractfile(member), file, 1 << 18)
@@ -193,6 +195,15 @@ def _extract(stream: Stream, target: Path, partial: Path) -> Iterator[tuple[str,
             os.replace(made, _folder(target, parts[:-1]) / parts[-1])
             yield parts[0], member.size
     reader.rest()
+
+
+def _earlier(target: Path, name: str) -> Path | None:
+    """Return the extracted file that a hard link names; None for any other file of this machine."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    folders = [target.joinpath(*parts[:count]) for count in range(1, len(parts))]
+    if not parts or name.startswith("/") or ".." in parts or any(folder.is_symlink() for folder in folders):
+        return None
+    return target.joinpath(*parts)
 
 
 def _folder(target: Path, parts: Sequence[str]) -> Path:

@@ -78,7 +78,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool = False
     kind: str = ""
-    """The kind of failure: raised, python, load, pickle, large or damaged; empty if there is no result."""
+    """The kind of failure: raised, python, load, pickle, large, damaged or unsafe; empty if there is no result."""
     text: str = ""
     node: str = ""
     traceback: str = ""

@@ -158,6 +158,7 @@ RESOURCES = (
         example="{constraint: a100, exclusive: null}",
         help="Any other sbatch option; repeatable.",
         about="Other sbatch options; null for an option without a value.",
+        effect="passed to sbatch on the site",
     ),
 )
 
@@ -170,6 +171,7 @@ ENVIRONMENT = (
         example="[python/3.11, cuda/12.1]",
         help="Environment module to load; repeatable.",
         about="Environment modules that a run loads first.",
+        effect="loaded in every job",
     ),
     Row(
         option="venv",
@@ -178,6 +180,7 @@ ENVIRONMENT = (
         example="~/venvs/torch",
         help="Virtual environment to activate.",
         about="Virtual environment that a run activates.",
+        effect="activated in every job",
     ),
     Row(
         option="conda",
@@ -186,6 +189,7 @@ ENVIRONMENT = (
         example="torch",
         help="Conda environment to activate.",
         about="Conda environment that a run activates.",
+        effect="activated in every job",
     ),
     Row(
         option="container",
@@ -195,6 +199,7 @@ ENVIRONMENT = (
         example="/images/torch.sif",
         help="Container image to run in.",
         about="Container image that a run uses.",
+        effect="every job runs in it",
     ),
     Row(
         option="variables",
@@ -204,6 +209,7 @@ ENVIRONMENT = (
         example='{OMP_NUM_THREADS: "4"}',
         help="Set an environment variable for the run; repeatable.",
         about="Environment variables for a run.",
+        effect="set in every job; can change which programs run",
     ),
     Row(
         option="secrets",
@@ -308,6 +314,7 @@ CONTEXT = (
         site=True,
         example='["-J", "gateway"]',
         about="Additional ssh arguments, such as -J with a gateway.",
+        effect="passed to ssh on this machine; can run other programs and send data elsewhere",
     ),
     Row(
         key="ssh_command",
@@ -315,6 +322,7 @@ CONTEXT = (
         site=True,
         example='["gcloud", "compute", "ssh"]',
         about="Command to run instead of ssh, such as gcloud compute ssh.",
+        effect="runs on this machine instead of ssh",
     ),
     Row(
         key="storage_dir",
@@ -357,6 +365,7 @@ CONTEXT = (
         key="after_module_load_cmd",
         example="source ~/setup.sh",
         about="Shell command to run after the modules are loaded.",
+        effect="runs in every job",
     ),
     Row(
         key="env",
@@ -374,6 +383,7 @@ CONTEXT = (
         form="list",
         example="[../shared]",
         about="Additional files and folders to upload with the code.",
+        effect="files of this machine that are uploaded with the code",
     ),
     Row(
         key="registry_url",

@@ -45,6 +45,7 @@ class Row:
         example: str = "",
         help: str = "",
         about: str = "",
+        effect: str = "",
     ) -> None:
         self.option = option
         """The keyword argument of `yurt.run`."""
@@ -74,6 +75,8 @@ class Row:
         """The help text of the option."""
         self.about = about
         """The text in the reference of context keys."""
+        self.effect = effect
+        """What the value runs or sends; empty if it only names or limits what a run requests."""
 
     @property
     def flag(self) -> str:

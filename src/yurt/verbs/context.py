@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from yurt.config.precedence import Setting
 from yurt.config.text import text_of
 from yurt.errors import NotFoundError, UserError
 from yurt.model.context import LOCAL
+from yurt.model.context_effects import Effect
 from yurt.verbs.result import Result
 
 
@@ -159,10 +160,24 @@ def remove(names: Sequence[str]) -> Result[Removed]:
     return Result(kind="contexts-removed", data=done)
 
 
-def import_(file: Path, *, replace: bool = False) -> Result[Merged]:
-    """Import the contexts of an mrunner or yurt file, all or none."""
+Accept = Callable[[Sequence[Effect]], bool]
+"""Returns whether the user accepts what imported contexts would run or send."""
+
+
+def import_(file: Path, *, replace: bool = False, accept: Accept = lambda _effects: False) -> Result[Merged]:
+    """Import the contexts of an mrunner or yurt file, all or none.
+
+    UserError if they would run programs or send files that the user does not `accept`; nothing is written.
+    """
     if not file.exists():
         hint = "check the path, which is relative to the working directory"
         raise NotFoundError(f"file '{file}' not found", code="not-found", hint=hint)
     found = parse(text_of(file), file)
+    effects = contexts.new_effects(contexts.default_file(), found, replace=replace)
+    if effects and not accept(effects):
+        raise UserError(
+            "\n".join([f"{file} sets keys that run programs or send files:", *(f"  {each.line}" for each in effects)]),
+            code="not-confirmed",
+            hint="nothing was imported; if you trust these settings, add `--yes`",
+        )
     return Result(kind="contexts-imported", data=contexts.merge(contexts.default_file(), found, replace=replace))

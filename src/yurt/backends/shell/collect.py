@@ -52,6 +52,8 @@ def call_results(host: Host, folders: Sequence[str]) -> list[CallResult]:
 
 
 def _read(pieces: dict[str, Piece]) -> CallResult:
+    if "unsafe" in pieces:
+        return CallResult(kind="unsafe")
     if "result" not in pieces:
         log = pieces["err"].content if "err" in pieces else b""
         return CallResult(last_words=log.decode(errors="replace").strip(), gone="err" not in pieces)

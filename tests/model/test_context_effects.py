@@ -1,0 +1,27 @@
+"""Keys of a context that run programs or send files."""
+
+from yurt.model.context import Context
+from yurt.model.context_effects import EFFECTS, effects
+
+NO_EFFECT = (
+    *("name", "type", "slurm_url", "storage_dir", "scratch_dir", "partition", "account", "qos", "user_id", "resources"),
+    *("time", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env", "requirements_file"),
+    *("exclude", "registry_url", "lab"),
+)
+"""Keys that only name or limit what a run requests."""
+
+
+def test_every_key_is_judged() -> None:
+    """A new key has an effect in the settings table, or is added to the list above."""
+    assert sorted([*EFFECTS, *NO_EFFECT]) == sorted(Context.__struct_fields__)
+
+
+def test_effects() -> None:
+    plain = Context(name="big", type="slurm", slurm_url="me@big", partition="main")
+    risky = Context(name="big", type="slurm", slurm_url="me@big", venv="~/v", ssh_options=("-A",))
+    assert effects(plain, None) == []
+    assert [each.key for each in effects(risky, plain)] == ["ssh_options", "venv"]
+    assert effects(risky, risky) == []
+    other = Context(name="big", type="slurm", slurm_url="me@big", venv="~/v", ssh_options=("-A", "-X"))
+    assert [each.line for each in effects(other, risky)] == [f'big.ssh_options: ["-A","-X"] ({EFFECTS["ssh_options"]})']
+    assert effects(Context(name="local", type="local"), None) == []
