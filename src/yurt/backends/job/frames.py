@@ -45,4 +45,4 @@ def keeper() -> str:
 @cache
 def results() -> str:
     """Return the script that sends the results of function calls."""
-    return scripts.text("frames.sh", "job") + scripts.text("call_results.sh", "shell")
+    return scripts.text("frames.sh", "job") + scripts.text("results.sh", "job")
