@@ -49,6 +49,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()
     paths_to_copy: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
     registry_url: str | None = None
     lab: str | None = None
 

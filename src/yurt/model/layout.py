@@ -72,6 +72,8 @@ METRICS = "metrics.jsonl"
 OUTPUTS = "outputs"
 CHECKPOINTS = "checkpoints"
 WORK = "work"
+COPIED = "copied"
+"""Written after the code was copied to `work`; files that the run writes there are newer."""
 
 
 def written(name: str) -> tuple[str, str]:

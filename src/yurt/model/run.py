@@ -255,6 +255,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     place: str = ""
     """A folder to start in, instead of a copy of the code."""
     copy: bool = False
+    writable: list[str] = []
+    """Folders of the code that are real folders in the working directory, with all folders below them."""
     sets: list[dict[str, Any]] = []
     """The parameters of each task of a sweep, in addition to those of the run."""
     arguments: bool = True

@@ -386,6 +386,12 @@ CONTEXT = (
         effect="files of this machine that are uploaded with the code",
     ),
     Row(
+        key="writable",
+        form="list",
+        example="[results, logs]",
+        about="Folders of the project that a run writes to; in its working directory they are real folders.",
+    ),
+    Row(
         key="registry_url",
         site=True,
         example="registry.example/alice",

@@ -13,6 +13,15 @@ out_of_memory() { # whether the kernel's OOM killer killed a process of this job
   done < /proc/self/cgroup
   return 1
 }
+explain_denied() { # if your command could not write to a file of the code, says how it can
+  [ -n "$code" ] && [ -z "$copy" ] || return 0
+  tail -c 4000 @ERR_LOG@ 2> /dev/null | grep 'Permission denied' | tail -n 3 | tr ": '\"\`,()" '\n' | while IFS= read -r word; do
+    case $word in /*) ;; ?*) word=$run/@WORK@/${subfolder:+$subfolder/}$word ;; *) continue ;; esac
+    case $(readlink -f "$word" 2> /dev/null) in "$code"/*) ;; *) continue ;; esac
+    echo "yurt: files of the code are read-only in a run; use \`--copy\`, or list the folder under \`writable:\` in yurt.yaml" >> @ERR_LOG@
+    break
+  done
+}
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
@@ -36,6 +45,7 @@ end
     [ "$each" -gt 1 ] || [ "$from" -eq 0 ] || first=$from
     seconds=$((seconds + to - from)) each=$((each + 1))
   done
+  [ "$1" -eq 0 ] || explain_denied
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
   write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares

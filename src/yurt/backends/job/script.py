@@ -73,6 +73,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"subfolder={quote(run.subfolder)}",
         f"place={quote(plan.place)}",
         f"copy={'yes' if plan.copy else ''}",
+        f"writable={quote(chr(10).join(plan.writable))}",
         f"launcher={'srun' if plan.use_srun else ''}",
         f"container={quote(setup.container)}",
         f"gpus={run.resources.gpus or ''}",

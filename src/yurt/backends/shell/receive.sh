@@ -1,6 +1,6 @@
 # Receives code into a project folder on a host. Needs unchanged.sh before it, and only defines functions.
 # A project folder contains snapshots/TREE, read-only checkouts, each created by a rename and so complete;
-# snapshots/.TREE, lists of their files; code.git, their objects; and incoming/, what is being created or removed.
+# snapshots/.TREE, lists of their files; .TREE.folders, of folders for working directories; code.git, their objects; and incoming/, what is being created or removed.
 # The five functions below are subshells: the caller's variables, options, folder and traps do not change.
 
 # keep_code PROJECT TREE: whether the checkout exists; if so, it is not removed in the next days.
@@ -64,7 +64,7 @@ collect_code() (
     tree=${path##*/}
     case " $used " in *" $tree "*) code_back ;; *) gone=yes ;; esac
     # A list without its checkout, or the reverse, costs at most an upload.
-    [ -e "snapshots/$tree" ] || rm -f "snapshots/.$tree"
+    [ -e "snapshots/$tree" ] || rm -f "snapshots/.$tree" "snapshots/.$tree.folders"
   done
   # Without refs git cannot tell which objects are needed. Once there are many, remove all: the next sender then
   # sends everything.
@@ -124,13 +124,42 @@ code_make() (
   if mv -T "$aside/files" "snapshots/$tree" 2> "$aside/said"; then
     chmod a-w "snapshots/$tree"
     save_list "snapshots/$tree" "snapshots/.$tree"
+    code_folders
   else
     [ -d "snapshots/$tree" ] || { cat "$aside/said" >&2 && exit 1; }
   fi
 )
 
+# Lists for working directories: the number of entries; then folders that contain only a placeholder such as .gitkeep,
+# which runs write to, as long as they cost few links.
+code_folders() {
+  find "snapshots/$tree" -mindepth 1 -printf '%y %P\n' | LC_ALL=C awk '
+    function above(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "" }
+    {
+      path = substr($0, 3)
+      within[above(path)]++
+      name = path
+      sub(/.*\//, "", name)
+      if ($1 == "d") folders[++many] = path
+      if ($1 == "d" || name !~ /^(\.gitkeep|\.keep|\.gitignore|README(\.[a-z]+)?)$/) used[above(path)]
+    }
+    END {
+      print NR
+      for (at = 1; at <= many; at++) {
+        if (folders[at] in used) continue
+        cost = 0
+        for (path = folders[at]; path != ""; path = above(path)) if (!(path in real)) cost += within[path] + 1
+        if (total + cost > 100) continue
+        total += cost
+        for (path = folders[at]; path != ""; path = above(path)) real[path]
+        print folders[at]
+      }
+    }' > "snapshots/.$tree.folders.$$" && mv -f "snapshots/.$tree.folders.$$" "snapshots/.$tree.folders"
+}
+
 code_unchanged() ( # code_unchanged TREE
   tree=$1 list=snapshots/.$1
+  [ -e "$list.folders" ] || code_folders
   is_unchanged "snapshots/$tree" "$list" && exit
   # The times may differ, such as after a move to another disk: then the content decides.
   mkdir -p incoming && aside=$(mktemp -d "incoming/check.XXXXXX") || exit 1

@@ -78,6 +78,21 @@ def _about_secrets(names: Sequence[str]) -> str:
     return f"left out of the snapshot, because they look like secrets: {shown}; upload one with `--include {names[0]}`"
 
 
+def writable_folders(context: Context) -> list[str]:
+    """Return the folders of the project that a run writes to, as normalized paths. UserError for a path outside."""
+    found = []
+    for text in context.writable:
+        path = os.path.normpath(text)
+        if path.startswith(("/", "../", "~")) or path in (".", "..") or not path.isprintable():
+            raise UserError(
+                f"`writable` names '{params.shown(text)}', which is not a folder in the project",
+                code="config-invalid",
+                hint="name folders relative to the project, for example: `writable: [results]`",
+            )
+        found.append(path)
+    return found
+
+
 def _extra_paths(given: Sequence[str], project: Project) -> tuple[list[str], list[Path]]:
     """Split paths_to_copy, relative to the project folder, into globs inside the project and paths outside."""
     inside: list[str] = []

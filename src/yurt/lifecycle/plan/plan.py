@@ -21,7 +21,7 @@ from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import arguments, checks, command, scheduling
 from yurt.lifecycle.plan.arguments import Given
-from yurt.lifecycle.plan.code import snapshot_of
+from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import ids, layout, params
@@ -80,6 +80,7 @@ def plan(
         grace=clocks().grace,
         place=str(project.folder / project.subfolder) if in_place else "",
         copy=request.copy,
+        writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets,
         parallel=request.parallel,
