@@ -16,6 +16,7 @@ import pytest
 
 from yurt.errors import RefusedError
 from yurt.model import ids
+from yurt.model.files import Measures
 from yurt.model.run import Plan, Run, Status
 from yurt.store import Copy, Store
 from yurt.store.schema import SCHEMA, VERSION
@@ -230,12 +231,12 @@ def test_an_older_index_keeps_everything_and_is_migrated(tmp_path: Path) -> None
 def test_copies_and_folders_that_are_gone(store: Store) -> None:
     one, two = run(1), run(2)
     store.add(one, Status(state="completed"))
-    store.note_fetched(one.id, Copy(target=b"/a", at=1, outputs="2:4:9", checkpoints="1:1:9"))
-    store.note_fetched(one.id, Copy(target=b"/a", at=2, outputs="3:4:9"))
-    store.note_fetched(one.id, Copy(target=b"/\xff", at=3))
+    store.note_fetched(one.id, Copy(target=b"/a", at=1, measures=Measures("2:4:9", "1:1:9", "")))
+    store.note_fetched(one.id, Copy(target=b"/a", at=2, measures=Measures("3:4:9", "", "5:5:5")))
+    store.note_fetched(one.id, Copy(target=b"/\xff", at=3, measures=Measures("", "", "")))
     assert store.copies(one.id) == [
-        Copy(target=b"/\xff", at=3),
-        Copy(target=b"/a", at=2, outputs="3:4:9", checkpoints="1:1:9"),
+        Copy(target=b"/\xff", at=3, measures=Measures("", "", "")),
+        Copy(target=b"/a", at=2, measures=Measures("3:4:9", "1:1:9", "5:5:5")),
     ]
     store.note_gone([one.id, two.id], 5)
     store.note_gone([one.id], 6)

@@ -72,7 +72,7 @@ def test_a_refresh_reads_no_finished_task(store: Store) -> None:
 
 
 def test_an_older_index_records_finished_tasks(tmp_path: Path) -> None:
-    before = LATER[:-2]
+    before = LATER[:6]
     old = sqlite3.connect(tmp_path / "yurt.db")
     for text in [SCHEMA, *before]:
         old.executescript(text)

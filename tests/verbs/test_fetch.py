@@ -67,6 +67,7 @@ def expected() -> dict[bytes, str]:
     names = [b"-dash", b"new\nline", b"\xff\xfe", b"back\\slash", b"st*r[x]", b'"q"', b".hidden", b"small.json"]
     found = {name: hashlib.sha1(name).hexdigest() for name in names}
     found[b"a b/c/it's big"] = hashlib.sha1(random.Random(1).randbytes(8_000_000)).hexdigest()
+    found[b"own.txt"] = hashlib.sha1(b"own").hexdigest()
     return {**found, b"hard": found[b"-dash"], b"dangling": "-> /nowhere", b"folder link": "-> a b"}
 
 
@@ -140,7 +141,7 @@ def test_every_file_is_fetched_once(here: Here, tmp_path: Path, way: str) -> Non
     run = here.run("write.py")
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     first = here("fetch", run, "--json", **path).json["data"][0]
-    assert (first["method"], first["files"], first["complete"]) == (way, 12, True)
+    assert (first["method"], first["files"], first["complete"]) == (way, 13, True)
     assert tree(here.project / "results" / run) == expected()
     again = here("fetch", run, "--json", **path).json["data"][0]
     assert (again["files"], again["size"], again["complete"]) == (0, 0, True)
@@ -155,7 +156,7 @@ def test_all_is_the_run_folder_without_links_into_the_code(here: Here, tmp_path:
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     assert here("fetch", run, "--all", **path).code == 0
     target = here.project / "results" / f"{run}.all"
-    assert tree(target / "outputs") == expected()
+    assert {**tree(target / "outputs"), **tree(target / "work")} == expected()
     assert set(tree(target / "work")) == {b"own.txt"}
     assert {"run.json", "job.sh", "exit.json", "out.log", "checkpoints"} <= {each.name for each in target.iterdir()}
 
@@ -273,8 +274,8 @@ def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     with Store(str(here.data / "yurt.db")) as store:
         (copy,) = store.copies(run)
     assert copy.target == bytes(here.project / "results" / run)
-    assert copy.outputs.startswith("2:4:"), "a later partial fetch does not change the record"
-    assert copy.checkpoints == ""
+    assert copy.measures.outputs.startswith("2:4:"), "a later partial fetch does not change the record"
+    assert copy.measures.checkpoints == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted")
@@ -314,7 +315,7 @@ def runs(laptop: Laptop) -> dict[str, str]:
 def test_both_sites_in_one_command(laptop: Laptop, runs: dict[str, str], way: str, tmp_path: Path) -> None:
     path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
     words = ["fetch", *runs.values(), "--to", str(tmp_path / "there"), "--json"]
-    for files in (12, 0):
+    for files in (13, 0):
         done = laptop(*words, **path).json["data"]
         assert [(each["method"], each["files"], each["complete"]) for each in done] == [(way, files, True)] * 2
     for run in runs.values():

@@ -113,8 +113,9 @@ class _Transfer:
             "--no-human-readable",
         ]
         argv += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
+        argv += ["-m"] if self._pick.only or self._pick.files_only else []
         if self._pick.only:
-            argv += ["-m", "--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
+            argv += ["--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
         if self._names:
             # -R keeps the path after the dot; -ii also lists files that are already up to date.
             argv += ["-R", "--no-implied-dirs", "-ii"]

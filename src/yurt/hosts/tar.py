@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, here_is_full
@@ -84,9 +84,10 @@ def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
     matched: dict[str, int] = {}
     wanted = []
+    without = frozenset(pick.without)
     for facts, name in zip(parts[::2], parts[1::2], strict=False):
         path = name.removeprefix("./")
-        if chosen(path, pick):
+        if chosen(path, pick, without):
             first = path.partition("/")[0]
             matched[first] = matched.get(first, 0) + 1
             if not _is_up_to_date(target / path, facts):
@@ -94,9 +95,10 @@ def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool)
     return matched, wanted
 
 
-def chosen(path: str, pick: Pick) -> bool:
-    """Whether a file is selected, by the rules of rsync."""
-    if any(path == each or path.startswith(f"{each}/") for each in pick.without):
+def chosen(path: str, pick: Pick, without: Collection[str] | None = None) -> bool:
+    """Whether a file is selected, by the rules of rsync. `without`: as in `pick`, as a set."""
+    without = frozenset(pick.without) if without is None else without
+    if path in without or any(path[: found.start()] in without for found in re.finditer("/", path)):
         return False
     return not pick.only or any(_pattern(glob).search(f"/{path}") for glob in pick.only)
 

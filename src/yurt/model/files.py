@@ -20,6 +20,36 @@ UNMEASURED = "?"
 """The measure of a folder that could not be counted in time."""
 
 
+class Measures(msgspec.Struct, frozen=True):
+    """The measures of the folders of a run that may contain results; as printed by `measure_run`."""
+
+    outputs: str = NOTHING
+    checkpoints: str = NOTHING
+    work: str = NOTHING
+    """What the run wrote into its working directory."""
+
+    @property
+    def unmeasured(self) -> bool:
+        return UNMEASURED in (self.outputs, self.checkpoints, self.work)
+
+    def by_part(self) -> dict[str, str]:
+        return dict(zip(RESULT_PARTS, (self.outputs, self.checkpoints, self.work), strict=True))
+
+
+RESULT_PARTS = (layout.OUTPUTS, layout.CHECKPOINTS, layout.WORK)
+"""The folders of a run that may contain results."""
+
+
+def count(measure: str) -> int:
+    """Return the number of files of a measure; 1 if it is unknown."""
+    return int(measure.partition(":")[0]) if measure != UNMEASURED else 1
+
+
+def size(measure: str) -> int:
+    """Return the bytes of a measure; 0 if they are unknown."""
+    return int(measure.split(":")[1]) if measure != UNMEASURED else 0
+
+
 class LogPosition(msgspec.Struct):
     """How far the logs of a run were read; updated with each chunk."""
 
@@ -93,8 +123,7 @@ class Contents(msgspec.Struct, frozen=True):
     """The content of a run on a context: whether its job has written exit.json, and the measures of its folders."""
 
     ended: bool
-    outputs: str
-    checkpoints: str
+    measures: Measures
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -102,16 +131,15 @@ class Survey(msgspec.Struct, frozen=True):
 
     what: str
     size: int = 0
-    outputs: str = NOTHING
-    checkpoints: str = NOTHING
-    tasks: dict[int, tuple[str, str]] = {}
-    """For a sweep: outputs and checkpoints of each task that has any."""
+    measures: Measures = Measures()
+    tasks: dict[int, Measures] = {}
+    """For a sweep: the measures of each task that has results."""
 
-    def results(self, run: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the id, outputs and checkpoints of the run and of each task."""
-        yield run, self.outputs, self.checkpoints
-        for number, (outputs, checkpoints) in self.tasks.items():
-            yield ids.task(run, number), outputs, checkpoints
+    def results(self, run: str) -> Iterator[tuple[str, Measures]]:
+        """Yield the id and the measures of the run and of each task."""
+        yield run, self.measures
+        for number, measures in self.tasks.items():
+            yield ids.task(run, number), measures
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -152,6 +180,8 @@ class Pick(msgspec.Struct, frozen=True):
     """rsync patterns; empty selects all files."""
     without: Sequence[str] = ()
     """Paths below the folder to exclude, with their content."""
+    files_only: bool = False
+    """Whether to leave out empty folders."""
 
 
 class Pull(msgspec.Struct, frozen=True):
@@ -159,6 +189,10 @@ class Pull(msgspec.Struct, frozen=True):
 
     folder: str
     name: str
+    outputs: bool = True
+    """Whether it has outputs."""
+    work: bool = False
+    """Whether it wrote into its working directory."""
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +206,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """Number of selected files on the site."""
     vanished: bool = False
     """Whether files disappeared or changed during the transfer."""
+    hidden: int = 0
+    """Number of files in the working directory that have the same name as a file in the outputs; not fetched."""
     below: dict[str, Brought] = {}
     """The result of each folder, if several were fetched in one transfer."""
 

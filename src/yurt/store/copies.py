@@ -8,14 +8,15 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
+from yurt.model.files import Measures
+
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):
-    """Fetched results of a run. `outputs` and `checkpoints` fingerprint the folders on the site, if complete."""
+    """Fetched results of a run. `measures` are those of the folders on the site; empty if a part is not complete."""
 
     target: bytes
     at: float
-    outputs: str = ""
-    checkpoints: str = ""
+    measures: Measures
 
 
 class Copies:
@@ -29,19 +30,18 @@ class Copies:
     def note_fetched(self, run: str, copy: Copy) -> None:
         """Record what was fetched. A later, smaller transfer to the same folder does not erase it."""
         self._db.execute(
-            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
+            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
             " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
-            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints)",
-            (run, copy.target, copy.at, copy.outputs, copy.checkpoints),
+            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints),"
+            " work = iif(excluded.work = '', work, excluded.work)",
+            (run, copy.target, copy.at, *copy.measures.by_part().values()),
         )
 
     def copies(self, run: str) -> list[Copy]:
         """Return where results of a run were fetched to, newest first."""
-        query = "SELECT target, at, outputs, checkpoints FROM fetched WHERE run = ? ORDER BY at DESC"
-        return [
-            Copy(target=target, at=at, outputs=outputs, checkpoints=checkpoints)
-            for target, at, outputs, checkpoints in self._db.execute(query, (run,))
-        ]
+        query = "SELECT target, at, outputs, checkpoints, work FROM fetched WHERE run = ? ORDER BY at DESC"
+        rows = self._db.execute(query, (run,))
+        return [Copy(target=target, at=at, measures=Measures(*measures)) for target, at, *measures in rows]
 
     def note_going(self, runs: Iterable[str], at: float) -> None:
         """Record that run folders are about to be removed from their sites."""

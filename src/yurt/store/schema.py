@@ -61,6 +61,9 @@ UPDATE sweeps SET over = coalesce((SELECT group_concat(task) FROM tasks WHERE sw
 CREATE INDEX task_states ON tasks (sweep, state);
 """,
     RENAME_FIELDS,
+    """\
+ALTER TABLE fetched ADD COLUMN work TEXT NOT NULL DEFAULT '';
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -253,7 +253,7 @@ class BackendContract:
         one, two = ended["environment"][0].run, ended["plain"][0].run
         there = backend.files.contents([one.folder, two.folder, f"{one.folder}-not-there"])
         assert set(there) == {one.folder, two.folder} and there[one.folder].ended
-        assert there[one.folder].outputs.split(":")[0] == "3" and there[two.folder].outputs == NOTHING
+        assert there[one.folder].measures.outputs.split(":")[0] == "3" and there[two.folder].measures.outputs == NOTHING
         target = tmp_path / "one"
         target.mkdir()
         _way, came = backend.files.pull(
@@ -289,7 +289,7 @@ class BackendContract:
         follow(backend, made)
         folder = made.run.folder
         (there,) = backend.files.survey([folder])
-        assert there.what == "there" and there.outputs.split(":")[:2] == ["1", "2"]
+        assert there.what == "there" and there.measures.outputs.split(":")[:2] == ["1", "2"]
         assert backend.files.remove([folder]).gone == [made.run.id]
         assert [each.what for each in backend.files.survey([folder])] == ["gone"]
         assert backend.files.read(folder, "run.json") is None and backend.files.contents([folder]) == {}

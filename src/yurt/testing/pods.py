@@ -33,6 +33,7 @@ from yurt.model.files import (
     Limits,
     LogPosition,
     LogSink,
+    Measures,
     Pick,
     Piece,
     Progress,
@@ -278,7 +279,10 @@ class Pods:
     def contents(self, folders: Sequence[str]) -> dict[str, Contents]:
         disks = {folder: self._disk(folder) for folder in folders}
         return {
-            folder: Contents((disk / "exit.json").exists(), _measure(disk / "outputs"), _measure(disk / "checkpoints"))
+            folder: Contents(
+                (disk / "exit.json").exists(),
+                Measures(_measure(disk / "outputs"), _measure(disk / "checkpoints")),
+            )
             for folder, disk in disks.items()
             if disk is not None
         }
@@ -301,10 +305,7 @@ class Pods:
 
     def survey(self, folders: Sequence[str]) -> list[Survey]:
         there = self.contents(folders)
-        return [
-            Survey("there", 0, there[folder].outputs, there[folder].checkpoints) if folder in there else Survey("gone")
-            for folder in folders
-        ]
+        return [Survey("there", 0, there[folder].measures) if folder in there else Survey("gone") for folder in folders]
 
     def holdings(self, base: str) -> Holdings:
         folders = self.list_runs(base) or []

@@ -88,6 +88,8 @@ class ShellContract(BackendContract):
 
 
 def listing(host: Host, plan: Plan) -> str:
-    """Return every file of a run folder with its mode, checksum and modification time."""
-    script = 'cd "$1" && find . -exec stat -c "%a %Y %n" {} + | sort -k 3 && find . -type f -exec cksum {} + | sort'
+    """Return every file of a run folder, except links to the code, with its mode, checksum and modification time."""
+    script = (
+        'cd "$1" && find . -type f -exec stat -c "%a %Y %n" {} + | sort -k 3 && find . -type f -exec cksum {} + | sort'
+    )
     return host.run(script, plan.run.folder).text

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from yurt.backends.kinds import kind_of
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
@@ -50,6 +51,9 @@ def fetch(
         errors[0].message = "; ".join(messages)
         raise errors[0]
     code = max((error.exit_code for error in errors), default=0)
+    empty = {each.id for each in done if not each.target}
+    warnings += [_in_place(entry) for entry in entries if entry.run.id in empty and _ran_in_place(entry)]
+    warnings += [_hidden(each) for each in done if each.hidden]
     unfinished = frozenset(entry.run.id for entry in entries if not entry.status.final)
     return FetchedRuns(
         kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code, unfinished=unfinished
@@ -97,6 +101,23 @@ def fetch_runs(
             errors.append(error)
     places = {entry.run.id: at for at, entry in enumerate(entries)}
     return sorted(done, key=lambda each: places[each.id]), errors
+
+
+def _hidden(each: Fetched) -> str:
+    what = "1 file has the same name" if each.hidden == 1 else f"{each.hidden} files have the same names"
+    return (
+        f"run {each.id}: {what} in its outputs and in its working directory; only those in the outputs were fetched."
+        f" Fetch both with `yurt fetch {each.id} --all`"
+    )
+
+
+def _ran_in_place(entry: Entry) -> bool:
+    """Whether a run's command was started in the project folder of this machine (--no-snapshot)."""
+    return kind_of(entry.run.context_type).here and not entry.run.code.tree and entry.run.task is None
+
+
+def _in_place(entry: Entry) -> str:
+    return f"run {entry.run.id} ran in {entry.run.source}; yurt does not know which files it wrote there"
 
 
 def _never_sent(entry: Entry) -> bool:

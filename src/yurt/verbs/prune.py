@@ -18,7 +18,7 @@ from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import task_entries, which
 from yurt.model import layout
-from yurt.model.files import NOTHING, UNMEASURED, Survey
+from yurt.model.files import NOTHING, RESULT_PARTS, UNMEASURED, Measures, Survey, count, size
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Observation
@@ -29,9 +29,6 @@ from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
-
-PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
-"""The subfolders that contain results."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +43,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Size of the run folder on the site, in bytes."""
     files: int
-    """Number of files in its outputs and checkpoints."""
+    """Number of files in its outputs and checkpoints, and of those that it wrote into its working directory."""
     fetched: bool
     """Whether this machine has a copy of all of them."""
     kept: str
@@ -173,7 +170,7 @@ def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, 
         ended=status.ended,
         created=run.created,
         size=has.size,
-        files=sum(_count(each) for _run, *both in has.results(run.id) for each in both),
+        files=sum(count(each) for _run, found in has.results(run.id) for each in found.by_part().values()),
         fetched=not missing,
         kept=kept,
     )
@@ -196,23 +193,24 @@ def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> st
 def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     if not missing:
         return ""
-    parts = [part for part in PARTS if any(part in each for each in missing.values())]
+    parts = [part for part in RESULT_PARTS if any(part in each for each in missing.values())]
     all_option = " --all" if "checkpoints" in parts else ""
+    parts = [part.replace(layout.WORK, "files in the working directory") for part in parts]
     whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
     return f"it has the only copy of {whose}; run `yurt fetch {run.id}{all_option}`"
 
 
 def without_copy(store: Store, run: str, has: Survey) -> dict[str, list[str]]:
     """Return the parts of a run's results, or of a sweep's tasks, whose current version exists only on the site."""
-    missing = {name: _without_copy(store, name, both) for name, *both in has.results(run)}
+    missing = {name: _without_copy(store, name, measures) for name, measures in has.results(run)}
     return {name: parts for name, parts in missing.items() if parts}
 
 
-def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
-    wanted = dict(zip(PARTS, measures, strict=True))
+def _without_copy(store: Store, run: str, measures: Measures) -> list[str]:
+    wanted = measures.by_part()
     missing = {name for name, each in wanted.items() if each != NOTHING}
     for copy in store.copies(run) if missing else ():
-        fetched = {"outputs": copy.outputs, "checkpoints": copy.checkpoints}
+        fetched = copy.measures.by_part()
         same = {name for name in missing if fetched[name] == wanted[name] != UNMEASURED}
         if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
             missing -= same
@@ -221,19 +219,15 @@ def _without_copy(store: Store, run: str, measures: Sequence[str]) -> list[str]:
 
 def _is_here(target: Path, measures: Sequence[str]) -> bool:
     """Whether a local folder still contains at least as much as was fetched."""
-    files = size = 0
+    files = bytes_ = 0
     for folder, _folders, names in os.walk(target):
         for name in names:
             try:
-                size += os.lstat(f"{folder}/{name}").st_size
+                bytes_ += os.lstat(f"{folder}/{name}").st_size
             except OSError:
                 continue
             files += 1
-    return files >= sum(_count(each) for each in measures) and size >= sum(int(each.split(":")[1]) for each in measures)
-
-
-def _count(measured: str) -> int:
-    return int(measured.partition(":")[0]) if measured != UNMEASURED else 1
+    return files >= sum(count(each) for each in measures) and bytes_ >= sum(size(each) for each in measures)
 
 
 def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> list[YurtError]:

@@ -10,6 +10,7 @@ code=/home/me/data/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6
 subfolder=''
 place=''
 copy=
+writable=''
 launcher=
 container=''
 gpus=

@@ -10,6 +10,7 @@ code=''
 subfolder=''
 place=''
 copy=
+writable=''
 launcher=
 container=''
 gpus=

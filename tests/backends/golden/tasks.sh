@@ -10,6 +10,7 @@ code=/scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845
 subfolder=''
 place=''
 copy=
+writable=''
 launcher=srun
 container=''
 gpus=

@@ -22,6 +22,11 @@ explain_denied() { # if your command could not write to a file of the code, says
     break
   done
 }
+tidy() { # removes what nobody needs after the end: links to the code and empty folders
+  [ -z "$code" ] || find @WORK@ -type l -lname '*/projects/*/snapshots/*' -delete
+  find @WORK@ -depth -type d -empty -delete
+  rmdir @OUTPUTS@ @CHECKPOINTS@
+} 2> /dev/null
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
@@ -49,5 +54,6 @@ end
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
   write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
+  tidy
   exit "$1"
 }

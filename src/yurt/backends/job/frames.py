@@ -39,7 +39,9 @@ def _line(answer: bytes, at: int) -> tuple[str, int]:
 @cache
 def keeper() -> str:
     """Return the script that writes verdicts and sends the files that yurt keeps of runs."""
-    return script.gate() + scripts.text("frames.sh", "job") + scripts.text("keep.sh", "job")
+    return (
+        script.gate() + scripts.text("frames.sh", "job") + scripts.text("measure.sh") + scripts.text("keep.sh", "job")
+    )
 
 
 @cache

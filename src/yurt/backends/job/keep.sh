@@ -1,4 +1,4 @@
-# Writes the verdicts of finished runs and sends the files to keep. Needs gate.sh and frames.sh before it.
+# Writes the verdicts of finished runs and sends the files to keep. Needs gate.sh, frames.sh and measure.sh before it.
 # arguments: NONCE CONTENT MEASURE BYTES SECONDS LOG METRICS HEAD
 # Standard input, two lines for each run: its folder, and the caller's verdict (JSON; may be empty).
 # The first verdict written stays, and is sent. Stops after BYTES or SECONDS, with a complete record.
@@ -26,9 +26,11 @@ metrics() { # the complete file, or its beginning and end
 }
 parts() { # prints a line "NAME FILES BYTES" for each part; ? if counting takes too long
   found=
-  for name in @OUTPUTS@ @CHECKPOINTS@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
+  for name in @OUTPUTS@ @CHECKPOINTS@ @WORK@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
-      reply=$(timeout 4 sh -c 'find "$1" ! -type d -printf "%s\\n" && echo = ' yurt "$name" 2> /dev/null |
+      newer=
+      [ "$name" != @WORK@ ] || [ ! -e @COPIED@ ] || newer=@COPIED@
+      reply=$({ seconds=4 && find_results '%s\n' "$name" && echo =; } 2> /dev/null |
         awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue

@@ -6,7 +6,7 @@ exec 3>&1
 while IFS= read -r folder; do
   if [ ! -d "$folder" ] || [ ! -x "$folder" ]; then echo gone >&3 && continue; fi
   if [ -e "$folder/@EXIT@" ] || [ -e "$folder/@EXIT@.d" ]; then echo ended >&3; else echo going >&3; fi
-  for part in @OUTPUTS@ @CHECKPOINTS@; do
+  for part in @OUTPUTS@ @CHECKPOINTS@ @WORK@; do
     [ ! -d "$folder/$part" ] || printf '%s\n' "$folder/$part"
   done
 done | measure_all

@@ -1,22 +1,66 @@
+# Measures the results of runs: outputs, checkpoints, and what the run wrote into its working directory, which also has
+# links to the code, or a copy of it, and caches. Only definitions: the script that needs them follows.
+
+# find_results FORMAT FOLDER...: prints each file that is a result. With `newer` set: only files changed since it was
+# written. With `seconds` set: fails after so long.
+find_results() {
+  format=$1
+  shift
+  ${seconds:+timeout "$seconds"} find "$@" -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name '.*_cache' \) -prune \
+    -o ! -type d ! \( -type l -lname '*/projects/*/snapshots/*' \) ${newer:+-cnewer "$newer"} -printf "$format"
+}
+# not_results RUN-FOLDER: prints the other files in its working directory, each followed by NUL; then those that have the
+# same name as a file in its outputs, as ./NAME. With `only_links` set: only links to the code.
+not_results() (
+  cd "$1" 2> /dev/null && [ -d @WORK@ ] || exit 0
+  [ -z "${only_links-}" ] || { find @WORK@ -type l -lname '*/projects/*/snapshots/*' -print0 && exit; }
+  find @WORK@ -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name '.*_cache' \) -prune -print0 \
+    -o -type l -lname '*/projects/*/snapshots/*' -print0
+  newer=
+  if [ -e @COPIED@ ]; then newer=@COPIED@ && find @WORK@ ! -type d ! -cnewer @COPIED@ -print0; fi
+  [ ! -d @OUTPUTS@ ] || find_results './%P\0' @WORK@ |
+    xargs -0 -r sh -c 'for each; do if [ -e "@OUTPUTS@/$each" ] || [ -h "@OUTPUTS@/$each" ]; then printf "%s\0" "$each"; fi; done' sh
+)
 # measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read.
 measure() {
   [ -d "$1" ] || { echo 0:0:0 && return; }
-  { find "$1" ! -type d -printf '%s %T@\n' 2> /dev/null || echo "? ?"; } |
+  { find_results '%s %T@\n' "$1" 2> /dev/null || echo "? ?"; } |
     LC_ALL=C awk '$1 == "?" { hidden = 1 }
       { files++; bytes += $1; if ($2 + 0 > newest + 0) newest = $2 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:%s\n", files, bytes, files ? newest : 0 }'
 }
+# measure_work RUN-FOLDER: the same for its working directory.
+measure_work() {
+  newer=
+  [ ! -e "$1/@COPIED@" ] || newer=$1/@COPIED@
+  measure "$1/@WORK@"
+  newer=
+}
 # measure_all: prints a line MEASURE FOLDER for each folder on standard input that is not empty. Uses few processes,
 # unless something cannot be read.
 measure_all() {
-  folders=$(cat)
-  if found=$(printf '%s\n' "$folders" | tr '\n' '\0' | xargs -0 -r sh -c 'find "$@" ! -type d -printf "%s %T@ %H\n"' sh 2> /dev/null); then
+  folders=$(cat) newer=
+  set --
+  while IFS= read -r folder; do
+    case $folder in
+      */@WORK@) [ ! -e "${folder%/*}/@COPIED@" ] || { echo "$(measure_work "${folder%/*}") $folder" && continue; } ;;
+      '') continue ;;
+    esac
+    set -- "$@" "$folder"
+    [ $# -lt 500 ] || { measure_some "$@" && set --; }
+  done << end
+$folders
+end
+  [ $# -eq 0 ] || measure_some "$@"
+}
+measure_some() {
+  if found=$(find_results '%s %T@ %H\n' "$@" 2> /dev/null); then
     printf '%s\n' "$found" | LC_ALL=C awk 'NF {
         at = index($0, " /"); folder = substr($0, at + 1)
         files[folder]++; bytes[folder] += $1; if ($2 + 0 > newest[folder] + 0) newest[folder] = $2
       }
       END { for (folder in files) printf "%.0f:%.0f:%s %s\n", files[folder], bytes[folder], newest[folder], folder }'
   else
-    printf '%s\n' "$folders" | while IFS= read -r folder; do echo "$(measure "$folder") $folder"; done
+    for each; do echo "$(measure "$each") $each"; done
   fi
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,9 +16,7 @@ from yurt.errors import YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal
 from yurt.model import layout
-from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
-
-PARTS = (layout.OUTPUTS, layout.CHECKPOINTS)
+from yurt.model.files import NOTHING, RESULT_PARTS, Brought, Contents, Measures, Pick, Progress, Pull
 
 # Standard input: names and paths, one per line. Leftovers of a killed script are removed with those of code uploads.
 LINK_FOLDERS = """\
@@ -31,9 +28,12 @@ while IFS= read -r name && IFS= read -r path; do ln -s -- "$path" "$name" || exi
 
 UNLINK_FOLDERS = 'rm -rf -- "$1"'
 
-LINKS = 'cd "$1" && find ./*/@WORK@ -type l -lname "$2" -print0 2> /dev/null'
-
-LINKS_OF_ONE = 'cd "$1" && [ -d @WORK@ ] && find @WORK@ -type l -lname "$2" -print0'
+NOT_RESULTS = """\
+only_links=$1
+shift
+for each; do printf '%s\\0' "$each" && not_results "$each" && printf '\\0'; done
+"""
+"""Prints each run folder, the files in its working directory that are not results, and an empty entry."""
 
 HAS_RSYNC = "command -v rsync > /dev/null 2>&1"
 
@@ -52,7 +52,7 @@ def contents(host: Host, folders: Sequence[str]) -> tuple[dict[str, Contents], b
     states, measures = lines_of_runs[: len(folders)], lines_of_runs[len(folders) :]
     sizes = {folder: measure for measure, _, folder in (line.partition(" ") for line in measures)}
     found = {
-        folder: Contents(state == "ended", *(sizes.get(f"{folder}/{part}", NOTHING) for part in PARTS))
+        folder: Contents(state == "ended", Measures(*(sizes.get(f"{folder}/{part}", NOTHING) for part in RESULT_PARTS)))
         for folder, state in zip(folders, states, strict=True)
         if state != "gone"
     }
@@ -73,14 +73,22 @@ def pull(
     if has_rsync is None:
         has_rsync = host.run(HAS_RSYNC).code == 0
     transfer: Transfer = partial(_transfer, host, has_rsync=has_rsync)
-    if len(runs) == 1:
-        (run,) = runs
-        without = ["pycache", *_links(host, LINKS_OF_ONE, run.folder, run.folder)] if everything else []
-        return transfer(_source(run, everything=everything), target, _without(pick, without), progress)
-    return _pull_many(host, runs, target, pick, progress, transfer=transfer, everything=everything)
+    several = len(runs) > 1
+    if everything:
+        return _pull_part(host, runs, target, pick, progress, transfer=transfer, part="", several=several)
+    # Working directories first: outputs replace a file of the same name.
+    method, done = "", []
+    for part in (layout.WORK, layout.OUTPUTS):
+        having = [run for run in runs if (run.work if part == layout.WORK else run.outputs)]
+        if having:
+            method, brought = _pull_part(
+                host, having, target, pick, progress, transfer=transfer, part=part, several=several
+            )
+            done.append(brought)
+    return method, _total(done, [run.name for run in runs] if several else [])
 
 
-def _pull_many(
+def _pull_part(
     host: Host,
     runs: Sequence[Pull],
     target: Path,
@@ -88,25 +96,49 @@ def _pull_many(
     progress: Progress,
     *,
     transfer: Transfer,
-    everything: bool,
+    part: str,
+    several: bool,
 ) -> tuple[str, Brought]:
-    """Fetch several runs through a folder of links that have the local names."""
+    """Fetch one folder of each run; the complete run folders if `part` is empty."""
+    without, hidden = _not_results(host, runs, part) if part != layout.OUTPUTS else ({}, {})
+    below = f"/{part}" if part else ""
+    pick = msgspec.structs.replace(pick, files_only=part == layout.WORK)
+    if not several:
+        (run,) = runs
+        wanted = _without(pick, without.get(run.folder, ()))
+        method, brought = transfer(f"{run.folder}{below}", target, wanted, progress)
+        return method, msgspec.structs.replace(brought, hidden=hidden.get(run.folder, 0))
+    # Through a folder of links that have the local names.
     gathered = f"{layout.project_of(runs[0].folder)}/incoming/fetch.{os.urandom(4).hex()}"
-    lines = "".join(f"{run.name}\n{_source(run, everything=everything)}\n" for run in runs)
+    lines = "".join(f"{run.name}\n{run.folder}{below}\n" for run in runs)
     try:
         answer = ownership.run(host, [runs[0].folder], LINK_FOLDERS, gathered, stdin=lines.encode(), timeout=600)
         if answer.code:
             raise refusal(host.name, "cannot link the run folders", answer.errors)
-        without = []
-        if everything:
-            without = [f"{run.name}/pycache" for run in runs]
-            without += [path.removeprefix("./") for path in _links(host, LINKS, gathered, runs[0].folder)]
         only = [f"/*{glob}" if glob.startswith("/") else glob for glob in pick.only]
-        wanted = _without(Pick(only, pick.without), without)
-        return transfer(gathered, target, wanted, progress, names=[run.name for run in runs])
+        excluded = [f"{run.name}/{path}" for run in runs for path in without.get(run.folder, ())]
+        wanted = _without(msgspec.structs.replace(pick, only=only), excluded)
+        method, brought = transfer(gathered, target, wanted, progress, names=[run.name for run in runs])
+        each_hidden = {run.name: hidden.get(run.folder, 0) for run in runs}
+        below_each = {
+            name: msgspec.structs.replace(each, hidden=each_hidden[name]) for name, each in brought.below.items()
+        }
+        return method, msgspec.structs.replace(brought, below=below_each)
     finally:
         with contextlib.suppress(YurtError):
             host.run(UNLINK_FOLDERS, gathered)
+
+
+def _total(done: Sequence[Brought], names: Sequence[str]) -> Brought:
+    """Add the results of transfers, also by name."""
+    return Brought(
+        files=sum(each.files for each in done),
+        size=sum(each.size for each in done),
+        matched=sum(each.matched for each in done),
+        vanished=any(each.vanished for each in done),
+        hidden=sum(each.hidden for each in done),
+        below={name: _total([each.below[name] for each in done if name in each.below], []) for name in names},
+    )
 
 
 def _transfer(
@@ -129,12 +161,21 @@ def _without(pick: Pick, more: Sequence[str]) -> Pick:
     return msgspec.structs.replace(pick, without=[*pick.without, *more])
 
 
-def _source(run: Pull, *, everything: bool) -> str:
-    return run.folder if everything else f"{run.folder}/{layout.OUTPUTS}"
+def _not_results(host: Host, runs: Sequence[Pull], part: str) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the paths in working directories that are not to be fetched; with no `part`, only links to the code.
 
-
-def _links(host: Host, script: str, folder: str, run: str) -> list[str]:
-    """Return the links below work/ that point into the code, which is not a result."""
-    pattern = re.sub(r"([*?\[\\])", r"\\\1", f"{layout.project_of(run)}/snapshots/") + "*"
-    answer = host.run(layout.fill_in(script), folder, pattern, timeout=600)
-    return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+    They are relative to the working directory, or to the run folder if there is no `part`. Also return how many of them
+    are results with the same name as a file in the outputs of the run.
+    """
+    script = scripts.text("measure.sh") + NOT_RESULTS
+    answer = host.run(script, "" if part else "yes", *(run.folder for run in runs), timeout=600)
+    found: dict[str, list[str]] = {}
+    hidden: dict[str, int] = {}
+    for block in answer.out.split(b"\0\0"):
+        folder, *paths = [os.fsdecode(name) for name in block.strip(b"\0").split(b"\0")]
+        hidden[folder] = sum(path.startswith("./") for path in paths)
+        found[folder] = [path.removeprefix(f"{layout.WORK}/").removeprefix("./") if part else path for path in paths]
+    if not part:
+        for paths in found.values():
+            paths.append("pycache")
+    return found, hidden

@@ -12,7 +12,7 @@ from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.base import Answer, refusal
 from yurt.model import ids
-from yurt.model.files import NOTHING, Held, Holdings, Removed, Survey
+from yurt.model.files import Held, Holdings, Measures, Removed, Survey
 
 LONG = 3600.0
 """Timeout of a removal in seconds; after a lost connection it continues on the host."""
@@ -24,8 +24,13 @@ def tools() -> str:
     return script.gate() + scripts.text("measure.sh") + scripts.receiver() + scripts.text("remove.sh")
 
 
+def _above(folders: Sequence[str]) -> list[str]:
+    """Return the folders that contain these run folders. The scripts themselves reject run folders that are links."""
+    return list(dict.fromkeys(folder.rpartition("/")[0] for folder in folders))
+
+
 def survey(host: Host, folders: Sequence[str]) -> list[Survey]:
-    answer = ownership.run(host, folders, tools() + 'survey "$@"', *folders, timeout=600)
+    answer = ownership.run(host, _above(folders), tools() + 'survey "$@"', *folders, timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot measure the run folders", answer.errors)
     return read_survey(answer.text, folders)
@@ -36,8 +41,8 @@ def read_survey(text: str, folders: Sequence[str]) -> list[Survey]:
     sizes, blocks = read_sizes(text)
     found = []
     for folder, (line, *tasks) in zip(folders, blocks, strict=True):
-        what, outputs, checkpoints = (*line.split(), NOTHING, NOTHING)[:3]
-        found.append(Survey(what, sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks)))
+        what, *measures = line.split()
+        found.append(Survey(what, sizes.get(folder, 0), Measures(*measures), read_tasks(tasks)))
     return found
 
 
@@ -54,10 +59,10 @@ def read_sizes(text: str) -> tuple[dict[str, int], list[list[str]]]:
     return sizes, blocks
 
 
-def read_tasks(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
+def read_tasks(lines: Sequence[str]) -> dict[int, Measures]:
     """Parse the output of `measure_tasks`."""
     words = (line[1:].split() for line in lines)
-    return {int(number): (outputs, checkpoints) for number, outputs, checkpoints in words if number.isdigit()}
+    return {int(number): Measures(*measures) for number, *measures in words if number.isdigit()}
 
 
 def holdings(host: Host, base: str) -> Holdings:
@@ -69,14 +74,13 @@ def holdings(host: Host, base: str) -> Holdings:
     for (line,), (measures, *tasks) in zip(blocks[::2], blocks[1::2], strict=True):
         ended, _, folder = line.partition(" ")
         if ids.names_folder(folder.rpartition("/")[2]):
-            outputs, checkpoints = measures.split()
-            has = Survey("there", sizes.get(folder, 0), outputs, checkpoints, read_tasks(tasks))
+            has = Survey("there", sizes.get(folder, 0), Measures(*measures.split()), read_tasks(tasks))
             runs.append(Held(folder, ended == "ended", has))
     return Holdings(runs, sizes)
 
 
 def remove(host: Host, folders: Sequence[str]) -> Removed:
-    answer = ownership.run(host, folders, tools() + 'remove "$@"', *folders, timeout=LONG)
+    answer = ownership.run(host, _above(folders), tools() + 'remove "$@"', *folders, timeout=LONG)
     words = [line.split() for line in answer.text.splitlines()]
     gone = [word[1] for word in words if len(word) == 2 and word[0] == "gone" and ids.names_folder(word[1])]
     failed = None if not answer.code else _failure(host.name, "cannot remove all runs", answer)

@@ -12,30 +12,37 @@ is_run_folder() { # is_run_folder RUN-FOLDER: whether it is the folder of the ru
   fi
 }
 
-measure_tasks() ( # measure_tasks SWEEP: a line "+TASK OUTPUTS CHECKPOINTS" for each task with results, as printed by `measure`
+measure_run() { # measure_run RUN-FOLDER: its outputs, checkpoints and working directory, as printed by `measure`
+  echo "$(measure "$1/@OUTPUTS@") $(measure "$1/@CHECKPOINTS@") $(measure_work "$1")"
+}
+measure_tasks() ( # measure_tasks SWEEP: a line "+TASK" for each task with results, with the output of measure_run
   cd "$1" 2> /dev/null && [ -d @TASKS@ ] || exit 0
-  # One find for all. If it cannot read something, the next command gets a missing folder and fails.
-  reply=$({ { find @TASKS@ -mindepth 2 -maxdepth 2 ! -type f \( -name @OUTPUTS@ -o -name @CHECKPOINTS@ \) -print0 ||
-    printf '@TASKS@/unseen\0'; } | xargs -0 -r sh -c 'exec find "$@" ! -type d -printf "%s %T@ %p\\0"' yurt ||
-    printf '? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
+  newer='' reply=hidden
+  for copied in @TASKS@/*/@COPIED@; do break; done
+  # One find for all, unless it cannot read something, or tasks have a copy of the code.
+  [ -e "$copied" ] || reply=$({ find_results '%s %T@ %p\0' @TASKS@ || printf '? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
       $1 == "?" { hidden = 1; exit }
-      { split($3, path, "/"); task = path[2]; part = task " " path[3]
-        tasks[task]; files[part]++; bytes[part] += $1; if ($2 + 0 > newest[part] + 0) newest[part] = $2 }
+      { split($3, path, "/"); task = path[2]; part = task " " path[3] }
+      path[3] !~ /^(@OUTPUTS@|@CHECKPOINTS@|@WORK@)$/ { next }
+      { tasks[task]; files[part]++; bytes[part] += $1; if ($2 + 0 > newest[part] + 0) newest[part] = $2 }
       function all(part) { return sprintf("%.0f:%.0f:%s", files[part], bytes[part], files[part] ? newest[part] : 0) }
-      END { if (hidden) print "hidden"; else for (task in tasks) print "+" task, all(task " @OUTPUTS@"), all(task " @CHECKPOINTS@") }')
+      END {
+        if (hidden) print "hidden"
+        else for (task in tasks) print "+" task, all(task " @OUTPUTS@"), all(task " @CHECKPOINTS@"), all(task " @WORK@")
+      }')
   case $reply in
     hidden*)
       for task in @TASKS@/*; do
-        [ ! -d "$task" ] || [ -x "$task" ] || { echo "+${task##*/} ? ?" && continue; }
-        echo "+${task##*/} $(measure "$task/@OUTPUTS@") $(measure "$task/@CHECKPOINTS@")"
+        [ ! -d "$task" ] || [ -x "$task" ] || { echo "+${task##*/} ? ? ?" && continue; }
+        echo "+${task##*/} $(measure_run "$task")"
       done ;;
     ?*) printf '%s\n' "$reply" ;;
   esac
 )
 results() { # results RUN-FOLDER: its measures, then a line for each task
   case $1 in
-    */sweeps/*) echo 0:0:0 0:0:0 && measure_tasks "$1" ;;
-    *) echo "$(measure "$1/@OUTPUTS@") $(measure "$1/@CHECKPOINTS@")" ;;
+    */sweeps/*) echo 0:0:0 0:0:0 0:0:0 && measure_tasks "$1" ;;
+    *) measure_run "$1" ;;
   esac
 }
 ended() { # ended RUN-FOLDER: whether its files show that it has finished; for a sweep, that all its tasks have

@@ -13,7 +13,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.model import layout
-from yurt.model.files import NOTHING, UNMEASURED, Brought, Contents, Pick, Progress, Pull
+from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
@@ -37,6 +37,8 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """Size of these files in bytes."""
     method: str = ""
     """rsync, or tar if one side has no rsync; empty if nothing was transferred."""
+    hidden: int = 0
+    """Files of the working directory that were not fetched: files in the outputs have the same names."""
     complete: bool = False
     """Whether all results of a finished run are now on this machine."""
 
@@ -62,6 +64,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 Found = tuple[Entry, Contents]
 
 
+def has_results(contents: Contents) -> bool:
+    """Whether there is something to fetch without --all."""
+    return contents.measures.outputs != NOTHING or contents.measures.work != NOTHING
+
+
 def together(found: Sequence[Found], wanted: Wanted) -> list[list[Found]]:
     """Group the runs that can be fetched in one transfer: same project, same target folder."""
     groups: dict[tuple[Path, str], list[Found]] = {}
@@ -82,8 +89,8 @@ class Transfer:
 
     def run(self, watch: Watch) -> tuple[list[Fetched], list[YurtError]]:
         """Fetch everything. Return what was fetched of each run, and an error for runs in which no file matches."""
-        nonempty = [each for each in self._group if each[1].outputs != NOTHING or self._wanted.everything]
-        brought = self._pull([entry.run for entry, _contents in nonempty], watch) if nonempty else {}
+        nonempty = [each for each in self._group if self._wanted.everything or has_results(each[1])]
+        brought = self._pull(nonempty, watch) if nonempty else {}
         done, lacking = [], []
         for entry, contents in self._group:
             way, result = brought.get(entry.run.id, ("", None))
@@ -105,13 +112,26 @@ class Transfer:
             files=result.files,
             size=result.size,
             method=way,
-            complete=self._note(entry, contents, target) if not self._only and not result.vanished else False,
+            hidden=result.hidden,
+            complete=self._note(entry, contents, target) if self._is_complete(result) else False,
         )
 
-    def _pull(self, runs: Sequence[Run], watch: Watch) -> dict[str, tuple[str, Brought]]:
+    def _is_complete(self, result: Brought) -> bool:
+        return not (self._only or result.vanished or result.hidden)
+
+    def _pull(self, found: Sequence[Found], watch: Watch) -> dict[str, tuple[str, Brought]]:
         """Pull one run into its folder, or several into sibling folders."""
+        runs = [entry.run for entry, _contents in found]
         targets = {run.id: self._wanted.target(run) for run in runs}
-        pulls = [Pull(run.folder, targets[run.id].name) for run in runs]
+        pulls = [
+            Pull(
+                entry.run.folder,
+                targets[entry.run.id].name,
+                outputs=contents.measures.outputs != NOTHING,
+                work=contents.measures.work != NOTHING,
+            )
+            for entry, contents in found
+        ]
         several = len(runs) > 1
         label = f"{len(runs)} runs" if several else runs[0].id
         if several:
@@ -140,23 +160,19 @@ class Transfer:
 
     def _note(self, entry: Entry, contents: Contents, target: Path | None) -> bool:
         """Record what was fetched. Return whether these are the final results."""
-        if not (entry.status.final or contents.ended) or UNMEASURED in (contents.outputs, contents.checkpoints):
+        measures = contents.measures
+        if not (entry.status.final or contents.ended) or measures.unmeasured:
             return False
         if target is not None:
-            self._store.note_fetched(
-                entry.run.id,
-                Copy(
-                    target=bytes(target.absolute()),
-                    at=time.time(),
-                    outputs=contents.outputs,
-                    checkpoints=contents.checkpoints if self._wanted.everything else "",
-                ),
-            )
+            if not self._wanted.everything:
+                measures = msgspec.structs.replace(measures, checkpoints="")
+            copy = Copy(target=bytes(target.absolute()), at=time.time(), measures=measures)
+            self._store.note_fetched(entry.run.id, copy)
         return True
 
     def _no_match(self, runs: Sequence[Run]) -> YurtError:
         globs = ", ".join(f"'{shown(glob)}'" for glob in self._wanted.only)
-        where = "run folder" if self._wanted.everything else layout.OUTPUTS
+        where = "run folder" if self._wanted.everything else "results"
         of = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs ({runs[0].id} …)"
         return NotFoundError(
             f"no file in the {where} of {of} matches {globs}",
