@@ -44,6 +44,7 @@ class Refreshed(msgspec.Struct, frozen=True):
                 why = each.stopped.message.removeprefix(f"{context}: ")
                 warnings.append(f"runs on {context} are saved and not yet submitted: {why}")
             warnings += [f"run {run} was rejected: {error.message}" for run, error in each.refused.items()]
+            warnings += [f"run {run} is submitted again: {note}" for run, note in each.notes.items()]
         return warnings
 
 
@@ -139,7 +140,12 @@ def _refresh(
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
         again = advance(store, context, backend, steps, watch=watch)
-        return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
+        return Advanced(
+            [*moved.submitted, *again.submitted],
+            {**moved.refused, **again.refused},
+            again.stopped,
+            {**moved.notes, **again.notes},
+        )
     return moved
 
 
