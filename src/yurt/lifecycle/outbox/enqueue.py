@@ -13,7 +13,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.sites import connect
-from yurt.store import Entry, Store
+from yurt.store import Entry, Store, calls
 
 
 def enqueue(
@@ -35,9 +35,13 @@ def enqueue(
     backend = connect.backend(context)
     queue_prefetch.forget()
     store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
+    if plan.calls:
+        calls.release(plan.run.id)
     moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
+        if plan.calls:
+            calls.collect(store)
         raise moved.refused[plan.run.id]
     entry = store.get(plan.run.id)
     assert entry is not None

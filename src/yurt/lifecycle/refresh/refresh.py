@@ -19,7 +19,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import NEVER, Observation, mark_of, next_status
 from yurt.sites import connect
-from yurt.store import Store
+from yurt.store import Store, calls
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
@@ -63,6 +63,7 @@ def refresh_contexts(
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh.
     """
+    calls.collect(store)
     names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
