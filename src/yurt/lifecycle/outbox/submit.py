@@ -120,7 +120,7 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
 
 
 def _place(plan: Plan, send: Callable[[Plan], Placed]) -> tuple[Placed, str]:
-    """Submit a plan. If the scheduler rejects it, try once more on nodes that yurt avoids: better there than nowhere.
+    """Submit a plan. If the scheduler rejects it, try also the nodes that yurt avoids: better there than nowhere.
 
     Return also a note that says so.
     """
