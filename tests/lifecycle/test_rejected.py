@@ -174,6 +174,10 @@ def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: 
     assert "it may use nodes that failed recently: n3" in done.err, done
     control(lab, "update", "nodename=n3", "state=resume")
     assert laptop.ended(run)["state"] == "completed"
+    fresh = laptop.run("alpha", *options[:2], "true")
+    note = "no other node can run it, so it may use nodes that failed recently: n3"
+    assert fresh["warnings"] == [f"run {fresh['run']['id']}: {note}"]
+    assert laptop.ended(fresh["run"]["id"])["state"] == "completed"
 
 
 @pytest.mark.parametrize("sweep", [False, True])

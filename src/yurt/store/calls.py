@@ -78,6 +78,8 @@ def collect(store: Store) -> None:
     """Remove the files of sweeps that have finished, and of those that a killed process did not add to the index."""
     folder = _folder(store)
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        if name in _held:
+            continue
         entry = store.get(name.lstrip("."))
         with suppress(FileNotFoundError):  # another yurt removed it
             if entry.status.final if entry is not None else _abandoned(store, folder, name):
@@ -86,7 +88,7 @@ def collect(store: Store) -> None:
 
 def _abandoned(store: Store, folder: str, name: str) -> bool:
     """Return whether a file without a sweep belongs to no living process."""
-    descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)  # NFS locks only writable files
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return store.get(name.lstrip(".")) is None  # its process may have added the sweep just before it unlocked
