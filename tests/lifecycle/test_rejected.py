@@ -17,6 +17,7 @@ from tests.laptop import Laptop
 from tests.lifecycle.test_restarts import processes_of
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
+from yurt.lab.faults import FILLER
 from yurt.lab.relay import Rules
 from yurt.testing.waiting import eventually
 
@@ -109,12 +110,11 @@ def test_an_interrupted_upload_can_be_cancelled(laptop: Laptop, lab: Lab) -> Non
     assert laptop.ended(run)["state"] == "cancelled"
 
 
-def test_a_full_disk_does_not_block_other_runs(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
-    """A saved run whose code does not fit stays saved; a run without code, on another disk, is submitted."""
+def test_saved_runs_wait_for_a_full_disk(laptop: Laptop, lab: Lab) -> None:
+    """With one warning for all; a new run is rejected at once."""
     lab.faults.cut("alpha")
     try:
-        large = laptop.run("alpha", "true")["run"]["id"]
-        twin = laptop.run("alpha", "true")["run"]["id"]
+        runs = [laptop.run("alpha", "true")["run"]["id"] for _each in range(2)]
     finally:
         lab.faults.heal("alpha")
     lab.faults.full("alpha:scratch")
@@ -122,12 +122,36 @@ def test_a_full_disk_does_not_block_other_runs(laptop: Laptop, lab: Lab, ssh: Ss
         looked = laptop.quick("agent", "once", "--json")
         assert looked.json["data"]["submitted"] == [] and len(looked.json["warnings"]) == 1
         rows = {row["id"]: row for row in laptop.quick("ps", "--json").json["data"]}
-        assert {(rows[run]["state"], rows[run]["reason"]) for run in (large, twin)} == {("waiting", FULL)}
+        assert {(rows[run]["state"], rows[run]["reason"]) for run in runs} == {("waiting", FULL)}
         refused = laptop("--context", "alpha", "run", "true")
         assert refused.code == 5 and "the disk is full" in refused.err
     finally:
         lab.faults.free("alpha:scratch")
-    assert laptop.quick("wait", large, twin, "--timeout", "120").code == 0
+    assert laptop.quick("wait", *runs, "--timeout", "120").code == 0
+
+
+def test_a_run_that_does_not_fit_does_not_block_smaller_ones(laptop: Laptop, lab: Lab) -> None:
+    large = laptop.project / "large"
+    large.write_bytes(os.urandom(8 << 20))
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        first = laptop.run("alpha", "true")["run"]["id"]
+        large.unlink()
+        small = laptop.run("alpha", "true")["run"]["id"]
+    finally:
+        lab.faults.heal("alpha")
+    lab.faults.full("alpha:scratch")
+    try:
+        pid, folder = lab.faults._disk("alpha:scratch")
+        subprocess.run(inside(pid, ["truncate", "-s", "-3M", f"{folder}/{FILLER}"]), check=True)
+        assert laptop.quick("agent", "once", "--json").json["data"]["submitted"] == [small]
+        assert laptop.ended(small)["state"] == "completed"
+        row = laptop.row(first)
+        assert (row["state"], row["reason"]) == ("waiting", FULL)
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert laptop.ended(first)["state"] == "completed"
 
 
 def test_an_interrupted_upload_of_a_run_that_slurm_rejects(laptop: Laptop, lab: Lab) -> None:
