@@ -32,6 +32,7 @@ CODES: dict[str, str] = {
     "output-failed": "yurt cannot write its output.",
     "cannot-write": "A file or folder on this machine cannot be written.",
     "job-refused": "The scheduler rejected the job; the message includes the reason.",
+    "scheduler-busy": "The scheduler does not accept the job at the moment; a saved run is submitted later.",
     "submit-limit": "You have reached your job limit on the site; the run is saved and submitted later.",
     "index-unavailable": "The run index on this machine cannot be opened.",
     "impossible": "The run can never start: the context cannot provide what it requests, or its dependency failed.",

@@ -325,3 +325,45 @@ def test_a_link_that_is_down_while_calls_finish(here: Here, context: str, lab: L
 def test_the_call_file_contains_a_shared_function_once() -> None:
     content = calls.pack(calls.Calls(about={}, functions=[b"f" * 5000], calls=[(0, b"1")] * 100, program=b""))
     assert len(content) < 5000 + 100 * (calls.ROW.size + 1) + 500
+
+
+STOPS_BEFORE_ENQUEUE = """\
+import time
+import yurt
+from yurt.api import sender
+
+def stop(*_arguments, **_named):
+    print("kept", flush=True)
+    time.sleep(600)
+
+sender.enqueue = stop
+with yurt.executor("local") as executor:
+    executor.submit(abs, -1).result()
+"""
+
+
+def test_the_calls_of_a_killed_process_are_removed(here: Here) -> None:
+    """They are on disk, but their sweep is not in the index yet. While the process lives, nobody removes them."""
+    process = subprocess.Popen([sys.executable, "-c", STOPS_BEFORE_ENQUEUE], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"kept\n"
+        (file,) = (here.home / "data" / "calls").iterdir()
+        assert here.yurt("ps").code == 0
+        assert file.exists()
+    finally:
+        process.kill()
+        process.wait()
+    assert here.yurt("ps").code == 0
+    assert list(file.parent.iterdir()) == []
+
+
+def test_a_half_written_file_of_a_killed_process_is_removed(here: Here) -> None:
+    with folders.store() as index:
+        kept.keep(index, "s1", b"calls")
+        folder = here.home / "data" / "calls"
+        (folder / ".s2").touch()
+        kept.collect(index)
+        assert [each.name for each in folder.iterdir()] == ["s1"]
+        kept.release("s1")
+        kept.collect(index)
+        assert list(folder.iterdir()) == []

@@ -15,6 +15,7 @@ from yurt.model.state import (
     ATTEMPTS,
     CANCELLED,
     NEVER,
+    PURGE,
     Ending,
     Observation,
     mark_of,
@@ -199,6 +200,27 @@ def test_submissions_of_lost_jobs_are_limited() -> None:
     worn = Status(state="queued", submitted=NOW, attempts=ATTEMPTS)
     assert after(CLOCKS.resubmit, Observation(), Observation(), before=worn).state == "unknown"
     assert after(CLOCKS.forgiving, Observation(), Observation(), before=worn).state == "lost"
+
+
+@pytest.mark.parametrize("sure", [False, True])
+def test_a_run_that_never_arrived_waits(sure: bool) -> None:
+    """Its upload was interrupted, so its folder does not exist; the reason of the last rejection is kept."""
+    full = Status(state="unknown", reason="the disk is full", attempts=1, unsure_since=NOW - 5)
+    gone = Observation(gone=True, sure=sure)
+    waits = next_status(full, gone, NOW)
+    assert (waits.state, waits.reason, waits.unsure_since) == ("waiting", "the disk is full", NOW - 5)
+    later = next_status(full, gone, NOW + CLOCKS.forgiving)
+    assert (later.state, later.unsure_since) == ("waiting", None)
+    for other in (
+        msgspec.structs.replace(full, submitted=NOW - 5),
+        msgspec.structs.replace(full, unsure_since=None),
+        msgspec.structs.replace(full, unsure_since=NOW - PURGE),
+    ):
+        assert after(CLOCKS.forgiving, gone, gone, before=other).state == "lost", "it may have run and been removed"
+    seen = Observation(gone=True, record="completed", sure=sure)
+    assert after(CLOCKS.settling, seen, seen, before=full).state == "completed"
+    silent = Observation(gone=True, records_known=False)
+    assert after(CLOCKS.forgiving, silent, silent, before=full).state == "unknown"
 
 
 def test_a_job_that_reappears() -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
 from tests.snapshot import sending
 from tests.snapshot.conftest import Here, OnClusters, Place, assert_arrived
 from tests.snapshot.test_send import NO_GIT
 from yurt.backends import scripts
 from yurt.hosts import Answer, Host
+from yurt.lab import Lab
 from yurt.snapshot import Snapshot, take
 
 CHANGES = {
@@ -111,3 +114,28 @@ class TestHere(Here, ChangedCode):
 
 class TestOnClusters(OnClusters, ChangedCode):
     pass
+
+
+@pytest.mark.lab
+def test_a_run_that_changes_shared_code(laptop: Laptop, lab: Lab) -> None:
+    """The next submission names the files and uploads the code again; so does one of a sweep after a purge."""
+    for name in ("lib/a.py", "lib/b.py"):
+        (laptop.project / name).parent.mkdir(exist_ok=True)
+        (laptop.project / name).write_text(f"{name}\n")
+    change = "for each in lib/a.py lib/b.py; do chmod u+w $(readlink $each) && echo changed >> $each; done"
+    first = laptop.run("alpha", "sh", "-c", change)["run"]
+    assert laptop.ended(first["id"])["state"] == "completed"
+    second = laptop.run("alpha", "cat", "lib/a.py", "lib/b.py")
+    assert "changed or removed, and the code was uploaded again: lib/a.py, lib/b.py" in second["warnings"][0]
+    laptop.ended(second["run"]["id"])
+    assert laptop("logs", second["run"]["id"]).out == "lib/a.py\nlib/b.py\n"
+    assert laptop.run("alpha", "true")["warnings"] == []
+    base = first["folder"].partition("/projects/")[0]
+    script = f"chmod u+w {base}/projects/*/snapshots/*/lib && rm -f {base}/projects/*/snapshots/*/lib/a.py"
+    script += f" && rm -f {base}/node/*/yurt/node/metrics.py"
+    ssh = Ssh(lab)
+    sweep = "import yurt, sys; yurt.log(x=1); print(open('lib/a.py').read())"
+    ssh("alpha", script)
+    third = laptop.run("alpha", "--grid", "n=1..2", "python3", "-c", sweep)
+    assert "lib/a.py" in third["warnings"][0]
+    assert laptop.ended(third["run"]["id"])["state"] == "completed"

@@ -33,6 +33,31 @@ def wait(runs: tuple[str, ...], timeout: float | None, filters: tuple[str, ...])
     return wait_for(runs, kind="runs-finished", filters=filters, timeout=timeout)
 
 
+ROUTINE = (
+    "",
+    "just submitted",
+    "other jobs have higher priority",
+    "waiting for free nodes",
+    "waiting for another job to finish",
+    "waiting for an earlier run to finish",
+    "waiting: other runs use all slots of this machine",
+)
+"""Reasons of pending runs that every queue has; `wait` does not print them."""
+
+
+def _blocked(entries: Sequence[Any]) -> list[str]:
+    """Return a line for each reason why pending runs do not start, such as nodes that are down."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        status = entry.status
+        if status.state in ("queued", "held", "requeued") and status.reason not in ROUTINE:
+            found.setdefault((status.state, status.reason), []).append(entry.run.id)
+    return [
+        f"{runs[0] if len(runs) == 1 else f'{len(runs)} runs'} {state}: {reason}"
+        for (state, reason), runs in found.items()
+    ]
+
+
 def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), timeout: float | None = None) -> int:
     """Wait for runs, print their final states and return the exit code."""
     from yurt.cli.progress import watching
@@ -48,7 +73,7 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             done = sum(entry.status.final for entry in entries)
             states = ", ".join(sorted({entry.status.state for entry in entries if not entry.status.final}))
             watch(Event(f"{len(entries) - done} unfinished ({states})", done, len(entries)))
-            for line in warnings:
+            for line in (*warnings, *_blocked(entries)):
                 if line not in printed and not now.json and not now.quiet:
                     print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
                 printed.add(line)

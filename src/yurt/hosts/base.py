@@ -31,10 +31,10 @@ CHUNK = 1 << 16
 
 PUT = """\
 target=$1 mode=$2 size=$3
+umask 077
 case $target in */*) folder=${target%/*}/ ;; *) folder=./ ;; esac
 mkdir -p -- "$folder" || exit 1
 if [ -d "$target" ]; then echo "it is a folder" >&2 && exit 1; fi
-umask 077
 part=$folder.yurt-put-$(uname -n)-$$
 trap 'rm -f -- "$part"' EXIT
 cat > "$part" && [ "$(wc -c < "$part")" -eq "$size" ] && chmod "$mode" -- "$part" && mv -f -- "$part" "$target"

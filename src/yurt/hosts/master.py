@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from yurt import private
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import sockets, ssh_errors
 from yurt.model.digest import digest
@@ -253,7 +254,7 @@ class Master:
         """Record that sshd rejected a session: use one fewer until the next master is opened."""
         fewer = max(1, self.session_limit() - 1)
         temporary = Path(f"{self.socket}.most.{os.getpid()}.{threading.get_ident()}")
-        temporary.write_text(str(fewer))
+        private.write(temporary, str(fewer).encode())
         temporary.rename(f"{self.socket}.most")
 
 

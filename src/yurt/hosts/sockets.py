@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from yurt.errors import RefusedError
+from yurt.private import make_folder
 
 LONGEST = 80
 """Maximum length. ssh appends a random suffix when it creates a socket; the path must stay below 104 characters."""
@@ -23,7 +24,7 @@ def folder() -> Path:
     fallback = Path(f"/tmp/yurt-{os.getuid()}")
     chosen = next((each for each in candidates if len(str(each)) < LONGEST - 16), fallback)
     try:
-        chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(chosen)
     except OSError as error:
         raise RefusedError(
             f"cannot create the folder {chosen} for connection sockets: {error.strerror}",

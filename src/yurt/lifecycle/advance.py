@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class Advanced(msgspec.Struct, frozen=True):
-    """Result of the steps: submitted runs, rejected runs, and the error that stopped the rest."""
+    """Result of the steps: submitted runs, rejected runs, the error that stopped the rest, and notes by run."""
 
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
     stopped: YurtError | None = None
+    notes: dict[str, str] = {}
 
 
 Step = Callable[[Store, str, "Backend", Watch], Advanced]
@@ -37,9 +38,11 @@ def advance(
     submitted: list[str] = []
     refused: dict[str, YurtError] = {}
     stopped: YurtError | None = None
+    notes: dict[str, str] = {}
     for step in steps:
         done = step(store, context, backend, watch)
         submitted += done.submitted
         refused |= done.refused
         stopped = stopped or done.stopped
-    return Advanced(submitted, refused, stopped)
+        notes |= done.notes
+    return Advanced(submitted, refused, stopped, notes)

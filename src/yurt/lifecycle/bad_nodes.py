@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from yurt.model.facts import Facts
-from yurt.model.run import Chosen, Resources, Status
+from yurt.model.run import Chosen, Plan, Resources, Status
 from yurt.model.state import Observation
 from yurt.store import BadNode, Store
 
@@ -79,6 +79,20 @@ def _replace(resources: Resources, nodes: list[str]) -> Resources:
     return msgspec.structs.replace(resources, exclude_nodes=",".join(nodes))
 
 
+AVOIDED = "runs failed on it recently"
+"""The source of the setting that excludes a bad node."""
+
+
 def as_settings(nodes: Sequence[str]) -> list[Chosen]:
     """Return the nodes that a plan avoids, for its record."""
-    return [Chosen("exclude_nodes", node, "runs failed on it recently") for node in nodes]
+    return [Chosen("exclude_nodes", node, AVOIDED) for node in nodes]
+
+
+def not_avoiding(plan: Plan) -> tuple[Plan, list[str]]:
+    """Return the plan without the nodes that yurt itself excluded, and these nodes."""
+    import msgspec
+
+    own = [each.value for each in plan.run.settings if each.key == "exclude_nodes" and each.source == AVOIDED]
+    left = [node for node in (plan.run.resources.exclude_nodes or "").split(",") if node and node not in own]
+    resources = msgspec.structs.replace(plan.run.resources, exclude_nodes=",".join(left) or None)
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, resources=resources)), own

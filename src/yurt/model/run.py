@@ -199,6 +199,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """When the scheduler last listed the job; set when it no longer does."""
     attempts: int = 0
     """Number of times it was, or may have been, submitted."""
+    unsure_since: float | None = None
+    """When a submission began that may have succeeded although no answer came; null if there is none."""
     cancel_requested: bool = False
     """Whether the user cancelled it and the request has not reached the site yet."""
     metrics: dict[str, Any] = {}

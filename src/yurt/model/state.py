@@ -25,6 +25,10 @@ LISTED: tuple[State, ...] = ("queued", "held", "starting", "running", "requeued"
 ATTEMPTS = 6
 """Maximum number of submissions of a run whose jobs the site loses."""
 
+PURGE = 86_400
+"""Seconds within which a missing run folder proves that the run never started: nobody removes the folder of a run
+that quickly after its start. Later, it may have run and been purged."""
+
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of exit.json, which the job writes at its end."""
@@ -216,6 +220,8 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     never = not ran and not seen.gone
     by_user = seen.stopped == CANCELLED and bool(seen.generation)
     record: State | None = "cancelled" if by_user else seen.record
+    if seen.gone and record is None and seen.records_known and _never_arrived(before, now):
+        return _not_submitted(after, now)
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
         early = "its job failed before your code started" if never else ""
         reason = "cancelled" if by_user else seen.reason or early
@@ -243,12 +249,28 @@ def _untraced(before: Status, after: Status, seen: Observation, now: float, gone
     again = before.attempts < ATTEMPTS and (seen.sure or (lost and gone >= clocks().resubmit))
     if never and again:
         why = "the site lost its job before it started; it will be submitted again"
-        return msgspec.structs.replace(after, state="waiting", reason=why, missing_since=None, job="")
+        return msgspec.structs.replace(
+            after, state="waiting", reason=why, missing_since=None, job="", unsure_since=None
+        )
     if gone >= clocks().forgiving:
         left = "its run folder is gone" if seen.gone else "it recorded no exit code"
         why = "the site lost its job before it started" if never else f"the site no longer lists its job, and {left}"
         return _final(after, "lost", why, now)
     return _missing(after, seen)
+
+
+def _never_arrived(before: Status, now: float) -> bool:
+    """Whether a run without a run folder was never submitted: no answer ever came, and its folder is not purged yet."""
+    unsure = before.unsure_since
+    return before.submitted is None and unsure is not None and now - unsure < PURGE
+
+
+def _not_submitted(after: Status, now: float) -> Status:
+    """Return the status of a run that never arrived at its site. It keeps its reason, such as a full disk."""
+    unsure = after.unsure_since
+    if unsure is not None and now - unsure >= clocks().forgiving:  # an upload does not outlive its client longer
+        unsure = None
+    return msgspec.structs.replace(after, state="waiting", missing_since=None, unsure_since=unsure)
 
 
 def _missing(after: Status, seen: Observation) -> Status:

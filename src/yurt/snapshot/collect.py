@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from yurt import private
 from yurt.errors import RefusedError, UserError
 from yurt.snapshot import git, secrets
 
@@ -236,7 +237,7 @@ def _excluded(root: Path, own: Path, names: Iterable[bytes], exclude: Sequence[s
     Git checks the entries of an index, without walking over ignored folders.
     """
     index = own / "asked"  # not "index": `own` itself tracks nothing
-    index.write_bytes(_index(sorted(names)))
+    private.write(index, _index(sorted(names)))
     patterns = [f"--exclude={pattern}" for pattern in exclude]
     command = ["ls-files", "-z", "--cached", "--ignored", f"--exclude-per-directory={IGNORE_FILE.decode()}", *patterns]
     return _names(git.start(command, folder=root, own=own, index=index).output())

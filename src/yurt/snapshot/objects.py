@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from yurt.private import opener
+
 FOLDER_MODE = 0o40000
 KINDS = {b"tree": 2, b"blob": 3}
 FAR = 1 << 31
@@ -50,7 +52,7 @@ class Loose:
         id = identify(kind, content)
         file = loose(self._store, id)
         if id not in self._known and not file.exists():
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(mode=0o700, exist_ok=True)
             place(self._aside / id.hex(), file, deflate(b"%s %d\0" % (kind, len(content)), content))
         return id
 
@@ -64,7 +66,8 @@ class Pack:
         self._loose = set(os.listdir(store / "objects"))
         self._rows: dict[bytes, tuple[int, int]] = {}  # id -> checksum and offset
         self._lock = threading.Lock()
-        self._file = self._path.open("w+b", buffering=1 << 20)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        self._file = os.fdopen(opener(str(self._path), flags), "w+b", buffering=1 << 20)
         self._size = self._file.write(bytes(12))
         self._complete = True
 
@@ -150,7 +153,7 @@ def deflate(head: bytes, content: bytes) -> bytes:
 
 def place(aside: Path, target: Path, content: bytes) -> None:
     """Write a file atomically, so that it is complete or absent, also after a power failure."""
-    with aside.open("wb") as file:
+    with open(aside, "wb", opener=opener) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -52,7 +52,7 @@ def record(
 
     changed = sorted(files.keys() - rows.keys())
     aside = store / "aside"
-    aside.mkdir()
+    aside.mkdir(mode=0o700)
     known = frozenset([*(row[5] for row in last.files.values()), *last.folders])
     pack = objects.Pack(store, aside, known) if len(changed) >= MANY else None
     writer = objects.Loose(store, aside, known) if pack is None else pack

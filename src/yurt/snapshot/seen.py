@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from yurt import private
 from yurt.model.digest import checksum
 
 NAME = "seen"
@@ -48,7 +49,7 @@ def load(store: Path) -> Seen:
 def save(store: Path, aside: Path, what: Seen) -> None:
     """Save the cache, once all of its objects are in the store. Not synced: the checksum detects a damaged file."""
     content = msgspec.msgpack.encode(what)
-    (aside / NAME).write_bytes(checksum(content) + content)
+    private.write(aside / NAME, checksum(content) + content)
     (aside / NAME).rename(store / NAME)
 
 

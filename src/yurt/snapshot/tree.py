@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from yurt import private
 from yurt.errors import NotFoundError, UserError, here_is_full
 from yurt.snapshot import collect, record, seen
 
@@ -79,14 +80,14 @@ def take(
         files = collecting.files()
         elsewhere = collect.add_outside([each.absolute() for each in also], store / "blank", files, exclude=exclude)
         size = _check_size(files, largest_file, largest_tree)
-        tree, count, private = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
-    names = sorted(collect.shown(name) for name in (*private, *collecting.secrets))
+        tree, count, withheld = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
+    names = sorted(collect.shown(name) for name in (*withheld, *collecting.secrets))
     return Snapshot(tree, count, size, store, names)
 
 
 def mark_damaged(store: Path) -> None:
     """Make the next snapshot rebuild the store, in which git found an error."""
-    (store / "distrusted").touch()
+    (store / "distrusted").touch(mode=0o600)
 
 
 def _make(store: Path) -> None:
@@ -98,10 +99,10 @@ def _make(store: Path) -> None:
         # A second one inside, in which nothing is ever tracked, is used to list ignored files.
         for folder in (store / "blank", store):
             for name in ("objects/info", "objects/pack", "refs/heads", "info"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-            (folder / "config").write_text(CONFIG)
-            (folder / "info" / "attributes").write_text(ATTRIBUTES)
-            (folder / "HEAD.new").write_text("ref: refs/heads/none\n")
+                private.make_folder(folder / name)
+            private.write(folder / "config", CONFIG.encode())
+            private.write(folder / "info" / "attributes", ATTRIBUTES.encode())
+            private.write(folder / "HEAD.new", b"ref: refs/heads/none\n")
             (folder / "HEAD.new").rename(folder / "HEAD")
     aside = store / "aside"
     if aside.exists():  # left by a killed snapshot; the lock excludes others
@@ -130,7 +131,7 @@ def _writing(store: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(store: Path) -> Iterator[None]:
-    store.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private.make_folder(store)
     descriptor = os.open(store / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

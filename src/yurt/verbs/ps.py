@@ -87,7 +87,10 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
     warnings: list[str] = []
     if not names:
+        from yurt.store import calls
+
         queue_prefetch.forget()
+        calls.collect(index)
     else:
         from yurt.lifecycle.refresh.refresh import refresh_contexts
         from yurt.model.progress import unwatched

@@ -176,7 +176,7 @@ def plan(
     checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
         checks.check_secrets(run.secrets, {}, {})
-    resources, _nodes = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
+    resources, avoided = bad_nodes.avoiding(store, context.name, made.run.resources, facts)
     created = time.time()
     sweep = bool(old.sets)
     run_id = (ids.make_sweep if sweep else ids.make)(created, int.from_bytes(os.urandom(4)))
@@ -188,6 +188,7 @@ def plan(
         retry_of=run.id,
         retried=ranges(tasks) if tasks is not None and run.task is None else "",
         resources=resources,
+        settings=[*made.run.settings, *bad_nodes.as_settings(avoided)],
         user=context.user_id or person(),
         host=os.uname().nodename,
         yurt_version=__version__,

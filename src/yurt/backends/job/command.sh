@@ -1,8 +1,11 @@
 # Runs your command in its folder and its environment.
 run_command() { # run_command [NONCE]: runs your command in your environment
   bring_secrets "${1-}"
+  mask=$(umask)
+  umask 077 # these folders are private; what your command creates in them has your umask
   make_work_folder
   mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@"
+  umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
   set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}

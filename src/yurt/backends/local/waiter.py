@@ -94,18 +94,23 @@ def tickets(folder: str) -> dict[str, Ticket]:
     return found
 
 
+def private(path: str, flags: int) -> int:
+    """Create a file with mode 0600: the umask is the user's, for the command."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
 def write(folder: str, name: str, ticket: Ticket) -> None:
     import json
 
     aside = os.path.join(folder, "." + name)
-    with open(aside, "w") as file:
+    with open(aside, "w", opener=private) as file:
         json.dump(ticket, file)
     os.replace(aside, os.path.join(folder, name))
 
 
 def claim(folder: str, name: str, ticket: Ticket) -> int:
     """Claim slots for a run: return 0 if it can start now, else how many runs are ahead of it."""
-    with open(os.path.join(folder, ".lock"), "w") as lock:
+    with open(os.path.join(folder, ".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         there = tickets(folder)
         cores, devices = machine()

@@ -4,6 +4,7 @@ mark=$1 folder=$2 target=$3 port=$4 patience=$5
 shift 5
 section() { printf '\n%s %s\n' "$mark" "$1"; }
 here=$folder/.yurt-probe-$$
+umask 077
 mkdir -p "$here" && cd "$here" || exit 1
 job=
 clean() {

@@ -18,6 +18,14 @@ NO_RESPONSE = re.compile(
 JOB_LIMIT = re.compile(r"SubmitJob|submit limit|too many jobs", re.IGNORECASE)
 
 
+NOT_NOW = re.compile(
+    r"not (usable|available) now|temporarily|try again|partition not available|required node not available|"
+    r"no space left|writing script/environment to file",
+    re.IGNORECASE,
+)
+"""Rejections that Slurm itself calls temporary, and a full disk of its controller."""
+
+
 def classify(name: str, errors: str) -> YurtError:
     """Return the error for sbatch's standard error on the site `name`."""
     lines = [re.sub(r"^sbatch: (error: )?", "", line).strip() for line in errors.splitlines() if line.strip()]
@@ -34,7 +42,10 @@ def classify(name: str, errors: str) -> YurtError:
         )
     last = lines[-1].removeprefix("Batch job submission failed: ") if lines else "no reason given"
     reason = reason if len(lines) > 1 else last
-    return RefusedError(f"{name}: Slurm rejected the job: {reason}", code="job-refused")
+    message = f"{name}: Slurm rejected the job: {reason}"
+    if NOT_NOW.search(reason):
+        return RefusedError(message, code="scheduler-busy", hint="run the command again later")
+    return RefusedError(message, code="job-refused")
 
 
 def not_responding(name: str, errors: str) -> UnreachableError:

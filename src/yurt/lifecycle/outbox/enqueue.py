@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from yurt import queue_prefetch
 from yurt.errors import RefusedError
 from yurt.lifecycle.outbox.dependencies import turn
@@ -11,7 +13,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.sites import connect
-from yurt.store import Entry, Store
+from yurt.store import Entry, Store, calls
 
 
 def enqueue(
@@ -32,14 +34,18 @@ def enqueue(
         )
     backend = connect.backend(context)
     queue_prefetch.forget()
-    store.add(plan.run, Status(state="submitting", attempts=1), plan)
+    store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
+    if plan.calls:
+        calls.release(plan.run.id)
     moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
+        if plan.calls:
+            calls.collect(store)
         raise moved.refused[plan.run.id]
     entry = store.get(plan.run.id)
     assert entry is not None
-    warnings = [*planned.warnings]
+    warnings = [*planned.warnings, *(f"run {run}: {note}" for run, note in moved.notes.items())]
     if entry.status.state == "waiting" and (follows := turn(store, plan.run).later):
         warnings.append(f"run {plan.run.id} is saved: {follows}; {by or 'a later yurt command'} will submit it")
     elif entry.status.state == "waiting":

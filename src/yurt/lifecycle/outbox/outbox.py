@@ -10,8 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,11 +18,13 @@ from yurt.config import facts, paths
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import dependencies
+from yurt.lifecycle.outbox import refused as refused_runs
 from yurt.lifecycle.outbox.cancellations import tell_cancel
 from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_submitted, submit
-from yurt.model import ids
+from yurt.model import ids, layout
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan, RunRef, State, Status
+from yurt.model.run import Plan, Status
+from yurt.model.state import PURGE
 from yurt.store import Store
 
 if TYPE_CHECKING:
@@ -39,53 +40,100 @@ def send_waiting(
     """
     if not store.outbox(context) and not store.cancels(context):
         return Advanced()
-    submitted: list[str] = []
-    refused: dict[str, YurtError] = {}
-    full: dict[tuple[str | None, ...], YurtError] = {}
-    with _locked(context), _reset_untried(store, fresh, refused):
+    sending = _Sending(store, context, backend, watch, fresh)
+    with _locked(context), _reset_untried(store, fresh, sending.refused):
         try:
             for runs in _by_sweep(store.cancels(context)):
                 with suppress(RefusedError):  # repeated the next time; must not block other runs
                     tell_cancel(store, runs, backend.runs)
             for run in store.outbox(context):
-                plan = store.plan(run)
-                if plan is None or _queue(plan) in full or (plan := _in_turn(store, plan)) is None:
-                    continue
-                try:
-                    values = _secrets(plan)
-                except UserError as error:  # must not block other runs
-                    _note_missing_secret(store, run, error.message, fresh=run == fresh)
-                    continue
-                watch(Event(f"submitting {run} to {context}"))
-                try:
-                    submit(store, plan, backend.runs, values, noted=run == fresh)
-                    submitted.append(run)
-                except RefusedError as error:
-                    at_limit, offline = error.code == "submit-limit", error.code in NO_CONNECTION and run != fresh
-                    if at_limit:
-                        full[_queue(plan)] = error
-                    if not _keep_pending(store, run, error.message, waits=at_limit or offline):
-                        refused[run] = error
-                        facts.forget(context)
-                        backend.runs.discard(RunRef(run, plan.run.folder, plan.run.created))
-                        _set(store, run, state="failed", reason=error.message, ended=time.time())
-                    if offline:
-                        return Advanced(submitted, refused, error)
+                if (plan := sending.next_plan(run)) is not None:
+                    sending.submit(plan)
         except UnreachableError as error:
-            return Advanced(submitted, refused, error)
-    return Advanced(submitted, refused, next(iter(full.values()), None))
+            return sending.result(error)
+        except RefusedError as error:
+            if error.code not in NO_CONNECTION:
+                raise
+            return sending.result(error)
+    return sending.result(None)
 
 
-def _keep_pending(store: Store, run: str, why: str, *, waits: bool) -> bool:
-    """Keep a rejected run pending, with the reason in its status, unless it can be given up; False if so."""
-    if partly_submitted(store, run):  # submitted tasks go on; the rest stays pending
-        store.change_tasks(run, whole=partial(_because, why))
-    elif waits:
-        _set_waiting(store, run, why)
-    elif _tried_before(store, run):  # it may have been submitted then: only a refresh can tell
-        _set_waiting(store, run, why, "unknown")
-    else:
+class _Sending:
+    """One pass over the outbox of a context, and its results so far."""
+
+    def __init__(self, store: Store, context: str, backend: Backend, watch: Watch, fresh: str) -> None:
+        self.store, self.context, self.backend, self.watch, self.fresh = store, context, backend, watch, fresh
+        self.submitted: list[str] = []
+        self.refused: dict[str, YurtError] = {}
+        self.notes: dict[str, str] = {}
+        self._full: dict[tuple[str | None, ...], YurtError] = {}
+        self._no_room: dict[str, YurtError] = {}
+
+    def result(self, stopped: YurtError | None) -> Advanced:
+        full = next((each for each in (*self._full.values(), *self._no_room.values())), None)
+        return Advanced(self.submitted, self.refused, stopped or full, self.notes)
+
+    def next_plan(self, run: str) -> Plan | None:
+        """Return the plan of a run that can be submitted now."""
+        plan = self.store.plan(run)
+        if plan is None or _queue(plan) in self._full:
+            return None
+        plan = _in_turn(self.store, plan, fresh=run == self.fresh)
+        if plan is None:
+            return None
+        error = self._no_room.get(plan.run.code.tree) if run != self.fresh else None
+        if error is not None:  # the same code does not fit either; do not upload it again for each run
+            refused_runs.set_fields(self.store, run, reason=error.message)
+            return None
+        return None if _purged(self.store, plan, self.backend) else plan
+
+    def submit(self, plan: Plan) -> None:
+        """Submit one run. A rejected run does not block the next ones; RefusedError: there is no connection."""
+        run, fresh = plan.run.id, plan.run.id == self.fresh
+        try:
+            values = _secrets(plan)
+        except UserError as error:  # must not block other runs
+            _note_missing_secret(self.store, run, error.message, fresh=fresh)
+            return
+        self.watch(Event(f"submitting {run} to {self.context}"))
+        try:
+            if note := submit(self.store, plan, self.backend.runs, values, noted=fresh):
+                self.notes[run] = note
+            self.submitted.append(run)
+        except RefusedError as error:
+            self._rejected(plan, error, fresh=fresh)
+
+    def _rejected(self, plan: Plan, error: RefusedError, *, fresh: bool) -> None:
+        run, offline = plan.run.id, error.code in NO_CONNECTION and not fresh
+        if error.code == "submit-limit":
+            self._full[_queue(plan)] = error
+        elif error.code in refused_runs.NO_ROOM and not plan.calls:  # large calls may be what does not fit
+            self._no_room[plan.run.code.tree] = error
+        if error.code == "submit-limit" or offline or (error.code in refused_runs.TEMPORARY and not fresh):
+            refused_runs.keep(self.store, run, error.message)
+        elif refused_runs.give_up(self.store, plan, self.backend, error.message):
+            self.refused[run] = error
+            facts.forget(self.context)
+        if offline:
+            raise error
+
+
+def _purged(store: Store, plan: Plan, backend: Backend) -> bool:
+    """End a run as lost if it may have been submitted, long ago, and its run folder does not exist.
+
+    Without the gate in that folder, another submission could start the run a second time.
+    """
+    entry = store.get(plan.run.id)
+    since = entry.status.unsure_since if entry is not None and entry.status.start == 1 else None
+    if since is None or time.time() - since < PURGE:
         return False
+    try:
+        if backend.files.read(plan.run.folder, layout.RUN) is not None:
+            return False
+    except RefusedError:  # it may exist: neither submit the run nor end it
+        return True
+    why = f"its submission was interrupted {(time.time() - since) / 86400:.0f} days ago, and it may have run since"
+    refused_runs.end(store, plan.run.id, "lost", f"{why}: its run folder does not exist")
     return True
 
 
@@ -103,53 +151,19 @@ def _by_sweep(runs: Sequence[str]) -> list[list[str]]:
     return list(found.values())
 
 
-def _in_turn(store: Store, plan: Plan) -> Plan | None:
+def _in_turn(store: Store, plan: Plan, *, fresh: bool) -> Plan | None:
     """Return the plan of a run that can be submitted now; None if it waits for its predecessors, or is cancelled."""
     found = dependencies.turn(store, plan.run)
     if partly_submitted(store, plan.run.id):  # the rest follows the same jobs; job.sh checks whether they completed
         return dependencies.behind(plan, found.jobs)
     if found.never:
-        _set(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
+        refused_runs.set_fields(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
     elif found.later:
-        _set(store, plan.run.id, state="waiting", reason=found.later, attempts=0)
+        untried = {"attempts": 0, "unsure_since": None} if fresh else {}
+        refused_runs.set_fields(store, plan.run.id, state="waiting", reason=found.later, **untried)
     else:
         return dependencies.behind(plan, found.jobs)
     return None
-
-
-def _set_waiting(store: Store, run: str, why: str, state: State = "waiting") -> None:
-    """Keep a rejected run in the outbox. For a sweep, the rejected attempt does not count."""
-    if not ids.is_sweep(run):
-        _set(store, run, state=state, reason=why)
-        return
-
-    def whole(status: Status) -> Status:
-        if status.final:
-            return status
-        return msgspec.structs.replace(status, state="waiting", reason=why, attempts=max(status.attempts - 1, 0))
-
-    store.change_tasks(run, whole=whole)
-
-
-def _because(why: str, status: Status) -> Status:
-    return msgspec.structs.replace(status, reason=why)
-
-
-def _tried_before(store: Store, run: str) -> bool:
-    entry = store.get(run)
-    return entry is not None and entry.status.attempts > 1
-
-
-def _set(store: Store, run: str, **fields: Any) -> None:
-    """Change fields of a status, unless the run has finished in the meantime."""
-
-    def changed(status: Status) -> Status:
-        return status if status.final else msgspec.structs.replace(status, **fields)
-
-    if ids.is_sweep(run):
-        store.change_tasks(run, whole=changed)
-    else:
-        store.change([run], lambda _run, status: changed(status))
 
 
 @contextmanager
@@ -158,7 +172,7 @@ def _reset_untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> I
     yield
     entry = store.get(fresh) if fresh and fresh not in refused else None
     if entry is not None and entry.status.state == "submitting" and entry.status.attempts == 1:
-        _set(store, fresh, state="waiting", attempts=0)
+        refused_runs.set_fields(store, fresh, state="waiting", attempts=0, unsure_since=None)
 
 
 @contextmanager
@@ -187,11 +201,9 @@ def _note_missing_secret(store: Store, run: str, why: str, *, fresh: bool) -> No
     """Keep a run pending until its secret is available. A refresh first checks whether it was submitted before."""
     if ids.is_sweep(run):
         if fresh:
-            _set_waiting(store, run, why)
-        elif partly_submitted(store, run):
-            store.change_tasks(run, whole=partial(_because, why))
+            refused_runs.keep(store, run, why)
         else:
-            _set(store, run, state="waiting", reason=why)
+            refused_runs.set_fields(store, run, reason=why)
         return
 
     def how(_run: str, status: Status) -> Status:
@@ -199,9 +211,8 @@ def _note_missing_secret(store: Store, run: str, why: str, *, fresh: bool) -> No
             return status
         checked = status.state == "waiting" and (status.attempts == 0 or status.seen_at is not None)
         if fresh or checked:
-            return msgspec.structs.replace(
-                status, state="waiting", reason=why, attempts=0 if fresh else status.attempts
-            )
+            attempts, unsure = (0, None) if fresh else (status.attempts, status.unsure_since)
+            return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts, unsure_since=unsure)
         return msgspec.structs.replace(status, state="unknown", reason=why)
 
     store.change([run], how)

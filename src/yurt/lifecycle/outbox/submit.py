@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.answers import Placed
+from yurt.backends.answers import ChangedFiles, Placed
 from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle import bad_nodes
@@ -38,14 +38,17 @@ NO_CONNECTION = (
 """Errors after which it is certain that nothing was submitted."""
 
 
-def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
-    """Submit one run. The index records that it may be submitted before anything is sent."""
+def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> str:
+    """Submit one run. The index records that it may be submitted before anything is sent.
+
+    Return a note for the user: nodes that failed before are not avoided, or the code on the site had changed. Else an
+    empty text.
+    """
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if plan.run.tasks:
-        _submit_tasks(store, plan, runs, values, noted=noted)
-        return
+        return _submit_tasks(store, plan, runs, values, noted=noted)
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
-        return  # cancelled in the meantime
+        return ""  # cancelled in the meantime
     entry = store.get(run)
     start = entry.status.start if entry is not None else 1
     if entry is not None and (start > 1 or entry.status.retries):
@@ -54,32 +57,39 @@ def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *,
     known = store.code_at(context, project)
     try:
         trees, hope = [known] if known else [], known in ("", plan.run.code.tree)
-        placed = place(plan, runs, nonce, trees, hope=hope, start=start, shares=_shares(values))
+        shares = _shares(values)
+        placed, note = _place(plan, lambda plan: place(plan, runs, nonce, trees, hope=hope, start=start, shares=shares))
     except UnreachableError as error:
         never, why = error.code in NO_CONNECTION, error.message
         store.change([run], lambda _run, status: _not_submitted(status, why, never=never))
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
-    store.change([run], lambda _run, status: _placed(status, placed))
+    store.change([run], lambda _run, status: _placed(status, placed, note))
+    return _joined(note, _about_changed(placed.changed))
 
 
-def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> None:
+def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> str:
     """Submit the pending tasks of a sweep in as few arrays as possible. Tasks above a submit limit stay pending."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     largest = _largest_array(context)
     if not _note_try(store, run, noted=noted):
-        return  # cancelled in the meantime
+        return ""  # cancelled in the meantime
     if store.tasks_in(run, ("waiting",)):  # tasks that are submitted again after a failure
         plan = _avoid_bad_nodes(store, plan)
     groups = numbering.groups(store.pending_tasks(run), largest, plan.parallel)
     if not groups:
-        return  # all pending tasks are cancelled
+        return ""  # all pending tasks are cancelled
     tree = store.code_at(context, project)
     trees, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
     try:
-        placed = place(plan, runs, nonce, trees, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls)
+        placed, note = _place(
+            plan,
+            lambda plan: place(
+                plan, runs, nonce, trees, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
+            ),
+        )
     except UnreachableError as error:
         never, why = error.code in NO_CONNECTION, error.message
         store.change_tasks(
@@ -93,12 +103,12 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
         note_sweep_cancelled(
             store, plan.run, set(numbering.numbers(entry.status.submitted_tasks)) if entry is not None else set()
         )
-        return
+        return ""
     out = [number for group in placed.groups for number in numbering.of_group(group)]
 
     def whole(status: Status) -> Status:
         noted = sent.noted(status, ((job, group) for group, job in placed.groups.items()))
-        return msgspec.structs.replace(noted, submitted=time.time(), reason="", attempts=1)
+        return msgspec.structs.replace(noted, submitted=time.time(), reason=note, attempts=1, unsure_since=None)
 
     def each(_number: int, status: Status) -> Status:
         if status.state != "waiting":
@@ -107,6 +117,37 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
 
     again = set(store.tasks_in(run, ("waiting",)))
     store.change_tasks(run, [number for number in out if number in again], each, whole)
+    return _joined(note, _about_changed(placed.changed))
+
+
+def _place(plan: Plan, send: Callable[[Plan], Placed]) -> tuple[Placed, str]:
+    """Submit a plan. If the scheduler rejects it, try also the nodes that yurt avoids: better there than nowhere.
+
+    Return also a note that says so.
+    """
+    try:
+        return send(plan), ""
+    except RefusedError as error:
+        anywhere, nodes = bad_nodes.not_avoiding(plan) if error.code == "job-refused" else (plan, [])
+        if not nodes:
+            raise
+        return send(anywhere), f"no other node can run it, so it may use nodes that failed recently: {', '.join(nodes)}"
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+def _about_changed(changed: ChangedFiles) -> str:
+    """Return a note about files of the code on the site that were not as they were uploaded."""
+    if not changed.count:
+        return ""
+    more = changed.count - len(changed.names)
+    names = ", ".join(changed.names) + (f" and {more} more" if more else "")
+    return (
+        f"files of its code on the site had been changed or removed, and the code was uploaded again: {names}"
+        " (a run that changes its code needs `--copy`)"
+    )
 
 
 def _calls(store: Store, plan: Plan) -> bytes:
@@ -140,7 +181,7 @@ def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
     def whole(status: Status) -> Status:
         nonlocal goes
         goes = not (status.final or status.cancel_requested)
-        return msgspec.structs.replace(status, attempts=status.attempts + 1) if goes and not noted else status
+        return _tried(status) if goes and not noted else status
 
     store.change_tasks(sweep, whole=whole)
     return goes
@@ -149,8 +190,9 @@ def _note_try(store: Store, sweep: str, *, noted: bool) -> bool:
 def _avoid_bad_nodes(store: Store, plan: Plan) -> Plan:
     """Return the plan for another start, with the nodes that failed excluded."""
     context = contexts.named(plan.run.context)
-    resources, _nodes = bad_nodes.avoiding(store, context.name, plan.run.resources, facts.load(context))
-    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, resources=resources))
+    resources, nodes = bad_nodes.avoiding(store, context.name, plan.run.resources, facts.load(context))
+    settings = [*plan.run.settings, *bad_nodes.as_settings(nodes)]
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, resources=resources, settings=settings))
 
 
 def _shares(values: Mapping[str, bytes]) -> Shares | None:
@@ -167,16 +209,23 @@ def _not_submitted(status: Status, why: str, *, never: bool) -> Status:
         return status
     # A run that may have been submitted keeps one attempt. An unreachable site must not count as a lost job.
     attempts = max(status.attempts - 1, 0 if never else 1)
-    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts)
+    unsure = status.unsure_since if attempts else None
+    return msgspec.structs.replace(status, state="waiting", reason=why, attempts=attempts, unsure_since=unsure)
 
 
 def _submitting(status: Status) -> Status:
     if status.final or status.cancel_requested:
         return status
-    return msgspec.structs.replace(status, state="submitting", attempts=status.attempts + 1)
+    return msgspec.structs.replace(_tried(status), state="submitting")
 
 
-def _placed(status: Status, placed: Placed) -> Status:
+def _tried(status: Status) -> Status:
+    return msgspec.structs.replace(
+        status, attempts=status.attempts + 1, unsure_since=status.unsure_since or time.time()
+    )
+
+
+def _placed(status: Status, placed: Placed, note: str) -> Status:
     if status.final:
         return status
     if placed.winner == CANCELLED:
@@ -186,11 +235,12 @@ def _placed(status: Status, placed: Placed) -> Status:
     return msgspec.structs.replace(
         status,
         state="queued" if status.start == 1 else "requeued",
-        reason="just submitted",
+        reason=note or "just submitted",
         job=placed.job,
         submitted=time.time(),  # of the last attempt, which a crash of the site may lose
         confirmed=False,
         missing_since=None,
+        unsure_since=None,
     )
 
 

@@ -19,7 +19,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import NEVER, Observation, mark_of, next_status
 from yurt.sites import connect
-from yurt.store import Store
+from yurt.store import Store, calls
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
@@ -44,6 +44,7 @@ class Refreshed(msgspec.Struct, frozen=True):
                 why = each.stopped.message.removeprefix(f"{context}: ")
                 warnings.append(f"runs on {context} are saved and not yet submitted: {why}")
             warnings += [f"run {run} was rejected: {error.message}" for run, error in each.refused.items()]
+            warnings += [f"run {run}: {note}" for run, note in each.notes.items()]
         return warnings
 
 
@@ -62,6 +63,7 @@ def refresh_contexts(
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh.
     """
+    calls.collect(store)
     names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
@@ -139,7 +141,12 @@ def _refresh(
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
         again = advance(store, context, backend, steps, watch=watch)
-        return Advanced([*moved.submitted, *again.submitted], {**moved.refused, **again.refused}, again.stopped)
+        return Advanced(
+            [*moved.submitted, *again.submitted],
+            {**moved.refused, **again.refused},
+            again.stopped,
+            {**moved.notes, **again.notes},
+        )
     return moved
 
 

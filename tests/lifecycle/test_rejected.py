@@ -1,0 +1,234 @@
+"""Saved runs that their site rejects: for now, as with a full disk, or for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.calls import YURT
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from tests.lifecycle.test_restarts import processes_of
+from yurt.lab import Lab
+from yurt.lab.cluster import inside
+from yurt.lab.faults import FILLER
+from yurt.lab.relay import Rules
+from yurt.testing.waiting import eventually
+
+pytestmark = pytest.mark.lab
+
+FULL = "alpha: cannot submit the run: the disk is full"
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
+
+
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 forgiving=2 settling=2 lease=12"
+    return laptop
+
+
+@pytest.fixture
+def full(lab: Lab) -> Iterator[None]:
+    lab.faults.full("alpha:scratch")
+    yield
+    lab.faults.free("alpha:scratch")
+
+
+def killed_upload(laptop: Laptop, lab: Lab, *words: str) -> str:
+    """Kill yurt while it uploads a run to alpha; return the run."""
+    (laptop.project / "large").write_bytes(os.urandom(2 << 20))
+    known = {row["id"] for row in laptop.quick("ps", "--cached", "--json").json["data"]}
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.delay("alpha", Rules(rate=200_000))
+    command = [YURT, "--context", "alpha", "run", *words]
+    environment = {**os.environ, **laptop.environment}
+    process = subprocess.Popen(
+        command, env=environment, cwd=laptop.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+    def new() -> list[dict[str, str]]:
+        return [row for row in laptop.quick("ps", "--cached", "--json").json["data"] if row["id"] not in known]
+
+    try:
+        eventually(lambda: bool(new()))
+        time.sleep(2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    finally:
+        lab.faults.heal("alpha")
+        laptop.quick("login", "--close", "alpha")
+    (row,) = new()
+    return row["id"]
+
+
+def test_an_interrupted_upload_to_a_full_disk_is_saved(laptop: Laptop, lab: Lab, ssh: Ssh, full: None) -> None:
+    ledger = f"/lustre/project/alice/ledger-{time.time()}"
+    run = killed_upload(laptop, lab, "sh", "-c", f"echo ran >> {ledger}")
+    for _look in range(4):
+        looked = laptop.quick("ps", "--json")
+        (row,) = looked.json["data"]
+        assert (row["id"], row["state"], row["reason"]) == (run, "waiting", FULL)
+        (warning,) = looked.json["warnings"]
+        assert warning == "runs on alpha are saved and not yet submitted: cannot submit the run: the disk is full"
+        time.sleep(1)
+    assert laptop.quick("wait", run, "--timeout", "3").code == 4
+    lab.faults.free("alpha:scratch")
+    assert laptop.ended(run)["state"] == "completed"
+    assert ssh("alpha", f"cat {ledger}") == "ran"
+
+
+def test_an_interrupted_sweep_to_a_full_disk_is_saved(laptop: Laptop, lab: Lab, ssh: Ssh, full: None) -> None:
+    ledger = f"/lustre/project/alice/ledger-{time.time()}"
+    run = killed_upload(laptop, lab, "--grid", "n=1,2", "sh", "-c", f"echo {{n}} >> {ledger}")
+    for _look in range(3):
+        (row,) = laptop.quick("ps", "--json").json["data"]
+        assert (row["state"], row["reason"]) == ("waiting", FULL)
+        time.sleep(1)
+    lab.faults.free("alpha:scratch")
+    assert laptop.quick("wait", run, "--timeout", "120").code == 0
+    assert sorted(ssh("alpha", f"cat {ledger}").split()) == ["1", "2"]
+
+
+def test_an_interrupted_upload_can_be_cancelled(laptop: Laptop, lab: Lab) -> None:
+    run = killed_upload(laptop, lab, "true")
+    lab.faults.full("alpha:scratch")
+    try:
+        assert laptop.row(run)["state"] == "waiting"
+        laptop.quick("cancel", run)
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert laptop.ended(run)["state"] == "cancelled"
+
+
+def test_saved_runs_wait_for_a_full_disk(laptop: Laptop, lab: Lab) -> None:
+    """With one warning for all; a new run is rejected at once."""
+    lab.faults.cut("alpha")
+    try:
+        runs = [laptop.run("alpha", "true")["run"]["id"] for _each in range(2)]
+    finally:
+        lab.faults.heal("alpha")
+    lab.faults.full("alpha:scratch")
+    try:
+        looked = laptop.quick("agent", "once", "--json")
+        assert looked.json["data"]["submitted"] == [] and len(looked.json["warnings"]) == 1
+        rows = {row["id"]: row for row in laptop.quick("ps", "--json").json["data"]}
+        assert {(rows[run]["state"], rows[run]["reason"]) for run in runs} == {("waiting", FULL)}
+        refused = laptop("--context", "alpha", "run", "true")
+        assert refused.code == 5 and "the disk is full" in refused.err
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert laptop.quick("wait", *runs, "--timeout", "120").code == 0
+
+
+def test_a_run_that_does_not_fit_does_not_block_smaller_ones(laptop: Laptop, lab: Lab) -> None:
+    large = laptop.project / "large"
+    large.write_bytes(os.urandom(8 << 20))
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.cut("alpha")
+    try:
+        first = laptop.run("alpha", "true")["run"]["id"]
+        large.unlink()
+        small = laptop.run("alpha", "true")["run"]["id"]
+    finally:
+        lab.faults.heal("alpha")
+    lab.faults.full("alpha:scratch")
+    try:
+        pid, folder = lab.faults._disk("alpha:scratch")
+        subprocess.run(inside(pid, ["truncate", "-s", "-3M", f"{folder}/{FILLER}"]), check=True)
+        assert laptop.quick("agent", "once", "--json").json["data"]["submitted"] == [small]
+        assert laptop.ended(small)["state"] == "completed"
+        row = laptop.row(first)
+        assert (row["state"], row["reason"]) == ("waiting", FULL)
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert laptop.ended(first)["state"] == "completed"
+
+
+def test_an_interrupted_upload_of_a_run_that_slurm_rejects(laptop: Laptop, lab: Lab) -> None:
+    run = killed_upload(laptop, lab, "--sbatch-option", "licenses=nosuch", "true")
+    row = laptop.ended(run)
+    assert row["state"] == "failed" and "Slurm rejected the job: Invalid license" in row["reason"]
+
+
+@pytest.fixture
+def down(lab: Lab) -> Iterator[list[str]]:
+    """Nodes of alpha that a test sets down; they are resumed at the end."""
+    nodes: list[str] = []
+    yield nodes
+    for node in nodes:
+        control(lab, "update", f"nodename={node}", "state=resume")
+
+
+def control(lab: Lab, *words: str) -> int:
+    argv = inside(lab.cluster("alpha").pid("ctl"), ["scontrol", *words])
+    return subprocess.run(argv, check=False, capture_output=True).returncode
+
+
+def break_node(laptop: Laptop, lab: Lab, down: list[str], run: str) -> str:
+    """Let the node of a running run fail without a signal to the run; return the node."""
+    laptop.starts(run)
+    node = str(laptop.row(run)["node"]) or "n3"
+    down.append(node)
+    stopped = processes_of(run)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGSTOP:
+            assert control(lab, "update", f"nodename={node}", "state=down", "reason=test") == 0
+    return node
+
+
+def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: Lab, down: list[str]) -> None:
+    options = ["--exclude-node", "n1,n2", "--retries", "1", "--time", "5"]
+    script = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'
+    run = laptop.run("alpha", *options, "sh", "-c", script)["run"]["id"]
+    assert break_node(laptop, lab, down, run) == "n3"
+    done = laptop("wait", run, "--timeout", "5")
+    assert "it may use nodes that failed recently: n3" in done.err, done
+    control(lab, "update", "nodename=n3", "state=resume")
+    assert laptop.ended(run)["state"] == "completed"
+    fresh = laptop.run("alpha", *options[:2], "true")
+    note = "no other node can run it, so it may use nodes that failed recently: n3"
+    assert fresh["warnings"] == [f"run {fresh['run']['id']}: {note}"]
+    assert laptop.ended(fresh["run"]["id"])["state"] == "completed"
+
+
+@pytest.mark.parametrize("sweep", [False, True])
+def test_a_restart_that_slurm_rejects_ends_the_run(laptop: Laptop, lab: Lab, down: list[str], sweep: bool) -> None:
+    """The partition of the run is removed while it runs."""
+    assert control(lab, "create", "partitionname=brief", "nodes=n3", "state=up") == 0
+    grid = ["--grid", "n=1"] if sweep else []
+    try:
+        options = [*grid, "--sbatch-option", "partition=brief", "--retries", "3", "--time", "5"]
+        run = laptop.run("alpha", *options, "sh", "-c", "sleep 300")["run"]["id"]
+        break_node(laptop, lab, down, run)
+    finally:
+        eventually(lambda: control(lab, "delete", "partitionname=brief") == 0)
+    done = laptop("wait", run, "--timeout", "60")
+    assert done.code == 1, done
+    name = f"{run}.0" if sweep else run
+    status = laptop.quick("show", name, "--json").json["data"]["status"]
+    assert status["state"] == "failed"
+    assert status["reason"].startswith("its restart was rejected: alpha: Slurm rejected the job: invalid partition")
+
+
+def test_wait_prints_why_a_run_does_not_start(laptop: Laptop, lab: Lab, down: list[str]) -> None:
+    down.append("n3")
+    assert control(lab, "update", "nodename=n3", "state=down", "reason=test") == 0
+    run = laptop.run("alpha", "--nodelist", "n3", "true")["run"]["id"]
+    done = laptop("wait", run, "--timeout", "6")
+    assert done.code == 4
+    assert f"yurt: {run} queued: a required node is down, drained or reserved; still waiting\n" in done.err
+    control(lab, "update", "nodename=n3", "state=resume")
+    assert laptop.ended(run)["state"] == "completed"
