@@ -38,9 +38,19 @@ class SweepVerdict(Verdict, frozen=True, kw_only=True, omit_defaults=True):
 
     tasks: dict[str, Verdict] = {}
     """Tasks that never started, by task numbers as ranges; they have no run folder of their own."""
+    natives: dict[str, str] = {}
+    """Task numbers as ranges, by the scheduler's final state: exit.json does not contain it."""
 
     def each(self) -> Iterator[tuple[int, Verdict]]:
         return ((number, each) for numbers, each in self.tasks.items() for number in numbering.numbers(numbers))
+
+    def native_of_each(self) -> Iterator[tuple[int, str]]:
+        return ((number, native) for native, numbers in self.natives.items() for number in numbering.numbers(numbers))
+
+
+def follows(status: Status) -> bool:
+    """Whether the final state of a task follows from its exit.json, so that no status.json is needed."""
+    return status.final and status.exit_code is not None and (status.signal is None or status.state == "failed")
 
 
 def verdict_of(status: Status) -> Verdict:
@@ -53,12 +63,18 @@ def verdict_of(status: Status) -> Verdict:
 
 def sweep_verdict(status: Status, tasks: Mapping[int, Status]) -> SweepVerdict:
     """Return the verdict of a finished sweep."""
-    never: dict[Verdict, list[int]] = {}
+    others: dict[Verdict, list[int]] = {}
+    natives: dict[str, list[int]] = {}
     for number, each in tasks.items():
         if each.final and not each.started:
-            never.setdefault(verdict_of(each), []).append(number)
-    by_numbers = {numbering.ranges(numbers): each for each, numbers in never.items()}
-    return SweepVerdict(**msgspec.structs.asdict(verdict_of(status)), tasks=by_numbers)
+            others.setdefault(verdict_of(each), []).append(number)
+        elif each.native and follows(each):
+            natives.setdefault(each.native, []).append(number)
+    return SweepVerdict(
+        **msgspec.structs.asdict(verdict_of(status)),
+        tasks={numbering.ranges(numbers): each for each, numbers in others.items()},
+        natives={native: numbering.ranges(numbers) for native, numbers in natives.items()},
+    )
 
 
 def adopt_sweep(status: Status, verdict: SweepVerdict) -> Status:

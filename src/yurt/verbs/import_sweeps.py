@@ -63,6 +63,9 @@ def statuses(
         for number, each in verdict.each():
             if number < run.tasks and (number not in rows or not rows[number].final):
                 rows[number] = adopt(Status(attempts=attempts), each, None, now)
+        for number, native in verdict.native_of_each():
+            if number in rows:
+                rows[number] = msgspec.structs.replace(rows[number], native=native)
     if layout.CANCEL in gathered.files:
         rows |= unsent_cancelled(run.tasks, whole, rows, now)
         whole = msgspec.structs.replace(whole, reason=whole.reason or "cancelled")

@@ -1,12 +1,16 @@
-close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets winner to the one that did, or to cancelled
+close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets winner to the one that did, to cancelled, or to ended
   umask 077
   me=cancel.$(uname -n).$$
   winner=
   for _try in 1 2 3; do # a submission may replace a folder that is still empty
     mkdir -p "$1" && cd "$1" || exit 1
     case $1 in */@TASKS@/*) [ ! -e ../../@NO_LINKS@ ] || : > @NO_LINKS@ ;; esac
+    if read_written @EXIT@ > /dev/null; then winner=ended && return; fi
     winner=$(patience=2 write_once @WINNER@ cancelled) && break
   done
+  case $1 in */@TASKS@/*) # a task that ended meanwhile has removed its gate
+    if read_written @EXIT@ > /dev/null; then rm -rf @WINNER@ @WINNER@.d && winner=ended && return; fi ;;
+  esac
   if [ -z "$winner" ]; then
     LC_ALL=C dd if=/dev/zero of="why.$me" bs=4096 count=1 2>&1 | grep -v -e records -e copied >&2 # dd prints the reason
     rm -f "why.$me"
@@ -28,5 +32,5 @@ close_tasks() { # close_tasks SWEEP-FOLDER: reads tasks from standard input; pri
 }
 begun_tasks() { # begun_tasks FOLDER: prints the tasks that had passed the gate, separated by commas
   cd "$1/@TASKS@" 2> /dev/null || return
-  for each in */@START@1 */@START@1.d; do [ ! -e "$each" ] || printf '%s,' "${each%%/*}"; done
+  for each in */@START@1 */@START@1.d */@EXIT@ */@EXIT@.d; do [ ! -e "$each" ] || printf '%s,' "${each%%/*}"; done
 }

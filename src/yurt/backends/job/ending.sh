@@ -27,6 +27,11 @@ tidy() { # removes what nobody needs after the end: links to the code and empty 
   find @WORK@ -depth -type d -empty -delete
   rmdir @OUTPUTS@ @CHECKPOINTS@
 } 2> /dev/null
+fold() { # after the end of a task, only exit.json, logs and results stay: a sweep may have thousands of tasks
+  [ -n "$sweep" ] || return 0
+  rm -rf @WINNER@ @WINNER@.d @START@* @END@* @STOPPED@* @BEAT@* @CHILD@* @SET@ @PARAMS@
+  for each in @OUT_LOG@ @ERR_LOG@; do [ -s "$each" ] || rm -f "$each"; done
+}
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
@@ -52,8 +57,9 @@ end
   done
   [ "$1" -eq 0 ] || explain_denied
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
-  write_once "@END@$k" "$1 done $began $now" > /dev/null
+  [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
   tidy
+  if read_written @EXIT@ > /dev/null; then fold; fi
   exit "$1"
 }

@@ -17,6 +17,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   trap 'stopped=early' TERM
   trap '' USR1 USR2
   own_folders || { echo "yurt: $unsafe, so this job does not start" >&2 && exit 78; }
+  # At its end, a task removes its gate: exit.json, written before that, keeps it closed. So look before and after it.
+  if [ -n "$sweep" ] && (cd "$run" && read_written @EXIT@) > /dev/null 2>&1; then exit 0; fi
   [ -z "$sweep" ] || make_task_folder
   cd "$run" || exit 75
   [ -z "$sweep" ] || exec >> @OUT_LOG@ 2>> @ERR_LOG@
@@ -31,6 +33,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   me=$nonce.$job.$$
   # The gate: one submission wins. Only the winner, and jobs that it or yurt submits later, run starts.
   owner=$(write_once @WINNER@ "$nonce.$job") || exit 75
+  if [ -n "$sweep" ] && read_written @EXIT@ > /dev/null; then fold && exit 0; fi
   [ -z "$only" ] || [ "$owner" = cancelled ] || nonce=${owner%%.*} # submitted for a start that is due
   me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }

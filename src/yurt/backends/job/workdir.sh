@@ -46,7 +46,8 @@ make_real() { # make_real FOLDER: a real folder with links, and so are those abo
 }
 make_writable() { # the folders in `writable`, one per line: real, with all folders below them
   while IFS= read -r folder; do
-    [ -n "$folder" ] && make_real "$folder" || continue
+    [ -n "$folder" ] || continue
+    make_real "$folder" || return
     if [ -d "$code/$folder" ]; then
       rm -rf "${aside:?}/$folder" && cp -rsT --no-preserve=mode "$code/$folder" "$aside/$folder" || return
     else

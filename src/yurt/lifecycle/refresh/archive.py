@@ -23,6 +23,7 @@ from yurt.model.verdict import (
     Verdict,
     adopt,
     adopt_sweep,
+    follows,
     read_sweep_verdict,
     read_verdict,
     sweep_verdict,
@@ -155,6 +156,8 @@ def _verdict(store: Store, entry: Entry) -> str:
     """Return the final status of a run according to the index; empty if it has not finished."""
     if not entry.status.final:
         return ""
+    if entry.run.task is not None and follows(entry.status):
+        return ""
     if entry.run.tasks:
         found: Verdict = sweep_verdict(entry.status, store.tasks(entry.run.id))
     else:
@@ -199,6 +202,14 @@ def _adopt_sweep(store: Store, sweep: str, verdict: SweepVerdict | None) -> None
         return status if seen else adopt(status, never[number], None, 0)
 
     store.change_tasks(sweep, never, how, lambda status: adopt_sweep(status, verdict))
+    natives = dict(verdict.native_of_each())
+    differing = [
+        number for number, each in store.tasks(sweep).items() if natives.get(number, each.native) != each.native
+    ]
+    if differing:
+        store.change_tasks(
+            sweep, differing, lambda number, status: msgspec.structs.replace(status, native=natives[number])
+        )
 
 
 def _mirrored(pieces: dict[str, Piece], now: float) -> Mirrored:
