@@ -114,7 +114,7 @@ def test_inodes_of_a_sweep(laptop: Laptop, second_laptop: Laptop, lab: Lab, cont
     assert laptop("show", f"{run['id']}.1", "--json").code == 0
     listed = Ssh(lab)(context, f"find {run['folder']}/tasks -mindepth 1 | wc -l").split()[-1]
     assert int(listed) == 6 * 4, "each has its folder, exit.json and two logs"
-    assert second_laptop("--context", context, "import").code == 0
+    assert second_laptop("import", context).code == 0
     for task in range(6):
         shown = [each("show", f"{run['id']}.{task}", "--json").json["data"] for each in (laptop, second_laptop)]
         assert shown[0]["status"] == shown[1]["status"], "all machines show the same"

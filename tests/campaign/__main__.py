@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.campaign.arguments import Asked
 from tests.campaign.campaign import Campaign, Outcome, draw, writer
 from tests.campaign.faults import DESCRIPTIONS, FAULTS
 from tests.campaign.judge import Count, count, killed
@@ -36,7 +37,7 @@ def main() -> int:
     lab.up()
     try:
         with (work / "log").open("w") as log:
-            outcome = Campaign(lab, work, runtime, writer(log)).run(episodes, patience=asked.patience)
+            outcome = Campaign(lab, work, runtime, writer(log)).run(episodes, patience=asked.timeout)
     finally:
         if not asked.home:
             lab.down(wipe=True)
@@ -51,7 +52,7 @@ def main() -> int:
     return 0
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments() -> Asked:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
     parser.add_argument("--runs", type=int, default=300, help="approximate number of runs (default: 300)")
@@ -62,7 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--timeout", type=float, default=200, help="seconds to wait for the last runs to finish (default: 200)"
     )
-    return parser.parse_args()
+    return parser.parse_args(namespace=Asked())
 
 
 def show(outcome: Outcome) -> None:

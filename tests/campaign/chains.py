@@ -24,6 +24,7 @@ from random import Random
 
 import msgspec
 
+from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
 from tests.campaign.site import Site
 from yurt.lab import Lab
@@ -391,7 +392,7 @@ def main() -> int:
     )
     parser.add_argument("--home", help="store the lab in this folder and leave it running")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds for the whole campaign (default: 1200)")
-    asked = parser.parse_args()
+    asked = parser.parse_args(namespace=Asked())
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
     home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
     home.mkdir(exist_ok=True)
@@ -405,7 +406,7 @@ def main() -> int:
     lab = Lab()
     lab.up()
     try:
-        wrong, missed = campaign(lab, work, runtime, chains, asked.patience)
+        wrong, missed = campaign(lab, work, runtime, chains, asked.timeout)
     finally:
         if not asked.home:
             lab.down(wipe=True)

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
 from tests.campaign.site import SHARED, Site
 from yurt.lab import Lab
@@ -327,7 +328,7 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=200, help="seconds to wait for the last tasks to finish (default: 200)"
     )
-    asked = parser.parse_args()
+    asked = parser.parse_args(namespace=Asked())
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
     home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
     home.mkdir(exist_ok=True)
@@ -341,7 +342,7 @@ def main() -> int:
     lab = Lab()
     lab.up()
     try:
-        outcome = campaign(lab, work, runtime, episodes, asked.patience)
+        outcome = campaign(lab, work, runtime, episodes, asked.timeout)
     finally:
         if not asked.home:
             lab.down(wipe=True)

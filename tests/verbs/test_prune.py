@@ -22,6 +22,7 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.store.test_runs import run as run_number
 from tests.verbs.test_fetch import Here
+from yurt.backends import scripts
 from yurt.lab import Lab
 from yurt.model.files import Survey as Found
 from yurt.model.run import Status
@@ -224,11 +225,38 @@ def test_unused_snapshots_are_removed_too(here: Here) -> None:
         runs.append(here.quick("run", "--json", "true").json["data"]["run"]["id"])
     assert here.quick("wait", *runs).code == 0
     snapshots = folder(here, runs[0]).parent.parent / "snapshots"
-    for each in snapshots.iterdir():
-        os.utime(each, (1, 1))
+    waits = here.quick("run", "--json", "sh", "-c", PATIENT).json["data"]["run"]["id"]
+    eventually((folder(here, waits) / "work").is_dir)
+    (here.project / "code.py").write_text("newest")
+    newest = here.run("true")
     assert here.quick("prune", *runs[:3], "--yes").code == 0
-    assert len([each for each in snapshots.iterdir() if not each.name.startswith(".")]) == 5
-    assert len([*snapshots.iterdir()]) == 15, "with two lists for each"
+    kept = [each.name for each in snapshots.iterdir() if not each.name.startswith(".")]
+    assert len(kept) == 2, "that of the run that has not finished, and the newest"
+    assert len([*snapshots.iterdir()]) == 6, "with two lists for each"
+    (folder(here, waits) / "go").touch()
+    assert here.quick("wait", waits).code == 0
+    assert here.quick("prune", *runs[3:], waits, newest, "--yes").code == 0
+    assert [*snapshots.iterdir()] == [] and not (snapshots.parent / "code.git").exists(), "no run is left"
+    assert here.run("true"), "the next run uploads everything again"
+
+
+def test_code_removed_during_a_submission(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prune removes the code after the submission found it and before the run folder exists: it is uploaded again."""
+    here.run("true")
+    real, done = scripts.text, here.home / "removed"
+
+    def text(name: str, package: str = "shell") -> str:
+        found = real(name, package)
+        if name != "place.sh":
+            return found
+        remove = f'[ -e "{done}" ] || {{ : > "{done}" && rm -rf "$project/snapshots/$tree" "$project/code.git"; }}'
+        assert "make_folder $sizes" in found
+        return found.replace("make_folder $sizes", f"{remove}\n  make_folder $sizes")
+
+    monkeypatch.setattr(scripts, "text", text)
+    run = here.quick("run", "--json", "cat", "train.py").json["data"]["run"]["id"]
+    assert done.exists() and here.quick("wait", run).code == 0
+    assert "trained" in here.quick("logs", run).out
 
 
 def test_all_of_a_context(here: Here) -> None:

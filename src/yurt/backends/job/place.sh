@@ -142,6 +142,8 @@ else
   # shellcheck disable=SC2086 # sizes and names, which are words
   make_folder $sizes
 fi
+# From here on its run folder keeps the code. A removal may have been faster.
+[ -z "$tree" ] || [ -d "$project/snapshots/$tree" ] || { echo need && known_code "$project" && exit 0; }
 started
 cd "$run" || exit 1
 # shellcheck disable=SC2086 # names and shares, which are words

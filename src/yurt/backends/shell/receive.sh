@@ -32,17 +32,23 @@ receive_code() (
   head -c "$5" | { code_make "$@" || { code=$? && cat > /dev/null && exit $code; }; }
 )
 
-# collect_code PROJECT: removes unused checkouts. Keeps the newest five, those of the last seven days, and
-# those of runs (runs/ID/code names a tree) without an exit.json, and of sweeps (sweeps/ID/code).
+# collect_code PROJECT [all]: removes unused checkouts. Keeps the newest five, those of the last seven days, and
+# those of runs (runs/ID/code names a tree) without an exit.json, and of sweeps (sweeps/ID/code). With `all`: keeps only
+# the used ones and the newest, to which the next upload is a delta; nothing if the project has no runs left.
 collect_code() (
   set +efu
   unset IFS CDPATH
   umask 077
   cd "$1" 2> /dev/null || exit 0
+  newest=5 minutes=10080
+  if [ -n "${2-}" ]; then
+    newest=0 minutes=
+    for run in runs/* sweeps/*; do [ ! -e "$run" ] || newest=1; done
+  fi
   # shellcheck disable=SC2046 # names of trees are words
   set -- $(ls -t snapshots 2> /dev/null)
-  [ $# -gt 5 ] || exit 0
-  shift 5
+  [ $# -gt "$newest" ] || exit 0
+  shift "$newest"
   idle=
   for tree; do idle="$idle snapshots/$tree"; done
   # shellcheck disable=SC2086 # paths of trees are words
@@ -69,7 +75,7 @@ collect_code() (
   # Without refs git cannot tell which objects are needed. Once there are many, remove all: the next sender then
   # sends everything.
   set -- code.git/objects/17/* code.git/objects/pack/*.pack
-  [ -n "$gone" ] && [ $# -gt 40 ] && mv -T code.git "$aside/code.git"
+  if [ -n "$gone" ] && { [ $# -gt 40 ] || [ "$newest" -eq 0 ]; }; then mv -T code.git "$aside/code.git"; fi
   code_remove "$aside"
 )
 
@@ -78,7 +84,7 @@ code_back() {
 }
 
 code_idle() {
-  find "$@" -maxdepth 0 -mmin +10080 2> /dev/null
+  find "$@" -maxdepth 0 ${minutes:+-mmin "+$minutes"} 2> /dev/null
 }
 
 code_used() {

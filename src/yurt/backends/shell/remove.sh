@@ -98,7 +98,7 @@ remove() { # remove RUN-FOLDER…: prints the removed ones, including those of i
   [ -n "$projects" ] || return 0
   printf '%s\n' "$projects" | sort -u | while IFS= read -r project; do
     finish_removals "$project"
-    (collect_code "$project") < /dev/null > /dev/null 2>&1
+    (collect_code "$project" all) < /dev/null > /dev/null 2>&1
   done
 }
 newline='
