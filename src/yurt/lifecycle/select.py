@@ -36,13 +36,25 @@ def _one(store: Store, word: str) -> Entry:
     if dot and number.isascii() and number.isdigit():
         return _task(store, word, first, number)
     if word in LAST:
-        newest = next(store.newest(1), None)
+        if why := store.last_refused():
+            raise _refused(store, word, why)
+        newest = store.last()
         if newest is None:
             raise NotFoundError("there are no runs yet", code="not-found", hint="submit one with `yurt run train.py`")
         return newest
     if word == LAST_SWEEP:
         return _last_sweep(store)
     return _named(store, word, store.matching(word.lower()) if word and word.isascii() else [])
+
+
+def _refused(store: Store, word: str, why: str) -> NotFoundError:
+    before = store.last()
+    hint = (
+        f"name the run before it, {before.run.id}: `yurt show {before.run.id}`"
+        if before
+        else "list runs with `yurt ps`"
+    )
+    return NotFoundError(f"'{word}' names no run: your last run was rejected: {why}", code="not-found", hint=hint)
 
 
 def _named(store: Store, word: str, matches: Sequence[str]) -> Entry:
@@ -59,7 +71,7 @@ def _named(store: Store, word: str, matches: Sequence[str]) -> Entry:
 
 
 def _last_sweep(store: Store) -> Entry:
-    newest = next((entry for entry in store.newest() if entry.run.tasks), None)
+    newest = store.last(sweep=True)
     if newest is None:
         hint = "submit one with `yurt run --grid lr=0.1,0.01 train.py`"
         raise NotFoundError("there are no sweeps yet", code="not-found", hint=hint)

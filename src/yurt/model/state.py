@@ -139,7 +139,7 @@ def _next_status(before: Status, seen: Observation, now: float, policy: RestartP
     if before.final:
         return before
     if seen.winner == CANCELLED and not seen.generation:
-        return _final(after, "cancelled", "cancelled before it started", now)
+        return never_started(after, now)
     if seen.live is not None:
         return _alive(before, after, seen, now)
     since = before.missing_since or now
@@ -149,6 +149,20 @@ def _next_status(before: Status, seen: Observation, now: float, policy: RestartP
     if settled and not seen.gone and (why := _goes_on(before, seen, policy, now - since)):
         return _next_start(after, seen, why)
     return _absent(before, after, seen, now, now - since)
+
+
+def never_started(status: Status, now: float) -> Status:
+    """Return the status of a run that was cancelled before its code started, whatever became of its job."""
+    return msgspec.structs.replace(
+        status,
+        state="cancelled",
+        reason="cancelled before it started",
+        started=None,
+        node="",
+        ended=status.ended or now,
+        missing_since=None,
+        cancel_requested=False,
+    )
 
 
 def _job(before: Status, seen: Observation) -> str:

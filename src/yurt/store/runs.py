@@ -22,6 +22,7 @@ from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
 from yurt.store.copies import Copies
+from yurt.store.made import Made
 from yurt.store.notices import Notices
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
@@ -40,7 +41,7 @@ class Found(msgspec.Struct, frozen=True):
     tasks: dict[int, Status] = {}
 
 
-class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
+class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -116,6 +117,7 @@ class Store(BadNodes, Copies, Refreshes, Mirror, Notices, Tasks):
         """Add a new run. On return it is safe on disk, even after a power failure."""
         with self._transaction(durable=True):
             self._add(run, status, plan)
+            self._note_made(run.id)
 
     def add_found(self, found: Iterable[Found]) -> list[str]:
         """Add runs found on a site and return the new ones. Runs already in the index are not changed."""

@@ -64,6 +64,12 @@ CREATE INDEX task_states ON tasks (sweep, state);
     """\
 ALTER TABLE fetched ADD COLUMN work TEXT NOT NULL DEFAULT '';
 """,
+    # The order in which runs were made; `refused` is why one was rejected.
+    """\
+CREATE TABLE made (number INTEGER PRIMARY KEY, run TEXT NOT NULL DEFAULT '', refused TEXT NOT NULL DEFAULT '');
+CREATE INDEX by_made ON made (run);
+INSERT INTO made (run) SELECT id FROM runs ORDER BY created, id;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

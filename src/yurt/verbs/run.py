@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.config import contexts
+from yurt.errors import YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.model import layout
@@ -52,13 +54,24 @@ def run(
     """
     from yurt.lifecycle.outbox.enqueue import enqueue
 
-    place, planned, known = _planned(request, context, after, after_any, watch)
-    index = known or folders.store()
-    if notify:
-        index.note_notice(planned.plan.run.id, notify)
-    on_kept(planned.plan.run.id)
-    entry, warnings = enqueue(index, place, planned, watch=watch)
+    try:
+        place, planned, known = _planned(request, context, after, after_any, watch)
+        index = known or folders.store()
+        if notify:
+            index.note_notice(planned.plan.run.id, notify)
+        on_kept(planned.plan.run.id)
+        entry, warnings = enqueue(index, place, planned, watch=watch)
+    except YurtError as error:
+        _note_refused(error)
+        raise
     return Result(kind="run", data=entry, warnings=warnings)
+
+
+def _note_refused(error: YurtError) -> None:
+    """Record that this run is not the last run: then `-` does not mean the one before it."""
+    with suppress(YurtError):
+        if (known := folders.known_store()) is not None:
+            known.note_refused(error.message)
 
 
 def job_number(entry: Entry) -> str:

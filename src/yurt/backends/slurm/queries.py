@@ -164,6 +164,16 @@ def _by_run(
 def _observation(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
 ) -> Observation:
+    seen = _looked_at(queue, folder, records, records_known)
+    if seen.ending is None or states.ended(seen.native) is not None:
+        return seen
+    # The queue may still list its job as running, and a site without accounting soon lists nothing.
+    return msgspec.structs.replace(seen, native=states.native_of(seen.ending))
+
+
+def _looked_at(
+    queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
+) -> Observation:
     parts = folder if folder is not None and len(folder) == 7 else [""] * 7
     _id, winner, generation, start, stopped, over, ending = parts
     found = Observation(

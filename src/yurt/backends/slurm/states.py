@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.run import State
+from yurt.model.state import Ending
 
 LIVE: dict[str, State] = {
     "PENDING": "queued",
@@ -99,6 +100,18 @@ LIMITED = (
 )
 
 
+NATIVES = {
+    "cancelled": "CANCELLED",
+    "stopped": "CANCELLED",
+    "timeout": "TIMEOUT",
+    "requeues": "TIMEOUT",
+    "idle": "TIMEOUT",
+    "out_of_memory": "OUT_OF_MEMORY",
+    "node_failed": "NODE_FAIL",
+}
+"""Slurm's state by the cause in exit.json."""
+
+
 def word(text: str) -> str:
     """Return the state in a column of squeue or sacct: CANCELLED of `CANCELLED by 1000`, COMPLETED of `COMPLETED+`."""
     return text.split(" ", maxsplit=1)[0].rstrip("+").upper() if text else ""
@@ -117,6 +130,11 @@ def live(text: str, reason: str) -> State | None:
 def ended(text: str) -> State | None:
     """Return the final state for a column of squeue or sacct; None if the state is not final."""
     return ENDED.get(word(text))
+
+
+def native_of(ending: Ending) -> str:
+    """Return the final state that Slurm gives to a job with this end."""
+    return "COMPLETED" if ending.code == 0 else NATIVES.get(ending.cause, "FAILED")
 
 
 def describe(text: str, reason: str, job: str = "JOB") -> str:

@@ -11,7 +11,7 @@ import msgspec
 from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
-from yurt.model.state import CANCELLED
+from yurt.model.state import CANCELLED, never_started
 from yurt.store import Store
 
 if TYPE_CHECKING:
@@ -58,13 +58,7 @@ def _after_cancel(status: Status, winner: str, now: float = 0) -> Status:
     if status.final:
         return status
     if winner == CANCELLED:
-        return msgspec.structs.replace(
-            status,
-            state="cancelled",
-            reason="cancelled before it started",
-            ended=now or time.time(),
-            cancel_requested=False,
-        )
+        return never_started(status, now or time.time())
     state = "unknown" if status.state in ("waiting", "submitting") else status.state
     return msgspec.structs.replace(
         status, state=state, reason="cancelled; the job is terminating", cancel_requested=False

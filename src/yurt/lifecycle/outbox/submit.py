@@ -18,7 +18,7 @@ from yurt.lifecycle.outbox.deliver import place
 from yurt.model import sent
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, Status
-from yurt.model.state import CANCELLED
+from yurt.model.state import CANCELLED, never_started
 from yurt.store import Store
 
 if TYPE_CHECKING:
@@ -229,9 +229,7 @@ def _placed(status: Status, placed: Placed, note: str) -> Status:
     if status.final:
         return status
     if placed.winner == CANCELLED:
-        return msgspec.structs.replace(
-            status, state="cancelled", reason="cancelled before it started", ended=time.time()
-        )
+        return never_started(status, time.time())
     return msgspec.structs.replace(
         status,
         state="queued" if status.start == 1 else "requeued",

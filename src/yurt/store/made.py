@@ -1,0 +1,46 @@
+"""The order in which runs were made on this machine, whatever its clock said, and the last one that was rejected."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+
+from yurt.store.tasks import Entry, entry_of
+
+
+class Made:
+    """The part of the index that knows the last run."""
+
+    _db: sqlite3.Connection
+
+    def _note_made(self, run: str) -> None:
+        self._db.execute("INSERT INTO made (run) VALUES (?)", (run,))
+
+    def note_refused(self, why: str) -> None:
+        """Record that the user's last run was rejected and is not in the index. Does nothing if the disk is full."""
+        with suppress(sqlite3.Error):
+            self._db.execute("INSERT INTO made (refused) VALUES (?)", (why,))
+
+    def last_refused(self) -> str:
+        """Return why the user's last run was rejected; empty if it was not."""
+        row = self._db.execute(
+            "SELECT refused FROM made WHERE refused != '' OR run IN (SELECT id FROM runs) ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        return row[0] if row else ""
+
+    def last(self, *, sweep: bool = False) -> Entry | None:
+        """Return the run, or the sweep, that was made last; one of another machine only if it is newer by its time."""
+        among = "runs JOIN sweeps USING (id)" if sweep else "runs"
+        here = self._db.execute(
+            f"SELECT id, created FROM {among} JOIN made ON made.run = id ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        there = self._db.execute(
+            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made)"
+            " ORDER BY created DESC LIMIT 1",
+            (here[1] if here else 0,),
+        ).fetchone()
+        found = there or here
+        if found is None:
+            return None
+        row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (found[0],)).fetchone()
+        return entry_of(row)
