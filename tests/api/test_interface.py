@@ -19,6 +19,7 @@ import pytest
 import yurt
 from tests.api.conftest import Here
 from yurt.api import batch as batching
+from yurt.api import sender
 from yurt.api.batch import Batch, Posted
 from yurt.api.future import Call
 from yurt.errors import UserError
@@ -120,16 +121,21 @@ def test_an_executor_cannot_be_used_after_a_fork(here: Here) -> None:
     ]
 
 
-def test_calls_that_are_being_submitted_are_cancelled_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["plan", "enqueue"])
+def test_calls_that_are_being_submitted_are_cancelled_too(
+    here: Here, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that are not saved yet are not submitted; the sweep of others is cancelled."""
     there, go = threading.Event(), threading.Event()
-    plan = planning.plan
+    module = planning if step == "plan" else sender
+    work = getattr(module, step)
 
     def slowly(*given: Any, **named: Any) -> Any:
         there.set()
         assert go.wait(SECONDS)
-        return plan(*given, **named)
+        return work(*given, **named)
 
-    monkeypatch.setattr(planning, "plan", slowly)
+    monkeypatch.setattr(module, step, slowly)
     executor = yurt.executor("local", snapshot=False)
     calls = [executor.submit(time.sleep, 60) for _each in range(3)]
     assert there.wait(SECONDS)
@@ -137,7 +143,7 @@ def test_calls_that_are_being_submitted_are_cancelled_too(here: Here, monkeypatc
     go.set()
     assert all(each.cancelled() for each in calls)
     executor.shutdown()
-    assert {task.state for task in yurt.runs(sweep="@last-sweep")} == {"cancelled"}
+    assert [task.state for sweep in yurt.runs() for task in sweep.tasks] == (["cancelled"] * 3 * (step == "enqueue"))
 
 
 def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -10,9 +11,9 @@ from contextlib import contextmanager
 from functools import cache, partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
-from yurt.api import pickles
+from yurt.api import leaving, pickles
 from yurt.api.batch import MAX_DELAY, Posted
 from yurt.api.future import Call
 from yurt.api.options import Options, fields
@@ -59,12 +60,18 @@ class YurtExecutor(Executor):
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        function = cache(lambda: _dumped(fn))
         with self._sender.batch.hold(MAX_DELAY):  # an iterable may wait for the result of another call
-            calls = _Mapped(self._post, fn, chunks=chunksize > 1)
+            given = zip(*iterables, strict=False)
             if chunksize == 1:
-                return calls.map(fn, *iterables, timeout=timeout)
-            chunks = _chunks(zip(*iterables, strict=False), chunksize)
-            return _flattened(calls.map(fn, chunks, timeout=timeout))
+                calls = [self._post(fn, function, (each, {}), pickles.shown(fn, each, {})) for each in given]
+                return _results(calls, deadline, self._sender.abandon)
+            calls = [
+                self._post(fn, function, chunk, {"calls": len(chunk), **pickles.shown(fn, chunk[0], {})})
+                for chunk in _chunks(given, chunksize)
+            ]
+            return _flattened(_results(calls, deadline, self._sender.abandon))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -80,10 +87,9 @@ class YurtExecutor(Executor):
 
         With `cancel_futures`, cancel the calls that are not running yet.
         """
-        self._sender.close()
+        self._sender.finish()
         if cancel_futures:
-            for call in self._sender.open():
-                call.cancel()
+            self._sender.cancel_all()
         if wait:
             self._sender.join()
 
@@ -91,49 +97,29 @@ class YurtExecutor(Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._leave()
-        else:
+            leaving.leave([self._sender])
+            return
+        try:
             self.shutdown()
+        except KeyboardInterrupt:
+            leaving.leave([self._sender])
+            raise
 
-    def _leave(self) -> None:
-        """Stop waiting after Ctrl-C. Calls that are submitted keep running."""
-        self._sender.close()
-        for call in self._sender.batch.empty():
-            call.cancel()
-        self._sender.wait_submitted()
-        for sweep in self._sender.receiver.leave():
-            print(f"yurt: sweep {sweep} is still running; cancel it with `yurt cancel {sweep}`", file=sys.stderr)
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an executor cannot be pickled; create one inside the function")
 
     def _post(
         self, fn: Callable[..., Any], function: Callable[[], bytes], arguments: Any, shown: dict[str, Any]
     ) -> Call:
-        call = Call(self._sender.receiver.withdraw)
+        call = Call(self._sender.receiver.withdraw, self._sender.callbacks.run)
         title = pickles.title(fn)
         try:
             posted = Posted(call, title, function(), pickles.dump(arguments, f"the arguments of {title}()"), shown)
         except YurtError as error:
-            call.begin()
-            call.set_exception(error)
+            call.settle(error=error)
             return call
         self._sender.post(posted)
         return call
-
-
-class _Mapped(Executor):
-    """The executor of one `map`: uses the standard library's `map`, and pickles the function once for all calls."""
-
-    def __init__(self, post: Callable[..., Call], fn: Callable[..., Any], *, chunks: bool) -> None:
-        self._post, self._function, self._chunks = (
-            post,
-            cache(lambda: _dumped(fn)),
-            chunks,
-        )
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_named: Any) -> Call:
-        if not self._chunks:
-            return self._post(fn, self._function, (args, {}), pickles.shown(fn, args, {}))
-        (chunk,) = args
-        return self._post(fn, self._function, chunk, {"calls": len(chunk), **pickles.shown(fn, chunk[0], {})})
 
 
 def _request(options: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
@@ -151,10 +137,37 @@ def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[
         yield chunk
 
 
+def _results(calls: list[Call], deadline: float | None, abandon: Callable[[list[Call]], None]) -> Iterator[Any]:
+    """Yield the results in order and let go of them. The end of the iterator cancels the other calls."""
+    calls.reverse()
+    try:
+        while calls:
+            yield _result(calls, None if deadline is None else deadline - time.monotonic())
+    except GeneratorExit:
+        abandon(calls)
+        raise
+
+
+def _result(calls: list[Call], timeout: float | None) -> Any:
+    """Remove the last call and return its result. An error cancels the other calls; Ctrl-C does not."""
+    call = calls.pop()
+    try:
+        return call.result(timeout)
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) or call.raised(error):
+            for each in (call, *calls):
+                each.cancel()
+        raise
+    finally:
+        del call  # the traceback of the exception would refer to the future, which refers to the exception
+
+
 def _flattened(chunks: Iterator[list[Any]]) -> Iterator[Any]:
     """Yield the values of all chunks. A generator, as the standard library's is, so that a caller can close it."""
     for chunk in chunks:
-        yield from chunk
+        chunk.reverse()
+        while chunk:
+            yield chunk.pop()
 
 
 def executor(context: str | None = None, *, python: str = "", **options: Unpack[Options]) -> YurtExecutor:

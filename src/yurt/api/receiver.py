@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,8 @@ class Receiver:
             self._changed.notify_all()
         if self._broken is not None:
             self.end(self._broken)
+        elif self._left:
+            self.leave()
 
     def withdraw(self, call: Call) -> None:
         """Have the task of a cancelled call cancelled, if the call is submitted."""
@@ -81,12 +84,25 @@ class Receiver:
             self._complete = True
             self._changed.notify_all()
 
-    def leave(self) -> list[str]:
-        """Stop fetching results; submitted calls keep running. Returns the ids of their sweeps."""
+    def leave(self) -> dict[str, int]:
+        """Stop fetching results; submitted calls continue. Returns how many of each sweep's calls have no result."""
         with self._changed:
             self._left = True
+            removed, self._open = self._open, []
             self._changed.notify_all()
-            return [sent.sweep for sent in self._open]
+        found: dict[str, int] = {}
+        for sent in removed:
+            for call in [call for call in sent.calls.values() if not call.done()]:
+                found[sent.sweep] = found.get(sent.sweep, 0) + 1
+                text = f"the executor stopped waiting for {call.run}, which has not finished"
+                hint = f"get its result later with `yurt.runs(sweep={sent.sweep!r})[NUMBER].result()`"
+                call.settle(error=CallError(text, code="call-detached", hint=hint))
+        return found
+
+    def withdrawn(self) -> bool:
+        """Whether there are cancelled calls whose tasks are not cancelled yet."""
+        with self._changed:
+            return bool(self._withdrawn)
 
     def open(self) -> list[Call]:
         """Return submitted calls that have no result yet."""
@@ -99,7 +115,7 @@ class Receiver:
             self._complete, self._broken = True, error
             self._changed.notify_all()
         for call in self._empty():
-            fail(call, error)
+            call.settle(error=error)
 
     def _empty(self) -> list[Call]:
         with self._changed:
@@ -128,11 +144,8 @@ class Receiver:
                 archive.catch_up(store, self._context, self._files)
             if self._pause(pause):
                 pause = self._shortest
-        for call in self._empty():
-            sweep = call.run.partition(".")[0]
-            text = f"the executor stopped waiting for {call.run}, which is still running"
-            hint = f"get its result later with `yurt.runs(sweep={sweep!r})[NUMBER].result()`"
-            fail(call, CallError(text, code="call-detached", hint=hint))
+        if self.withdrawn():
+            self._cancel_withdrawn(store)
 
     def _result_is_late(self) -> bool:
         """Whether a completed call has no result file yet."""
@@ -184,7 +197,7 @@ class Receiver:
             for call in sent.calls.values():
                 text = f"sweep {sent.sweep} is no longer in the run index of this machine"
                 hint = f"import it with `yurt import {self._context}`"
-                fail(call, CallError(text, code="call-without-result", hint=hint))
+                call.settle(error=CallError(text, code="call-without-result", hint=hint))
             sent.calls.clear()
             return True
         states = store.task_states(sent.sweep)
@@ -202,10 +215,14 @@ class Receiver:
         before = len(sent.calls)
         while entries:
             results = self._files.call_results([entry.run.folder for _at, entry in entries])
-            for (at, entry), result in zip(entries, results, strict=False):
-                if not self._may_still_appear(sent, at, entry, result):
-                    resolve(sent.calls.pop(at), entry, result)
-            entries = entries[len(results) :] if results else []
+            count = len(results)
+            results.reverse()
+            for at, entry in entries[:count]:
+                if self._may_still_appear(sent, at, entry, results[-1]):
+                    results.pop()
+                else:
+                    resolve(sent.calls.pop(at), entry, results.pop())
+            entries = entries[count:] if count else []
         return len(sent.calls) < before
 
     def _may_still_appear(self, sent: Submitted, at: int, entry: Entry, result: CallResult) -> bool:
@@ -227,13 +244,17 @@ def resolve(call: Call, entry: Entry, result: CallResult) -> None:
     try:
         value = pickles.value_of(entry, result)
     except BaseException as error:
-        fail(call, error.with_traceback(None))  # its cause has the remote traceback
+        _as_text(error.__cause__)
+        call.settle(error=error.with_traceback(None))  # its cause has the remote traceback
     else:
-        if call.begin():
-            call.set_result(value)
+        del result  # the pickle may be large
+        call.settle(value)
 
 
-def fail(call: Call, error: BaseException) -> None:
-    """Set the exception of a call, unless it is done."""
-    if not call.done() and call.begin():
-        call.set_exception(error)
+def _as_text(error: BaseException | None) -> None:
+    """Replace the traceback of an error in unpickling by its text: its frames refer to the pickle and to all calls."""
+    if error is not None and error.__traceback__ is not None:
+        lines = traceback.format_tb(error.__traceback__.tb_next)
+        error.with_traceback(None)
+        if lines:
+            error.add_note("".join(lines).rstrip())
