@@ -75,7 +75,15 @@ def shut(executor: Executor) -> Any:
     return value, outcome(lambda: executor.submit(abs, 1)), outcome(lambda: executor.map(abs, [1]))
 
 
-TABLE = [unequal, values_of_others, closed_early, first_error, in_order, shut]
+def interrupted_there(executor: Executor) -> Any:
+    """The KeyboardInterrupt of a function is an exception like any other: it cancels the rest of a map."""
+    found = executor.map(exec, ["raise KeyboardInterrupt", "1", "1"])
+    with pytest.raises(KeyboardInterrupt):
+        next(found)
+    return list(found)
+
+
+TABLE = [unequal, values_of_others, closed_early, first_error, in_order, interrupted_there, shut]
 
 
 @pytest.mark.parametrize("operation", TABLE, ids=lambda each: each.__name__)
@@ -98,17 +106,28 @@ def test_in_an_event_loop(here: Here) -> None:
 
 
 FORK = """\
-import os, sys, yurt
+import os, sys, threading, yurt
 executor = yurt.executor("local", snapshot=False)
 assert executor.submit(abs, -1).result(60) == 1
+held, go = threading.Event(), threading.Event()
+def hold():
+    with executor._sender.receiver._changed:
+        held.set()
+        go.wait()
+threading.Thread(target=hold).start()
+held.wait()
+slow = executor.submit(pow, 2, 2)
 if os.fork() == 0:
+    slow.cancel()
     try:
         executor.submit(abs, -2)
     except yurt.CallError as error:
         print(error.message, flush=True)
-    executor.shutdown()
-    os._exit(0)
-os.wait()
+    executor.shutdown(cancel_futures=True)
+    sys.exit(0)  # with the hooks of the interpreter
+assert os.wait()[1] == 0
+go.set()
+assert slow.result(60) == 4
 print(executor.submit(abs, -3).result(60), flush=True)
 """
 

@@ -16,6 +16,7 @@ import pytest
 
 import yurt
 from tests.api.conftest import Here
+from yurt.lab import Lab
 
 SECONDS = 120.0
 
@@ -90,12 +91,15 @@ class Program:
                 [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
             )
         self._output = self._terminal if self._terminal is not None else self._pipe()
-        started = b""
-        while b"out" not in started:
+        self._read = b""
+        self.read_until("out")
+
+    def read_until(self, text: str) -> None:
+        while text.encode() not in self._read:
             chunk = os.read(self._output, 4096)
-            assert chunk, started
-            started += chunk
-        self._read = started.partition(b"out")[2]
+            assert chunk, self._read
+            self._read += chunk
+        self._read = self._read.partition(text.encode())[2]
 
     def _pipe(self) -> int:
         assert self.process.stdout is not None
@@ -222,6 +226,59 @@ def test_a_program_that_cancels_its_calls_after_ctrl_c(here: Here, start: Callab
     tasks = yurt.runs(sweep=sweep)
     assert sorted(task.state for task in tasks) == ["cancelled"] * 3 + ["running"]
     assert here.yurt("cancel", sweep).code == 0
+
+
+SAVED = """\
+import sys, time, yurt
+executor = yurt.executor("alpha", snapshot=False)
+call = executor.submit(abs, -5)
+while not call.run:
+    time.sleep(0.05)
+print("out", flush=True)
+call.result()
+"""
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha"])
+def test_calls_saved_while_the_site_is_unreachable(
+    here: Here, context: str, start: Callable[..., Program], lab: Lab
+) -> None:
+    lab.faults.cut(context)
+    try:
+        printed = start(SAVED).stop()
+        (sweep,) = here.sweeps()
+    finally:
+        lab.faults.heal(context)
+    assert f"yurt: sweep {sweep} is saved, and the next yurt command submits it if necessary" in printed
+    (run,) = (each for each in yurt.runs() if each.id == sweep)
+    assert run.wait(SECONDS) == "completed" and run.tasks[0].result() == 5
+
+
+STUCK = """\
+import time, yurt
+from yurt.api import sender
+from yurt.lifecycle.outbox import enqueue as saving
+
+def hangs(*given, **named):
+    print("out", flush=True)
+    time.sleep(1000)
+
+saving.send_waiting = hangs
+with yurt.executor("local", snapshot=False) as executor:
+    executor.submit(abs, -6).result()
+"""
+
+
+def test_a_second_ctrl_c_ends_the_wait_for_a_submission(here: Here, start: Callable[..., Program]) -> None:
+    """A submission that hangs; the sweep is saved before it."""
+    program = start(STUCK)
+    os.kill(program.process.pid, signal.SIGINT)
+    program.read_until("yurt: waiting up to 15 s for local; Ctrl-C stops the wait")
+    printed = program.stop()
+    (sweep,) = here.sweeps()
+    assert program.process.returncode == -signal.SIGINT
+    assert f"yurt: sweep {sweep} is saved, and the next yurt command submits it if necessary" in printed
 
 
 BROKEN_OFF = """\

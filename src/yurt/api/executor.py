@@ -30,8 +30,9 @@ class YurtExecutor(Executor):
     """A `concurrent.futures.Executor` that runs calls on a context. Create one with `yurt.executor`.
 
     Calls submitted at about the same time become the tasks of one sweep. Use the executor in a `with` block, or call
-    `shutdown`. Ctrl-C inside the block does not cancel submitted calls: they keep running, and yurt prints the command
-    that cancels them.
+    `shutdown`; otherwise the program waits for its calls when it exits. Ctrl-C does not cancel submitted calls: yurt
+    stops waiting for them, and prints which sweeps continue and the command that cancels them. Calls that are not
+    submitted yet are cancelled.
     """
 
     def __init__(self, context: str | None, python: str, options: Options) -> None:
@@ -46,7 +47,8 @@ class YurtExecutor(Executor):
         """Submit `fn(*args, **kwargs)` and return its future.
 
         `submit` pickles the function and its arguments; later changes to them have no effect. If they cannot be
-        pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`.
+        pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`
+        and while the interpreter exits.
         """
         return self._post(fn, lambda: _dumped(fn), (args, kwargs), pickles.shown(fn, args, kwargs))
 
@@ -56,7 +58,8 @@ class YurtExecutor(Executor):
         """Like the built-in `map`, but the calls run on the context. Returns an iterator over the results, in order.
 
         All calls become one sweep. With `chunksize` above 1, one task makes that many calls. The iterator raises
-        `TimeoutError` if a result is not available `timeout` seconds after the call to `map`.
+        `TimeoutError` if a result is not available `timeout` seconds after the call to `map`. An exception, or the
+        end of the iterator before its last result, cancels the calls that are not running yet; Ctrl-C does not.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
@@ -83,7 +86,7 @@ class YurtExecutor(Executor):
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Stop accepting calls; with `wait`, return after all calls have finished.
+        """Stop accepting calls; with `wait`, return after all calls have finished and their callbacks have run.
 
         With `cancel_futures`, cancel the calls that are not running yet.
         """
@@ -111,7 +114,7 @@ class YurtExecutor(Executor):
     def _post(
         self, fn: Callable[..., Any], function: Callable[[], bytes], arguments: Any, shown: dict[str, Any]
     ) -> Call:
-        call = Call(self._sender.receiver.withdraw, self._sender.callbacks.run)
+        call = Call(self._sender.withdraw, self._sender.callbacks.run)
         title = pickles.title(fn)
         try:
             posted = Posted(call, title, function(), pickles.dump(arguments, f"the arguments of {title}()"), shown)

@@ -17,7 +17,8 @@ class Call(Future[Any]):
     """A `concurrent.futures.Future` for one function call.
 
     `run` is the id of the task that executes the call; it is empty until the call is submitted to the context.
-    Callbacks run in a thread of their own, so a callback may wait for other calls.
+    Callbacks run one at a time in a thread of their own, so a callback may wait for other calls. While one callback
+    takes longer than a second, others run in another thread.
     """
 
     def __init__(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -47,7 +49,7 @@ class Sender:
         self._broken: BaseException | None = None
         self._process = os.getpid()
         self._submitting = ""
-        self._abandoned: list[Call] = []
+        self._abandoned: deque[Call] = deque()
         self._left = False
 
     def post(self, posted: Posted) -> None:
@@ -89,7 +91,13 @@ class Sender:
     def finish(self) -> None:
         """Close, and cancel abandoned calls now."""
         self.close()
-        self._drop_abandoned()
+        if self.own():
+            self._drop_abandoned()
+
+    def withdraw(self, call: Call) -> None:
+        """Have the task of a cancelled call cancelled. Does nothing in a fork, where a lock may be held for ever."""
+        if self.own():
+            self.receiver.withdraw(call)
 
     def cancel_all(self) -> None:
         """Cancel all calls that are not running yet."""
@@ -100,12 +108,12 @@ class Sender:
     def abandon(self, calls: list[Call]) -> None:
         """Cancel the calls of a `map` whose iterator was dropped, shortly after.
 
-        If it was dropped because of Ctrl-C, `leave` follows at once, and the calls continue.
+        If it was dropped because of Ctrl-C, `leave` follows at once, and the calls continue. Takes no lock: the garbage
+        collector may drop an iterator in any thread.
         """
-        with self._lock:
-            if self._left or not self.own():
-                return
-            self._abandoned += calls
+        if self._left or not self.own():
+            return
+        self._abandoned.extend(calls)
         timer = threading.Timer(GRACE, self._drop_abandoned)
         timer.daemon = True
         try:
@@ -114,9 +122,11 @@ class Sender:
             self._drop_abandoned()
 
     def _drop_abandoned(self) -> None:
-        with self._lock:
-            calls, self._abandoned = self._abandoned, []
-        for call in calls:
+        while True:
+            try:
+                call = self._abandoned.popleft()
+            except IndexError:
+                return
             call.drop()
 
     def leave(self) -> list[str]:
@@ -127,13 +137,14 @@ class Sender:
         """
         if self._left or not self.own():
             return []
+        self._left = True
+        self._abandoned.clear()
         with self._lock:
-            self._left, self._abandoned = True, []
             self.batch.close()
             unsent = self.batch.empty()
             if not self._submitting:
-                unsent += self.batch.taken()
-            unsent = [call for call in unsent if call.drop()]
+                unsent += [call for call in self.batch.taken() if not call.run]
+            unsent = [call for call in unsent if not call.done() and call.drop()]
         with suppress(KeyboardInterrupt):
             self._wait_for(self._threads[:1])
         lines = left_lines(self.receiver.leave(), self._submitting, len(unsent), self._context.name)
@@ -144,9 +155,14 @@ class Sender:
         return lines
 
     def _wait_for(self, threads: Sequence[threading.Thread]) -> None:
+        """Wait for requests to the context, but not for long."""
         deadline = time.monotonic() + LEAVE_SECONDS
         for each in threads:
             if each.is_alive():
+                each.join(GRACE)
+            if each.is_alive():
+                text = f"yurt: waiting up to {LEAVE_SECONDS:.0f} s for {self._context.name}; Ctrl-C stops the wait"
+                print(text, file=sys.stderr)
                 each.join(max(0.0, deadline - time.monotonic()))
 
     def join(self) -> None:
@@ -207,16 +223,15 @@ class Sender:
             if all(each.call.cancelled() for each in posted):
                 return
             self._submitting = sweep
-        packed = pickles.packed(
-            [(each.function, each.arguments) for each in posted],
-            folder=self._project.folder,
-            subfolder=self._project.subfolder if request.snapshot else "",
-        )
-        submitted = Submitted(sweep, {at: each.call for at, each in enumerate(posted)})
         try:
+            packed = pickles.packed(
+                [(each.function, each.arguments) for each in posted],
+                folder=self._project.folder,
+                subfolder=self._project.subfolder if request.snapshot else "",
+            )
             saved_calls.keep(store, sweep, calls.pack(packed))
             self._enqueue(store, planned)
-            self.receiver.add(submitted)
+            self.receiver.add(Submitted(sweep, {at: each.call for at, each in enumerate(posted)}))
         finally:
             self._submitting = ""
 
