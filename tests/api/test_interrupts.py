@@ -281,6 +281,31 @@ def test_a_second_ctrl_c_ends_the_wait_for_a_submission(here: Here, start: Calla
     assert f"yurt: sweep {sweep} is saved, and the next yurt command submits it if necessary" in printed
 
 
+LOCKED = """\
+import time, yurt
+with yurt.executor("local", snapshot=False) as executor:
+    calls = [executor.submit(time.sleep, 60) for _each in range(3)]
+    while not all(call.run for call in calls):
+        time.sleep(0.05)
+    for call in calls:
+        call._condition.acquire()
+    time.sleep(3)
+    print("out", flush=True)
+    time.sleep(1000)
+"""
+
+
+def test_ctrl_c_in_the_first_steps_of_wait(here: Here, start: Callable[..., Program]) -> None:
+    """It leaves the futures locked: the standard library cannot release them."""
+    program = start(LOCKED)
+    started = time.monotonic()
+    printed = program.stop()
+    assert program.process.returncode == -signal.SIGINT and time.monotonic() - started < 20
+    (sweep,) = here.sweeps()
+    assert f"sweep {sweep} continues on local (3 unfinished calls)" in printed
+    assert here.yurt("cancel", sweep).code == 0
+
+
 BROKEN_OFF = """\
 import time, yurt
 def work(x):

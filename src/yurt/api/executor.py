@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Unpack
 
 from yurt.api import leaving, pickles
 from yurt.api.batch import MAX_DELAY, Posted
-from yurt.api.future import Call
+from yurt.api.future import Call, has_raised, settle
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
 from yurt.backends import scripts
@@ -119,7 +119,7 @@ class YurtExecutor(Executor):
         try:
             posted = Posted(call, title, function(), pickles.dump(arguments, f"the arguments of {title}()"), shown)
         except YurtError as error:
-            call.settle(error=error)
+            settle(call, error=error)
             return call
         self._sender.post(posted)
         return call
@@ -157,7 +157,7 @@ def _result(calls: list[Call], timeout: float | None) -> Any:
     try:
         return call.result(timeout)
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) or call.raised(error):
+        if not isinstance(error, KeyboardInterrupt) or has_raised(call, error):
             for each in (call, *calls):
                 each.cancel()
         raise

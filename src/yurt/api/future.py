@@ -63,27 +63,9 @@ class Call(Future[Any]):
                 return self.set_running_or_notify_cancel()
         return not self.cancelled()
 
-    def settle(self, value: Any = None, error: BaseException | None = None) -> None:
-        """Set the result or the exception, unless the call is done."""
-        with suppress(InvalidStateError):  # another thread was faster
-            if self.done() or not self.begin():
-                return
-            if error is not None:
-                self.set_exception(error)
-            else:
-                self.set_result(value)
-
-    def raised(self, error: BaseException) -> bool:
-        """Whether this is the exception of the call."""
-        return self._exception is error
-
     def cancel(self) -> bool:
         """Cancel the call and its task. Returns False, and does nothing, if the call is running or has finished."""
         return self._cancel(_immediately)
-
-    def drop(self) -> bool:
-        """Cancel the call on behalf of the executor: its callbacks do not run in this thread."""
-        return self._cancel(self._run_callbacks)
 
     def _cancel(self, run_callbacks: Callable[[Callable[[], None]], None]) -> bool:
         if not super().cancel():
@@ -93,7 +75,8 @@ class Call(Future[Any]):
         if first:
             self.begin()
             self._withdraw(self)
-            run_callbacks(super()._invoke_callbacks)  # type: ignore[misc]
+            if self._done_callbacks:  # type: ignore[attr-defined]
+                run_callbacks(super()._invoke_callbacks)  # type: ignore[misc]
         return True
 
     def _invoke_callbacks(self) -> None:
@@ -103,3 +86,29 @@ class Call(Future[Any]):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a future cannot be pickled; pass the value of its result() instead")
+
+
+def settle(call: Call, value: Any = None, error: BaseException | None = None) -> None:
+    """Set the result or the exception of a call, unless it is done."""
+    with suppress(InvalidStateError):  # another thread was faster
+        if call.done() or not call.begin():
+            return
+        if error is not None:
+            call.set_exception(error)
+        else:
+            call.set_result(value)
+
+
+def drop(call: Call) -> bool:
+    """Cancel a call on behalf of the executor: its callbacks do not run in this thread."""
+    return call._cancel(call._run_callbacks)
+
+
+def has_raised(call: Call, error: BaseException) -> bool:
+    """Whether this is the exception of the call."""
+    return call._exception is error
+
+
+def is_withdrawn(call: Call) -> bool:
+    """Whether a call was cancelled. Does not wait for its lock."""
+    return call._withdrawn

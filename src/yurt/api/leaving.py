@@ -14,7 +14,7 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from yurt.api.sender import Sender
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _senders: WeakSet[Sender] = WeakSet()
 _exiting = threading.Event()
 

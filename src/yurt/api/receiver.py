@@ -13,7 +13,7 @@ import msgspec
 
 from yurt.api import pickles
 from yurt.api.errors import CallError
-from yurt.api.future import Call
+from yurt.api.future import Call, is_withdrawn, settle
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh import archive
@@ -46,7 +46,11 @@ class Submitted(msgspec.Struct):
 
 
 class Receiver:
-    """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`."""
+    """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`.
+
+    No thread waits for the lock of a future while it holds the lock of the receiver, because Ctrl-C in
+    `concurrent.futures.wait` may leave a future locked.
+    """
 
     def __init__(self, context: str, kind: str, files: Files) -> None:
         self._context, self._files = context, files
@@ -64,7 +68,7 @@ class Receiver:
             for at, call in sent.calls.items():
                 call.run = ids.task(sent.sweep, at)
             self._open.append(sent)
-            self._withdrawn += [call.run for call in sent.calls.values() if call.cancelled()]
+            self._withdrawn += [call.run for call in sent.calls.values() if is_withdrawn(call)]
             self._changed.notify_all()
         if self._broken is not None:
             self.end(self._broken)
@@ -92,11 +96,11 @@ class Receiver:
             self._changed.notify_all()
         found: dict[str, int] = {}
         for sent in removed:
-            for call in [call for call in sent.calls.values() if not call.done()]:
+            for call in [call for call in list(sent.calls.values()) if not call.done()]:
                 found[sent.sweep] = found.get(sent.sweep, 0) + 1
                 text = f"the executor stopped waiting for {call.run}, which has not finished"
                 hint = f"get its result later with `yurt.runs(sweep={sent.sweep!r})[NUMBER].result()`"
-                call.settle(error=CallError(text, code="call-detached", hint=hint))
+                settle(call, error=CallError(text, code="call-detached", hint=hint))
         return found
 
     def withdrawn(self) -> bool:
@@ -107,7 +111,7 @@ class Receiver:
     def open(self) -> list[Call]:
         """Return submitted calls that have no result yet."""
         with self._changed:
-            return [call for sent in self._open for call in sent.calls.values()]
+            return [call for sent in self._open for call in list(sent.calls.values())]
 
     def end(self, error: BaseException) -> None:
         """Stop with an error: all open calls get it, and so do calls added later."""
@@ -115,12 +119,12 @@ class Receiver:
             self._complete, self._broken = True, error
             self._changed.notify_all()
         for call in self._empty():
-            call.settle(error=error)
+            settle(call, error=error)
 
     def _empty(self) -> list[Call]:
         with self._changed:
             removed, self._open = self._open, []
-        return [call for sent in removed for call in sent.calls.values()]
+        return [call for sent in removed for call in list(sent.calls.values())]
 
     def receive(self, store: Store) -> None:
         """Poll the context until all calls have a result and no more will be added; slower while nothing changes."""
@@ -183,10 +187,12 @@ class Receiver:
         """Cancel the tasks of cancelled calls; the whole sweep if it has no other open calls."""
         with self._changed:
             withdrawn, self._withdrawn = set(self._withdrawn), []
-            for sent in self._open:
-                open_ones = {call.run for call in sent.calls.values() if not call.done() or call.run in withdrawn}
-                if open_ones and open_ones <= withdrawn:
-                    withdrawn = withdrawn - open_ones | {sent.sweep}
+            submitted = list(self._open) if withdrawn else []
+        for sent in submitted:
+            calls = list(sent.calls.values())
+            open_ones = {call.run for call in calls if not call.done() or call.run in withdrawn}
+            if open_ones and open_ones <= withdrawn:
+                withdrawn = withdrawn - open_ones | {sent.sweep}
         if entries := store.several(sorted(withdrawn)):
             _done, error = cancel_runs(store, entries)
             self._warn(error.message if error is not None else "")
@@ -197,7 +203,7 @@ class Receiver:
             for call in sent.calls.values():
                 text = f"sweep {sent.sweep} is no longer in the run index of this machine"
                 hint = f"import it with `yurt import {self._context}`"
-                call.settle(error=CallError(text, code="call-without-result", hint=hint))
+                settle(call, error=CallError(text, code="call-without-result", hint=hint))
             sent.calls.clear()
             return True
         states = store.task_states(sent.sweep)
@@ -245,10 +251,10 @@ def resolve(call: Call, entry: Entry, result: CallResult) -> None:
         value = pickles.value_of(entry, result)
     except BaseException as error:
         _as_text(error.__cause__)
-        call.settle(error=error.with_traceback(None))  # its cause has the remote traceback
+        settle(call, error=error.with_traceback(None))  # its cause has the remote traceback
     else:
         del result  # the pickle may be large
-        call.settle(value)
+        settle(call, value)
 
 
 def _as_text(error: BaseException | None) -> None:

@@ -16,7 +16,7 @@ from yurt.api import leaving, pickles
 from yurt.api.batch import Batch, Posted
 from yurt.api.callbacks import Callbacks
 from yurt.api.errors import CallError
-from yurt.api.future import Call
+from yurt.api.future import Call, drop, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
@@ -103,7 +103,7 @@ class Sender:
         """Cancel all calls that are not running yet."""
         if self.own():
             for call in self._open():
-                call.drop()
+                drop(call)
 
     def abandon(self, calls: list[Call]) -> None:
         """Cancel the calls of a `map` whose iterator was dropped, shortly after.
@@ -127,7 +127,7 @@ class Sender:
                 call = self._abandoned.popleft()
             except IndexError:
                 return
-            call.drop()
+            drop(call)
 
     def leave(self) -> list[str]:
         """Stop submitting calls and waiting for them, after Ctrl-C. Returns what happens to them, as lines of text.
@@ -144,7 +144,7 @@ class Sender:
             unsent = self.batch.empty()
             if not self._submitting:
                 unsent += [call for call in self.batch.taken() if not call.run]
-            unsent = [call for call in unsent if not call.done() and call.drop()]
+            unsent = [call for call in unsent if not call.done() and drop(call)]
         with suppress(KeyboardInterrupt):
             self._wait_for(self._threads[:1])
         lines = left_lines(self.receiver.leave(), self._submitting, len(unsent), self._context.name)
@@ -190,7 +190,7 @@ class Sender:
             self._broken = error
             self.batch.close()
             for call in self._open():
-                call.settle(error=error)
+                settle(call, error=error)
             self.receiver.end(error)
 
     def _send(self, store: Store) -> None:
@@ -209,7 +209,7 @@ class Sender:
                 self._submit(store, posted)
         except Exception as error:
             for each in posted:
-                each.call.settle(error=error)
+                settle(each.call, error=error)
         return bool(batch)
 
     def _submit(self, store: Store, posted: Sequence[Posted]) -> None:
@@ -220,7 +220,7 @@ class Sender:
         planned = planning.plan(self._context, request, project=self._project, index=store)
         sweep = planned.plan.run.id
         with self._lock:
-            if all(each.call.cancelled() for each in posted):
+            if all(is_withdrawn(each.call) for each in posted):
                 return
             self._submitting = sweep
         try:
