@@ -42,7 +42,7 @@ CODES: dict[str, str] = {
     "calls-missing": "The function calls of a sweep are neither on its site nor on this machine.",
     "call-without-result": "A function call ended without a result.",
     "call-python": "A function call ran under a different version of Python than the program that submitted it.",
-    "call-detached": "The program stopped waiting for a function call; the call is still running.",
+    "call-detached": "The program stopped waiting for a function call, which continues.",
     "call-not-loaded": "A function or its arguments could not be loaded on the site.",
     "call-not-sent": "A function or its arguments cannot be pickled or are too large.",
     "result-not-sent": "The result of a call cannot be pickled or is too large.",

@@ -19,6 +19,7 @@ import pytest
 import yurt
 from tests.api.conftest import Here
 from yurt.api import batch as batching
+from yurt.api import sender
 from yurt.api.batch import Batch, Posted
 from yurt.api.future import Call
 from yurt.errors import UserError
@@ -74,7 +75,15 @@ def shut(executor: Executor) -> Any:
     return value, outcome(lambda: executor.submit(abs, 1)), outcome(lambda: executor.map(abs, [1]))
 
 
-TABLE = [unequal, values_of_others, closed_early, first_error, in_order, shut]
+def interrupted_there(executor: Executor) -> Any:
+    """The KeyboardInterrupt of a function is an exception like any other: it cancels the rest of a map."""
+    found = executor.map(exec, ["raise KeyboardInterrupt", "1", "1"])
+    with pytest.raises(KeyboardInterrupt):
+        next(found)
+    return list(found)
+
+
+TABLE = [unequal, values_of_others, closed_early, first_error, in_order, interrupted_there, shut]
 
 
 @pytest.mark.parametrize("operation", TABLE, ids=lambda each: each.__name__)
@@ -97,17 +106,28 @@ def test_in_an_event_loop(here: Here) -> None:
 
 
 FORK = """\
-import os, sys, yurt
+import os, sys, threading, yurt
 executor = yurt.executor("local", snapshot=False)
 assert executor.submit(abs, -1).result(60) == 1
+held, go = threading.Event(), threading.Event()
+def hold():
+    with executor._sender.receiver._changed:
+        held.set()
+        go.wait()
+threading.Thread(target=hold).start()
+held.wait()
+slow = executor.submit(pow, 2, 2)
 if os.fork() == 0:
+    slow.cancel()
     try:
         executor.submit(abs, -2)
     except yurt.CallError as error:
         print(error.message, flush=True)
-    executor.shutdown()
-    os._exit(0)
-os.wait()
+    executor.shutdown(cancel_futures=True)
+    sys.exit(0)  # with the hooks of the interpreter
+assert os.wait()[1] == 0
+go.set()
+assert slow.result(60) == 4
 print(executor.submit(abs, -3).result(60), flush=True)
 """
 
@@ -120,16 +140,21 @@ def test_an_executor_cannot_be_used_after_a_fork(here: Here) -> None:
     ]
 
 
-def test_calls_that_are_being_submitted_are_cancelled_too(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", ["plan", "enqueue"])
+def test_calls_that_are_being_submitted_are_cancelled_too(
+    here: Here, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that are not saved yet are not submitted; the sweep of others is cancelled."""
     there, go = threading.Event(), threading.Event()
-    plan = planning.plan
+    module = planning if step == "plan" else sender
+    work = getattr(module, step)
 
     def slowly(*given: Any, **named: Any) -> Any:
         there.set()
         assert go.wait(SECONDS)
-        return plan(*given, **named)
+        return work(*given, **named)
 
-    monkeypatch.setattr(planning, "plan", slowly)
+    monkeypatch.setattr(module, step, slowly)
     executor = yurt.executor("local", snapshot=False)
     calls = [executor.submit(time.sleep, 60) for _each in range(3)]
     assert there.wait(SECONDS)
@@ -137,7 +162,7 @@ def test_calls_that_are_being_submitted_are_cancelled_too(here: Here, monkeypatc
     go.set()
     assert all(each.cancelled() for each in calls)
     executor.shutdown()
-    assert {task.state for task in yurt.runs(sweep="@last-sweep")} == {"cancelled"}
+    assert [task.state for sweep in yurt.runs() for task in sweep.tasks] == (["cancelled"] * 3 * (step == "enqueue"))
 
 
 def test_a_submit_and_a_shutdown_at_the_same_time(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

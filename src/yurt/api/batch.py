@@ -93,7 +93,7 @@ class Batch:
         with self._changed:
             self._taken = []
             while not self._pending or self._more_may_come():
-                if not self._pending and self._closing():
+                if not self._pending and self._closed:
                     return []
                 self._changed.wait(SINGLE_DELAY if self._pending else 1.0)
             count = _batch_length(self._pending)
@@ -109,11 +109,7 @@ class Batch:
         else:
             delay = BURST_DELAY if len(self._pending) > 1 else SINGLE_DELAY
             soon = now < self._last + delay and now < self._first + MAX_DELAY
-        return soon and not self._closing()
-
-    def _closing(self) -> bool:
-        """Whether it is closed; as in the standard library, the end of the main thread closes it too."""
-        return self._closed or not threading.main_thread().is_alive()
+        return soon and not self._closed
 
 
 def _batch_length(pending: Sequence[Posted]) -> int:

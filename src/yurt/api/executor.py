@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -10,11 +11,11 @@ from contextlib import contextmanager
 from functools import cache, partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
-from yurt.api import pickles
+from yurt.api import leaving, pickles
 from yurt.api.batch import MAX_DELAY, Posted
-from yurt.api.future import Call
+from yurt.api.future import Call, has_raised, settle
 from yurt.api.options import Options, fields
 from yurt.api.sender import Sender
 from yurt.backends import scripts
@@ -29,8 +30,9 @@ class YurtExecutor(Executor):
     """A `concurrent.futures.Executor` that runs calls on a context. Create one with `yurt.executor`.
 
     Calls submitted at about the same time become the tasks of one sweep. Use the executor in a `with` block, or call
-    `shutdown`. Ctrl-C inside the block does not cancel submitted calls: they keep running, and yurt prints the command
-    that cancels them.
+    `shutdown`; otherwise the program waits for its calls when it exits. Ctrl-C does not cancel submitted calls: yurt
+    stops waiting for them, and prints which sweeps continue and the command that cancels them. Calls that are not
+    submitted yet are cancelled.
     """
 
     def __init__(self, context: str | None, python: str, options: Options) -> None:
@@ -45,7 +47,8 @@ class YurtExecutor(Executor):
         """Submit `fn(*args, **kwargs)` and return its future.
 
         `submit` pickles the function and its arguments; later changes to them have no effect. If they cannot be
-        pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`.
+        pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`
+        and while the interpreter exits.
         """
         return self._post(fn, lambda: _dumped(fn), (args, kwargs), pickles.shown(fn, args, kwargs))
 
@@ -55,16 +58,23 @@ class YurtExecutor(Executor):
         """Like the built-in `map`, but the calls run on the context. Returns an iterator over the results, in order.
 
         All calls become one sweep. With `chunksize` above 1, one task makes that many calls. The iterator raises
-        `TimeoutError` if a result is not available `timeout` seconds after the call to `map`.
+        `TimeoutError` if a result is not available `timeout` seconds after the call to `map`. An exception, or the
+        end of the iterator before its last result, cancels the calls that are not running yet; Ctrl-C does not.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        function = cache(lambda: _dumped(fn))
         with self._sender.batch.hold(MAX_DELAY):  # an iterable may wait for the result of another call
-            calls = _Mapped(self._post, fn, chunks=chunksize > 1)
+            given = zip(*iterables, strict=False)
             if chunksize == 1:
-                return calls.map(fn, *iterables, timeout=timeout)
-            chunks = _chunks(zip(*iterables, strict=False), chunksize)
-            return _flattened(calls.map(fn, chunks, timeout=timeout))
+                calls = [self._post(fn, function, (each, {}), pickles.shown(fn, each, {})) for each in given]
+                return _results(calls, deadline, self._sender.abandon)
+            calls = [
+                self._post(fn, function, chunk, {"calls": len(chunk), **pickles.shown(fn, chunk[0], {})})
+                for chunk in _chunks(given, chunksize)
+            ]
+            return _flattened(_results(calls, deadline, self._sender.abandon))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -76,14 +86,13 @@ class YurtExecutor(Executor):
             yield
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Stop accepting calls; with `wait`, return after all calls have finished.
+        """Stop accepting calls; with `wait`, return after all calls have finished and their callbacks have run.
 
         With `cancel_futures`, cancel the calls that are not running yet.
         """
-        self._sender.close()
+        self._sender.finish()
         if cancel_futures:
-            for call in self._sender.open():
-                call.cancel()
+            self._sender.cancel_all()
         if wait:
             self._sender.join()
 
@@ -91,49 +100,29 @@ class YurtExecutor(Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self._leave()
-        else:
+            leaving.leave([self._sender])
+            return
+        try:
             self.shutdown()
+        except KeyboardInterrupt:
+            leaving.leave([self._sender])
+            raise
 
-    def _leave(self) -> None:
-        """Stop waiting after Ctrl-C. Calls that are submitted keep running."""
-        self._sender.close()
-        for call in self._sender.batch.empty():
-            call.cancel()
-        self._sender.wait_submitted()
-        for sweep in self._sender.receiver.leave():
-            print(f"yurt: sweep {sweep} is still running; cancel it with `yurt cancel {sweep}`", file=sys.stderr)
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an executor cannot be pickled; create one inside the function")
 
     def _post(
         self, fn: Callable[..., Any], function: Callable[[], bytes], arguments: Any, shown: dict[str, Any]
     ) -> Call:
-        call = Call(self._sender.receiver.withdraw)
+        call = Call(self._sender.withdraw, self._sender.callbacks.run)
         title = pickles.title(fn)
         try:
             posted = Posted(call, title, function(), pickles.dump(arguments, f"the arguments of {title}()"), shown)
         except YurtError as error:
-            call.begin()
-            call.set_exception(error)
+            settle(call, error=error)
             return call
         self._sender.post(posted)
         return call
-
-
-class _Mapped(Executor):
-    """The executor of one `map`: uses the standard library's `map`, and pickles the function once for all calls."""
-
-    def __init__(self, post: Callable[..., Call], fn: Callable[..., Any], *, chunks: bool) -> None:
-        self._post, self._function, self._chunks = (
-            post,
-            cache(lambda: _dumped(fn)),
-            chunks,
-        )
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_named: Any) -> Call:
-        if not self._chunks:
-            return self._post(fn, self._function, (args, {}), pickles.shown(fn, args, {}))
-        (chunk,) = args
-        return self._post(fn, self._function, chunk, {"calls": len(chunk), **pickles.shown(fn, chunk[0], {})})
 
 
 def _request(options: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
@@ -151,10 +140,37 @@ def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[
         yield chunk
 
 
+def _results(calls: list[Call], deadline: float | None, abandon: Callable[[list[Call]], None]) -> Iterator[Any]:
+    """Yield the results in order and let go of them. The end of the iterator cancels the other calls."""
+    calls.reverse()
+    try:
+        while calls:
+            yield _result(calls, None if deadline is None else deadline - time.monotonic())
+    except GeneratorExit:
+        abandon(calls)
+        raise
+
+
+def _result(calls: list[Call], timeout: float | None) -> Any:
+    """Remove the last call and return its result. An error cancels the other calls; Ctrl-C does not."""
+    call = calls.pop()
+    try:
+        return call.result(timeout)
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt) or has_raised(call, error):
+            for each in (call, *calls):
+                each.cancel()
+        raise
+    finally:
+        del call  # the traceback of the exception would refer to the future, which refers to the exception
+
+
 def _flattened(chunks: Iterator[list[Any]]) -> Iterator[Any]:
     """Yield the values of all chunks. A generator, as the standard library's is, so that a caller can close it."""
     for chunk in chunks:
-        yield from chunk
+        chunk.reverse()
+        while chunk:
+            yield chunk.pop()
 
 
 def executor(context: str | None = None, *, python: str = "", **options: Unpack[Options]) -> YurtExecutor:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
+
+
+def _immediately(work: Callable[[], None]) -> None:
+    work()
 
 
 class Call(Future[Any]):
     """A `concurrent.futures.Future` for one function call.
 
     `run` is the id of the task that executes the call; it is empty until the call is submitted to the context.
+    Callbacks run one at a time in a thread of their own, so a callback may wait for other calls. While one callback
+    takes longer than a second, others run in another thread.
     """
 
-    def __init__(self, withdraw: Callable[[Call], None]) -> None:
+    def __init__(
+        self,
+        withdraw: Callable[[Call], None],
+        run_callbacks: Callable[[Callable[[], None]], None] = _immediately,
+    ) -> None:
         super().__init__()
         self.run = ""
-        self._withdraw = withdraw
+        self._withdraw, self._run_callbacks = withdraw, run_callbacks
         self._lock = Lock()
-        self._begun = False
+        self._begun = self._withdrawn = False
         self._requested = False
 
     @property
@@ -34,7 +45,10 @@ class Call(Future[Any]):
         cancelled, `TimeoutError` if it has not finished in time.
         """
         self._requested = True
-        return super().result(timeout)
+        try:
+            return super().result(timeout)
+        finally:
+            del self  # the traceback of the exception would refer to the future, which refers to the exception
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the exception that `result` would raise, or None if the call returned a value."""
@@ -51,8 +65,50 @@ class Call(Future[Any]):
 
     def cancel(self) -> bool:
         """Cancel the call and its task. Returns False, and does nothing, if the call is running or has finished."""
+        return self._cancel(_immediately)
+
+    def _cancel(self, run_callbacks: Callable[[Callable[[], None]], None]) -> bool:
         if not super().cancel():
             return False
-        self.begin()
-        self._withdraw(self)
+        with self._lock:
+            first, self._withdrawn = not self._withdrawn, True
+        if first:
+            self.begin()
+            self._withdraw(self)
+            if self._done_callbacks:  # type: ignore[attr-defined]
+                run_callbacks(super()._invoke_callbacks)  # type: ignore[misc]
         return True
+
+    def _invoke_callbacks(self) -> None:
+        """Run the callbacks of a call that is done; `_cancel` runs those of a cancelled call."""
+        if self._done_callbacks and not self.cancelled():  # type: ignore[attr-defined]
+            self._run_callbacks(super()._invoke_callbacks)  # type: ignore[misc]
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a future cannot be pickled; pass the value of its result() instead")
+
+
+def settle(call: Call, value: Any = None, error: BaseException | None = None) -> None:
+    """Set the result or the exception of a call, unless it is done."""
+    with suppress(InvalidStateError):  # another thread was faster
+        if call.done() or not call.begin():
+            return
+        if error is not None:
+            call.set_exception(error)
+        else:
+            call.set_result(value)
+
+
+def drop(call: Call) -> bool:
+    """Cancel a call on behalf of the executor: its callbacks do not run in this thread."""
+    return call._cancel(call._run_callbacks)
+
+
+def has_raised(call: Call, error: BaseException) -> bool:
+    """Whether this is the exception of the call."""
+    return call._exception is error
+
+
+def is_withdrawn(call: Call) -> bool:
+    """Whether a call was cancelled. Does not wait for its lock."""
+    return call._withdrawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import msgspec
 
 from yurt.api import pickles
 from yurt.api.errors import CallError
-from yurt.api.future import Call
+from yurt.api.future import Call, is_withdrawn, settle
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh import archive
@@ -45,7 +46,11 @@ class Submitted(msgspec.Struct):
 
 
 class Receiver:
-    """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`."""
+    """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`.
+
+    No thread waits for the lock of a future while it holds the lock of the receiver, because Ctrl-C in
+    `concurrent.futures.wait` may leave a future locked.
+    """
 
     def __init__(self, context: str, kind: str, files: Files) -> None:
         self._context, self._files = context, files
@@ -63,10 +68,12 @@ class Receiver:
             for at, call in sent.calls.items():
                 call.run = ids.task(sent.sweep, at)
             self._open.append(sent)
-            self._withdrawn += [call.run for call in sent.calls.values() if call.cancelled()]
+            self._withdrawn += [call.run for call in sent.calls.values() if is_withdrawn(call)]
             self._changed.notify_all()
         if self._broken is not None:
             self.end(self._broken)
+        elif self._left:
+            self.leave()
 
     def withdraw(self, call: Call) -> None:
         """Have the task of a cancelled call cancelled, if the call is submitted."""
@@ -81,17 +88,30 @@ class Receiver:
             self._complete = True
             self._changed.notify_all()
 
-    def leave(self) -> list[str]:
-        """Stop fetching results; submitted calls keep running. Returns the ids of their sweeps."""
+    def leave(self) -> dict[str, int]:
+        """Stop fetching results; submitted calls continue. Returns how many of each sweep's calls have no result."""
         with self._changed:
             self._left = True
+            removed, self._open = self._open, []
             self._changed.notify_all()
-            return [sent.sweep for sent in self._open]
+        found: dict[str, int] = {}
+        for sent in removed:
+            for call in [call for call in list(sent.calls.values()) if not call.done()]:
+                found[sent.sweep] = found.get(sent.sweep, 0) + 1
+                text = f"the executor stopped waiting for {call.run}, which has not finished"
+                hint = f"get its result later with `yurt.runs(sweep={sent.sweep!r})[NUMBER].result()`"
+                settle(call, error=CallError(text, code="call-detached", hint=hint))
+        return found
+
+    def withdrawn(self) -> bool:
+        """Whether there are cancelled calls whose tasks are not cancelled yet."""
+        with self._changed:
+            return bool(self._withdrawn)
 
     def open(self) -> list[Call]:
         """Return submitted calls that have no result yet."""
         with self._changed:
-            return [call for sent in self._open for call in sent.calls.values()]
+            return [call for sent in self._open for call in list(sent.calls.values())]
 
     def end(self, error: BaseException) -> None:
         """Stop with an error: all open calls get it, and so do calls added later."""
@@ -99,12 +119,12 @@ class Receiver:
             self._complete, self._broken = True, error
             self._changed.notify_all()
         for call in self._empty():
-            fail(call, error)
+            settle(call, error=error)
 
     def _empty(self) -> list[Call]:
         with self._changed:
             removed, self._open = self._open, []
-        return [call for sent in removed for call in sent.calls.values()]
+        return [call for sent in removed for call in list(sent.calls.values())]
 
     def receive(self, store: Store) -> None:
         """Poll the context until all calls have a result and no more will be added; slower while nothing changes."""
@@ -128,11 +148,8 @@ class Receiver:
                 archive.catch_up(store, self._context, self._files)
             if self._pause(pause):
                 pause = self._shortest
-        for call in self._empty():
-            sweep = call.run.partition(".")[0]
-            text = f"the executor stopped waiting for {call.run}, which is still running"
-            hint = f"get its result later with `yurt.runs(sweep={sweep!r})[NUMBER].result()`"
-            fail(call, CallError(text, code="call-detached", hint=hint))
+        if self.withdrawn():
+            self._cancel_withdrawn(store)
 
     def _result_is_late(self) -> bool:
         """Whether a completed call has no result file yet."""
@@ -170,10 +187,12 @@ class Receiver:
         """Cancel the tasks of cancelled calls; the whole sweep if it has no other open calls."""
         with self._changed:
             withdrawn, self._withdrawn = set(self._withdrawn), []
-            for sent in self._open:
-                open_ones = {call.run for call in sent.calls.values() if not call.done() or call.run in withdrawn}
-                if open_ones and open_ones <= withdrawn:
-                    withdrawn = withdrawn - open_ones | {sent.sweep}
+            submitted = list(self._open) if withdrawn else []
+        for sent in submitted:
+            calls = list(sent.calls.values())
+            open_ones = {call.run for call in calls if not call.done() or call.run in withdrawn}
+            if open_ones and open_ones <= withdrawn:
+                withdrawn = withdrawn - open_ones | {sent.sweep}
         if entries := store.several(sorted(withdrawn)):
             _done, error = cancel_runs(store, entries)
             self._warn(error.message if error is not None else "")
@@ -184,7 +203,7 @@ class Receiver:
             for call in sent.calls.values():
                 text = f"sweep {sent.sweep} is no longer in the run index of this machine"
                 hint = f"import it with `yurt import {self._context}`"
-                fail(call, CallError(text, code="call-without-result", hint=hint))
+                settle(call, error=CallError(text, code="call-without-result", hint=hint))
             sent.calls.clear()
             return True
         states = store.task_states(sent.sweep)
@@ -202,10 +221,14 @@ class Receiver:
         before = len(sent.calls)
         while entries:
             results = self._files.call_results([entry.run.folder for _at, entry in entries])
-            for (at, entry), result in zip(entries, results, strict=False):
-                if not self._may_still_appear(sent, at, entry, result):
-                    resolve(sent.calls.pop(at), entry, result)
-            entries = entries[len(results) :] if results else []
+            count = len(results)
+            results.reverse()
+            for at, entry in entries[:count]:
+                if self._may_still_appear(sent, at, entry, results[-1]):
+                    results.pop()
+                else:
+                    resolve(sent.calls.pop(at), entry, results.pop())
+            entries = entries[count:] if count else []
         return len(sent.calls) < before
 
     def _may_still_appear(self, sent: Submitted, at: int, entry: Entry, result: CallResult) -> bool:
@@ -227,13 +250,17 @@ def resolve(call: Call, entry: Entry, result: CallResult) -> None:
     try:
         value = pickles.value_of(entry, result)
     except BaseException as error:
-        fail(call, error.with_traceback(None))  # its cause has the remote traceback
+        _as_text(error.__cause__)
+        settle(call, error=error.with_traceback(None))  # its cause has the remote traceback
     else:
-        if call.begin():
-            call.set_result(value)
+        del result  # the pickle may be large
+        settle(call, value)
 
 
-def fail(call: Call, error: BaseException) -> None:
-    """Set the exception of a call, unless it is done."""
-    if not call.done() and call.begin():
-        call.set_exception(error)
+def _as_text(error: BaseException | None) -> None:
+    """Replace the traceback of an error in unpickling by its text: its frames refer to the pickle and to all calls."""
+    if error is not None and error.__traceback__ is not None:
+        lines = traceback.format_tb(error.__traceback__.tb_next)
+        error.with_traceback(None)
+        if lines:
+            error.add_note("".join(lines).rstrip())
