@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 TRIES, RETRY_DELAY = 4, 2.0
 """How often to look for the result of a completed call, since a file system may show it late; most seconds between."""
 
+INDEX_CODES = ("disk-full", "quota-full", "index-unavailable")
+"""Codes of errors of the index on this machine."""
+
 MAX_FAILURES = 10
 """Local failures in a row before the receiver gives up: the disk may be full, or the index busy, for a while."""
 
@@ -134,13 +137,12 @@ class Receiver:
             try:
                 news = self._poll(store)
                 failures = 0
-            except YurtError as error:
-                self._warn(error.message)
-            except (OSError, sqlite3.Error) as error:
-                failures += 1
+            except (YurtError, OSError, sqlite3.Error) as error:
+                of_site = isinstance(error, YurtError) and error.code not in INDEX_CODES
+                failures += not of_site
                 if failures == MAX_FAILURES:
                     raise
-                self._warn(f"cannot refresh the calls on {self._context}: {error}")
+                self._warn(f"{error}" if of_site else f"cannot refresh the calls on {self._context}: {error}")
             pause = self._shortest if news else min(pause * 1.3, self._longest)
             if self._result_is_late():
                 pause = min(pause, RETRY_DELAY)

@@ -14,7 +14,7 @@ from yurt import __version__
 from yurt.cli import app
 from yurt.cli.app import Group
 from yurt.cli.option_types import param_name
-from yurt.errors import RefusedError, UserError, YurtError
+from yurt.errors import RefusedError, UserError, YurtError, here_is_full
 
 VERBS = {
     "run": ("yurt.cli.run:run", "Run a script or a command on a context."),
@@ -104,6 +104,13 @@ def _fail(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF) and not error.filename:
         _discard_stdout()
         error = RefusedError(f"cannot write the output: {error.strerror}", code="output-failed")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
+        error = here_is_full(error.filename, error.strerror or "", hint="free some space, then run the command again")
+    if (sqlite3 := sys.modules.get("sqlite3")) is not None and isinstance(error, sqlite3.Error):
+        from yurt.config import paths
+        from yurt.store.connection import explained
+
+        error = explained(error, f"{paths.data_home()}/yurt.db")
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
     with contextlib.suppress(OSError):  # the error cannot be printed either

@@ -58,11 +58,23 @@ def everything(snapshot: Snapshot) -> bytes:
         return _with_index(snapshot, index)
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="yurt-") as folder:
+    _remove_leftovers(snapshot.store)
+    # On the disk of the store: git renames the pack from there.
+    with tempfile.TemporaryDirectory(prefix="upload-", dir=snapshot.store) as folder:
         wanted = f"{snapshot.tree}\n".encode()
         # Without a base, the search for deltas costs more than it saves.
         name = _git(snapshot, "pack-objects", "--revs", "--quiet", "--window=0", f"{folder}/pack", stdin=wanted)
         return _with_index(snapshot, Path(folder, f"pack-{name.decode().strip()}.idx"))
+
+
+def _remove_leftovers(store: Path) -> None:
+    """Remove what killed uploads left behind."""
+    import shutil
+    import time
+
+    for each in store.glob("upload-*"):
+        if time.time() - each.stat().st_mtime > 86400:
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def _with_index(snapshot: Snapshot, index: Path) -> bytes:

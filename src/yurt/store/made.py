@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import suppress
 
+from yurt.errors import RefusedError
 from yurt.store.tasks import Entry, entry_of
 
 
@@ -18,7 +19,7 @@ class Made:
 
     def note_refused(self, why: str) -> None:
         """Record that the user's last run was rejected and is not in the index. Does nothing if the disk is full."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, RefusedError):
             self._db.execute("INSERT INTO made (refused) VALUES (?)", (why,))
 
     def last_refused(self) -> str:

@@ -5,6 +5,7 @@ The run folder on the site is authoritative. Only runs that are not submitted ye
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
@@ -15,12 +16,13 @@ from typing import Any, Self
 
 import msgspec
 
-from yurt.errors import RefusedError
+from yurt.errors import here_is_full
 from yurt.model import ids
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
+from yurt.store.connection import connect, damaged, explained, unusable
 from yurt.store.copies import Copies
 from yurt.store.made import Made
 from yurt.store.notices import Notices
@@ -30,6 +32,12 @@ from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
 
 UNSUBMITTED = "('waiting', 'submitting')"
 """States of runs that are possibly not submitted yet."""
+
+
+EMPTY = 10.0
+"""Seconds for which a new index may be empty, while another process creates its tables."""
+
+FREE = "free some space, then run the command again"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -48,26 +56,29 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         self.file = file
         self._sets: Plan | None = None
         try:
+            _check_not_emptied(file)
             _make_private(file)
-            self._db = sqlite3.connect(file, timeout=30, isolation_level=None)
+            self._db: sqlite3.Connection = connect(file)
             self._enable_wal()
             self._db.execute("PRAGMA synchronous = NORMAL")  # what a power failure loses is read again from the site
             self._make(file)
         except sqlite3.Error as error:
-            raise _unusable(file, str(error)) from None
+            raise explained(error, file) from None
         except OSError as error:
-            raise _unusable(file, error.strerror or str(error)) from None
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise here_is_full(f"the run index {file}", error.strerror or "", hint=FREE) from None
+            raise unusable(file, error.strerror or str(error)) from None
 
     def _enable_wal(self) -> None:
         """Switch to WAL mode. If several processes create the file, SQLite reports busy without waiting: retry here."""
         until = time.monotonic() + 30
         while True:
             try:
-                self._db.execute("PRAGMA journal_mode = WAL")
+                sqlite3.Connection.execute(self._db, "PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
+                    raise explained(error, self.file) from None
             time.sleep(0.01)
 
     def _make(self, file: str) -> None:
@@ -75,7 +86,7 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         if version == VERSION:
             return
         if version > VERSION:
-            raise _unusable(file, "it was created by a newer yurt")
+            raise unusable(file, "it was created by a newer yurt")
         with self._transaction():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             for step in [SCHEMA, *LATER][version:]:
@@ -96,10 +107,11 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # SQLite has ended it by itself if the disk is full
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
         if durable:
             self._db.execute("PRAGMA synchronous = NORMAL")
 
@@ -346,8 +358,15 @@ def _make_private(file: str) -> None:
     os.unlink(aside)
 
 
-def _unusable(file: str, why: str) -> RefusedError:
-    return RefusedError(f"cannot open the run index {file}: {why}", code="index-unavailable")
+def _check_not_emptied(file: str) -> None:
+    """Raise RefusedError if a file that has been in use is empty. Otherwise all runs would silently disappear."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return
+    in_use = any(os.path.isdir(f"{os.path.dirname(os.path.abspath(file))}/{name}") for name in ("outbox", "code"))
+    if not found.st_size and in_use and time.time() - found.st_mtime > EMPTY and not os.path.exists(f"{file}-wal"):
+        raise damaged(file, "it is empty")
 
 
 def _json(value: Any) -> bytes:

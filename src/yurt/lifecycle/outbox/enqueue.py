@@ -15,6 +15,9 @@ from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
 
+OF_THIS_MACHINE = ("disk-full", "quota-full", "index-unavailable")
+"""Codes of errors of the index. Those of the site are results of `send_waiting`, not raised."""
+
 
 def enqueue(
     store: Store, context: Context, planned: Planned, *, by: str = "", watch: Watch = unwatched
@@ -34,10 +37,20 @@ def enqueue(
         )
     backend = connect.backend(context)
     queue_prefetch.forget()
-    store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
+    try:
+        store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
+    except RefusedError as error:
+        error.message += "; nothing was submitted"
+        raise
     if plan.calls:
         calls.release(plan.run.id)
-    moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
+    try:
+        moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
+    except RefusedError as error:
+        if error.code not in OF_THIS_MACHINE:
+            raise
+        saved = f"run {plan.run.id} is saved; {by or 'the next yurt command'} finds out whether it was submitted"
+        return Entry(plan.run, Status(state="waiting", reason=error.message)), [f"{error.message}; {saved}"]
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
         if plan.calls:

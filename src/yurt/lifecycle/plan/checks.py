@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from yurt.backends.kinds import kind_of
-from yurt.errors import RefusedError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch
@@ -19,8 +19,9 @@ from yurt.sites import connect
 from yurt.sites.facts import ask
 from yurt.sites.folders import project_folder
 
-FRESH = 600.0
-"""Facts older than this many seconds are refreshed before a run is rejected because of them."""
+FRESH, NOW = 600.0, 5.0
+"""Facts older than NOW seconds are refreshed before a run is rejected because of them; the site may have changed. If it
+is unreachable, facts up to FRESH seconds old count."""
 
 
 SWEEP = "--grid seed=0..9"
@@ -48,9 +49,14 @@ def check(context: Context, resources: Resources, facts: Facts | None, *, label:
     """Return facts that allow the run. RefusedError if they do not; facts that are not fresh are probed again first."""
     runs, folder = connect.backend(context).runs, project_folder(context, facts, label)
     faults = runs.check(resources, facts, folder)
-    if faults and facts is not None and time.time() - facts.probed_at > FRESH:
-        facts = ask(context, watch=watch)
-        faults = runs.check(resources, facts, folder)
+    age = 0 if facts is None else time.time() - facts.probed_at
+    if faults and facts is not None and age > NOW:
+        try:
+            facts = ask(context, watch=watch)
+            faults = runs.check(resources, facts, folder)
+        except UnreachableError:
+            if age > FRESH:
+                raise
     if faults:
         problems = "; ".join(faults)
         if kind_of(context.type).here:
