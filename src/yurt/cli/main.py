@@ -106,11 +106,6 @@ def _fail(error: Exception, arguments: list[str]) -> int:
         error = RefusedError(f"cannot write the output: {error.strerror}", code="output-failed")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         error = here_is_full(error.filename, error.strerror or "", hint="free some space, then run the command again")
-    if (sqlite3 := sys.modules.get("sqlite3")) is not None and isinstance(error, sqlite3.Error):
-        from yurt.config import paths
-        from yurt.store.connection import explained
-
-        error = explained(error, f"{paths.data_home()}/yurt.db")
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
     with contextlib.suppress(OSError):  # the error cannot be printed either

@@ -9,10 +9,37 @@ from typing import Any
 from yurt.errors import RefusedError, YurtError, here_is_full
 
 
+class Cursor(sqlite3.Cursor):
+    """Rows of a query. A damaged page may be found only here."""
+
+    connection: Connection
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.DatabaseError as error:
+            raise explained(error, self.connection.file) from None
+
+    def fetchone(self) -> Any:
+        try:
+            return super().fetchone()
+        except sqlite3.DatabaseError as error:
+            raise explained(error, self.connection.file) from None
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except sqlite3.DatabaseError as error:
+            raise explained(error, self.connection.file) from None
+
+
 class Connection(sqlite3.Connection):
     """A connection that raises RefusedError if the disk is full or the file is damaged."""
 
     file = ""
+
+    def cursor(self, factory: Any = Cursor) -> Any:
+        return super().cursor(factory)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         try:
