@@ -326,7 +326,7 @@ def main() -> int:
     )
     parser.add_argument("--home", help="store the lab in this folder and leave it running")
     parser.add_argument(
-        "--patience", type=float, default=200, help="seconds to wait for the last tasks to finish (default: 200)"
+        "--timeout", type=float, default=200, help="seconds to wait for the last tasks to finish (default: 200)"
     )
     asked = parser.parse_args(namespace=Asked())
     seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
