@@ -114,10 +114,11 @@ def status(instance: str) -> None:
 
 
 def _print_status(found: LabStatus) -> None:
-    rows = [_row(cluster.name, host) for cluster in found.clusters for host in cluster.hosts]
-    render.table(
-        ["host", "address", "outside", "slurm", "daemons", "memory"], rows, numbers=["memory"], folds=["daemons"]
-    )
+    hosts = [(cluster.name, host) for cluster in found.clusters for host in cluster.hosts]
+    rows = [_row(name, host) for name, host in hosts]
+    bad = {row[4] for row, (_name, host) in zip(rows, hosts, strict=True) if host.missing or not host.up}
+    columns = ["host", "address", "outside", "slurm", "daemons", "memory"]
+    render.table(columns, rows, numbers=["memory"], folds=["daemons"], bad=bad)
     print()
     print(
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
@@ -129,8 +130,8 @@ def _print_status(found: LabStatus) -> None:
 def _row(cluster: str, host: HostStatus) -> list[str]:
     where = [f"{cluster}:{host.name}", host.address, host.outside, host.slurm]
     if not host.up:
-        return [*where, "[red]off[/red]", ""]
-    daemons = [*host.daemons, *(f"[red]{name} is not running[/red]" for name in host.missing)]
+        return [*where, "off", ""]
+    daemons = [*host.daemons, *(f"{name} is not running" for name in host.missing)]
     return [*where, ", ".join(daemons), render.size(host.memory)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
@@ -108,9 +108,14 @@ def console() -> Console:
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[str] = (), folds: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Sequence[str] = (),
+    folds: Sequence[str] = (),
+    bad: Collection[str] = (),
 ) -> None:
-    """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap."""
+    """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap. Cells in `bad` are red."""
     from rich.table import Table
     from rich.text import Text
 
@@ -119,7 +124,8 @@ def table(
         side: Literal["left", "right"] = "right" if column in numbers else "left"
         made.add_column(column, justify=side, overflow="fold", no_wrap=bool(folds) and column not in folds)
     for row in rows:
-        made.add_row(*(Text(plain(cell)) for cell in row))  # not markup: a site may have chosen the text
+        # Not markup: a site may have chosen the text.
+        made.add_row(*(Text(plain(cell), style="red" if cell in bad else "") for cell in row))
     console().print(made)
 
 
