@@ -8,7 +8,7 @@ close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets
     if read_written @EXIT@ > /dev/null; then winner=ended && return; fi
     winner=$(patience=2 write_once @WINNER@ cancelled) && break
   done
-  case $1 in */@TASKS@/*) # a task that ended meanwhile has removed its gate
+  case $1 in */@TASKS@/*) # a task that has just ended has removed its gate
     if read_written @EXIT@ > /dev/null; then rm -rf @WINNER@ @WINNER@.d && winner=ended && return; fi ;;
   esac
   if [ -z "$winner" ]; then
