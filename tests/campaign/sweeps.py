@@ -33,7 +33,7 @@ from yurt.store import Store
 
 Draw = dict[str, Any]
 
-WORK = 'echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; sleep "$1"'
+WORK = 'until echo "$YURT_RUN_ID $YURT_RESTARTS" >> "$0"; do sleep 0.2; done; sleep "$1"'
 
 
 class Episode(msgspec.Struct, frozen=True):
@@ -55,6 +55,7 @@ class Task(msgspec.Struct, frozen=True):
     restarts: list[str]
     """YURT_RESTARTS of each start."""
     cancelled: bool
+    native: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -233,9 +234,20 @@ def judge(task: Task) -> list[str]:
         wrong.append(f"{text} never started")
     if task.state == "cancelled" and "before it" in task.reason and task.restarts:
         wrong.append(f"{text} was started")
-    if task.state != "completed" and not (task.cancelled and task.state == "cancelled"):
+    if task.state != "completed" and not (task.cancelled and task.state == "cancelled") and not ended_by_site(task):
         wrong.append(f"{text} did not complete")
     return wrong
+
+
+def ended_by_site(task: Task) -> bool:
+    """Return whether the site ended the job before its code started.
+
+    On a full disk the site's own prolog fails. After a crash Slurm reuses job ids, and cancels the new job as root
+    because of a message about the old one.
+    """
+    if task.restarts:
+        return False
+    return (task.fault == "full" and task.state in ("failed", "cancelled")) or task.native == "CANCELLED by 0"
 
 
 def campaign(lab: Lab, work: Path, runtime: Path, episodes: Sequence[Episode], patience: float) -> Outcome:
@@ -302,7 +314,7 @@ def tasks_of(site: Site, starts: dict[str, list[str]]) -> list[Task]:
                     fault, status = entry.run.name.partition("-")[0], task.status
                     own = starts.get(task.run.id, [])
                     cancelled = task.run.id in site.cancelled
-                    found.append(Task(task.run.id, fault, status.state, status.reason, own, cancelled))
+                    found.append(Task(task.run.id, fault, status.state, status.reason, own, cancelled, status.native))
     return found
 
 

@@ -238,7 +238,8 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
         return _not_submitted(after, now)
     if record is not None and (seen.sure or gone >= clocks().settling or (record == "cancelled" and not ran)):
         early = "its job failed before your code started" if never else ""
-        reason = "cancelled" if by_user else seen.reason or early
+        failed = early if record in ("failed", "completed") else ""
+        reason = "cancelled" if by_user else failed or seen.reason or early
         return _final(after, "failed" if never and record == "completed" else record, reason, seen.ended or now)
     if seen.sure and not never:
         left = "its run folder is gone" if seen.gone else "its process is gone and recorded no exit code"
@@ -255,7 +256,7 @@ def _untraced(before: Status, after: Status, seen: Observation, now: float, gone
     """Return the status of a job that neither the queue nor the records list. `never`: its code never started."""
     if never and _cancelled_by_hand(before, seen, now):
         return (
-            _final(after, "cancelled", "cancelled outside yurt", now)
+            _final(after, "cancelled", "cancelled outside yurt, or its node could not start it", now)
             if gone >= clocks().settling
             else _missing(after, seen)
         )

@@ -4,7 +4,7 @@ close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets
   winner=
   for _try in 1 2 3; do # a submission may replace a folder that is still empty
     mkdir -p "$1" && cd "$1" || exit 1
-    case $1 in */@TASKS@/*) [ ! -e ../../@NO_LINKS@ ] || : > @NO_LINKS@ ;; esac
+    case $1 in */@TASKS@/*) [ ! -e ../../@NO_LINKS@ ] || make_files @NO_LINKS@ ;; esac
     if read_written @EXIT@ > /dev/null; then winner=ended && return; fi
     winner=$(patience=2 write_once @WINNER@ cancelled) && break
   done
@@ -15,12 +15,12 @@ close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets
     LC_ALL=C dd if=/dev/zero of="why.$me" bs=4096 count=1 2>&1 | grep -v -e records -e copied >&2 # dd prints the reason
     rm -f "why.$me"
   fi
-  [ "$winner" = cancelled ] || : > @CANCEL@
+  [ "$winner" = cancelled ] || make_files @CANCEL@
   rm -f @SECRET@* # no start follows
 }
 close_sweep() { # close_sweep FOLDER: no task starts from now on; sets winner to cancelled
   umask 077
-  mkdir -p "$1" && : > "$1/@CANCEL@" && winner=cancelled || winner=
+  mkdir -p "$1" && make_files "$1/@CANCEL@" && winner=cancelled || winner=
   [ -z "$winner" ] || rm -f -- "$1"/@SECRET@* # no start follows
 }
 close_tasks() { # close_tasks SWEEP-FOLDER: reads tasks from standard input; prints the content of each gate

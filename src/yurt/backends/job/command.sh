@@ -4,7 +4,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   mask=$(umask)
   umask 077 # these folders are private; what your command creates in them has your umask
   make_work_folder
-  mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@"
+  insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" || fail "cannot write to $run"
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
@@ -16,7 +16,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   fi
   YURT_KEEP=$#
   set -- "$secrets" "$@"
-  [ -z "$sweep" ] || make_task_folder
+  [ -z "$sweep" ] || make_task_folder || fail "cannot write to $run"
   . "${sweep:-$run}/@DATA@" # sets your variables and appends your command to "$@"
   eval "give_secrets $1" && shift
   environment

@@ -1,3 +1,14 @@
+insist() { # insist COMMAND…: repeats it for up to half a minute: the disk may be full for a moment
+  insisted=0
+  until "$@"; do
+    insisted=$((insisted + 1))
+    [ "$insisted" -lt "${patience:-30}" ] || return 1
+    sleep 1
+  done
+}
+make_files() { # make_files FILE…: creates empty files; `:` with a redirection that fails would end the shell
+  for each in "$@"; do true >> "$each" || return; done 2> /dev/null
+}
 read_written() { # read_written NAME: prints the text written once under a name and sets `text` to it; fails if there is none
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }

@@ -19,9 +19,12 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   own_folders || { echo "yurt: $unsafe, so this job does not start" >&2 && exit 78; }
   # At its end, a task removes its gate: exit.json, written before that, keeps it closed. So look before and after it.
   if [ -n "$sweep" ] && (cd "$run" && read_written @EXIT@) > /dev/null 2>&1; then exit 0; fi
-  [ -z "$sweep" ] || make_task_folder
+  [ -z "$sweep" ] || insist make_task_folder || exit 75
   cd "$run" || exit 75
-  [ -z "$sweep" ] || exec >> @OUT_LOG@ 2>> @ERR_LOG@
+  if [ -n "$sweep" ]; then
+    insist make_files @OUT_LOG@ @ERR_LOG@ || exit 75
+    exec >> @OUT_LOG@ 2>> @ERR_LOG@
+  fi
   hide_shares
   job=$$
   [ "$kind" != slurm ] || job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
@@ -58,7 +61,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   trap on_alarm ALRM
   trap 'silent=lost' URG # from the heartbeat, which then kills your command
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
-    : > "@BEAT@$k.a"
+    insist make_files "@BEAT@$k.a" || exit 75
     if read_written "@FENCED@$k" > /dev/null; then exit 0; fi
   fi
   if [ -n "$stopped" ] || is_cancelled; then # before your command was started

@@ -5,21 +5,23 @@ link_all() { # link_all FROM TO: links everything in a folder
 make_work_folder() { # the working directory: real folders with links to the read-only files of the code; or a copy
   [ ! -d "$run/@WORK@" ] || read_written "$run/@EXIT@" > /dev/null || return 0
   aside=$run/@WORK@.$$
-  rm -rf "$aside"
-  if [ -z "$code" ]; then
-    mkdir "$aside"
-  elif [ ! -d "$code" ]; then
-    fail "the code of this run was removed: $code"
-  elif [ -n "$copy" ]; then
-    mkdir "$aside" && cp -a "$code/." "$aside/" && chmod -R u+w "$aside" && : > "$run/@COPIED@"
-  else
-    link_code
-  fi || fail "cannot create the working directory $run/@WORK@"
+  [ -z "$code" ] || [ -d "$code" ] || fail "the code of this run was removed: $code"
+  insist fill_work_folder || fail "cannot create the working directory $run/@WORK@"
   if [ -d "$run/@WORK@" ]; then # run again by hand, after its end
     cp -an "$aside/." "$run/@WORK@/"
     rm -rf "$aside"
   else
     mv -T "$aside" "$run/@WORK@" 2> /dev/null || [ -d "$run/@WORK@" ]
+  fi
+}
+fill_work_folder() {
+  rm -rf "$aside" || return
+  if [ -z "$code" ]; then
+    mkdir "$aside"
+  elif [ -n "$copy" ]; then
+    mkdir "$aside" && cp -a "$code/." "$aside/" && chmod -R u+w "$aside" && make_files "$run/@COPIED@"
+  else
+    link_code
   fi
 }
 link_code() { # few files: all folders are real. Many: those listed with the code, and those that the user writes to
@@ -60,11 +62,11 @@ end
 make_task_folder() { # the folder of a task, made when it starts; process ids may repeat across nodes
   own=$(uname -n).$$
   [ -e "$run/@SET@" ] && [ -e "$run/@PARAMS@" ] && return
-  mkdir -p "$run" && cd "$run" || exit 75
-  [ ! -e "$sweep/@NO_LINKS@" ] || : > @NO_LINKS@
+  mkdir -p "$run" && cd "$run" || return
+  [ ! -e "$sweep/@NO_LINKS@" ] || make_files @NO_LINKS@ || return
   read -r at size << end
 $(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/@OFFSETS@" | head -c 21 | sed 's/\(^\| \)0*\([0-9]\)/\1\2/g')
 end
-  tail -c "+$((at + 1))" "$sweep/@SETS@" | head -c "$size" > "@SET@.$own" && [ "$(wc -c < "@SET@.$own")" -eq "$size" ] || exit 75
-  head -n 1 "@SET@.$own" | cut -c 2- > "@PARAMS@.$own" && mv "@PARAMS@.$own" @PARAMS@ && mv "@SET@.$own" @SET@ || exit 75
+  tail -c "+$((at + 1))" "$sweep/@SETS@" | head -c "$size" > "@SET@.$own" && [ "$(wc -c < "@SET@.$own")" -eq "$size" ] || return
+  head -n 1 "@SET@.$own" | cut -c 2- > "@PARAMS@.$own" && mv "@PARAMS@.$own" @PARAMS@ && mv "@SET@.$own" @SET@
 }
