@@ -19,7 +19,7 @@ OPEN, FOREIGN = 40, 41
 MAKE = """\
 make_base() { # make_base STORAGE BASE: -m, because a default ACL overrides the umask
   [ -d "$2" ] && return
-  mkdir -p "$1" && { mkdir -m 700 "$2" 2> /dev/null || [ -d "$2" ] || mkdir -m 700 "$2"; } || { unsafe= && return 1; }
+  (umask 077 && mkdir -p "$1") && { mkdir -m 700 "$2" 2> /dev/null || [ -d "$2" ] || mkdir -m 700 "$2"; } || { unsafe= && return 1; }
   own "$@" # another user may have been first
 }
 """
