@@ -96,6 +96,50 @@ def test_the_folder_above(storage: Path, shell: list[str], mode: int, safe: bool
     assert own(storage, shell) == ("" if safe else "40 other users can replace folders in storage")
 
 
+@needs_root
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o1777, 0o2770])
+def test_the_folder_above_belongs_to_another_user(storage: Path, shell: list[str], mode: int) -> None:
+    """Its owner can replace what is in it, also with the sticky bit: who creates it first must not win."""
+    storage.chmod(mode)
+    os.chown(storage, SOMEONE, SOMEONE)
+    assert own(storage, shell) == "41 storage belongs to another user, who can replace folders in it"
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("mode", "owner", "safe"),
+    [(0o755, 0, True), (0o777, 0, False), (0o1777, 0, True), (0o1777, SOMEONE, False), (0o2770, SOMEONE, True)],
+)
+def test_a_folder_further_up(storage: Path, shell: list[str], mode: int, owner: int, safe: bool) -> None:
+    above = storage.parent / "above"
+    above.mkdir()
+    storage.rename(above / storage.name)
+    above.chmod(mode)
+    os.chown(above, owner, owner)
+    found = own(above / storage.name, shell)
+    assert found.endswith(f"other users can replace folders in {above}") == (not safe), found
+
+
+@needs_root
+def test_a_link_of_another_user_above(storage: Path, shell: list[str]) -> None:
+    link = storage.parent / "link"
+    link.symlink_to(storage)
+    assert own(link, shell) == "", "the user's own"
+    os.chown(link, SOMEONE, SOMEONE, follow_symlinks=False)
+    assert own(link, shell) == "41 storage is a symbolic link of another user"
+
+
+@needs_root
+def test_a_group_with_the_name_of_the_user_and_other_members(storage: Path) -> None:
+    (storage / "yurt").chmod(0o770)
+    os.chown(storage / "yurt", -1, 0)
+    getent = "getent() { echo root:x:0:bob; }\n"
+    text = getent + scripts.text("own.sh", "job")
+    text += f'own {script.own_arguments([str(storage / name) for name in BELOW])}; echo "$? $unsafe"'
+    done = subprocess.run(["dash", "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == f"40 other users can write to {storage}/yurt\n"
+
+
 def test_links(storage: Path, shell: list[str], tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir(mode=0o700)
     (storage / "yurt").rename(tmp_path / "disk" / "yurt")

@@ -17,6 +17,8 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     target: bytes
     at: float
     measures: Measures
+    files: bytes = b""
+    """A record of its files; empty if an older yurt fetched them."""
 
 
 class Copies:
@@ -30,18 +32,21 @@ class Copies:
     def note_fetched(self, run: str, copy: Copy) -> None:
         """Record what was fetched. A later, smaller transfer to the same folder does not erase it."""
         self._db.execute(
-            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
+            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
             " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
             " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints),"
-            " work = iif(excluded.work = '', work, excluded.work)",
-            (run, copy.target, copy.at, *copy.measures.by_part().values()),
+            " work = iif(excluded.work = '', work, excluded.work), files = excluded.files",
+            (run, copy.target, copy.at, *copy.measures.by_part().values(), copy.files),
         )
 
     def copies(self, run: str) -> list[Copy]:
         """Return where results of a run were fetched to, newest first."""
-        query = "SELECT target, at, outputs, checkpoints, work FROM fetched WHERE run = ? ORDER BY at DESC"
+        query = "SELECT target, at, files, outputs, checkpoints, work FROM fetched WHERE run = ? ORDER BY at DESC"
         rows = self._db.execute(query, (run,))
-        return [Copy(target=target, at=at, measures=Measures(*measures)) for target, at, *measures in rows]
+        return [
+            Copy(target=target, at=at, measures=Measures(*measures), files=files)
+            for target, at, files, *measures in rows
+        ]
 
     def note_going(self, runs: Iterable[str], at: float) -> None:
         """Record that run folders are about to be removed from their sites."""

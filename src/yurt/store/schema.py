@@ -63,6 +63,7 @@ CREATE INDEX task_states ON tasks (sweep, state);
     RENAME_FIELDS,
     """\
 ALTER TABLE fetched ADD COLUMN work TEXT NOT NULL DEFAULT '';
+ALTER TABLE fetched ADD COLUMN files BLOB NOT NULL DEFAULT x'';
 """,
     # The order in which runs were made; `refused` is why one was rejected.
     """\

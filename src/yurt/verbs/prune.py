@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.errors import RefusedError, YurtError
+from yurt.lifecycle.files import local_copy
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import task_entries, which
@@ -23,7 +23,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Observation
 from yurt.sites import connect, folders
-from yurt.store import Entry, Store
+from yurt.store import Copy, Entry, Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -194,7 +194,9 @@ def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
     if not missing:
         return ""
     parts = [part for part in RESULT_PARTS if any(part in each for each in missing.values())]
-    all_option = " --all" if "checkpoints" in parts else ""
+    # Without --all, a file in the working directory with the same name as one in the outputs is not fetched.
+    partly = layout.WORK in parts and layout.OUTPUTS not in parts
+    all_option = " --all" if layout.CHECKPOINTS in parts or partly else ""
     parts = [part.replace(layout.WORK, "files in the working directory") for part in parts]
     whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
     return f"it has the only copy of {whose}; run `yurt fetch {run.id}{all_option}`"
@@ -212,13 +214,16 @@ def _without_copy(store: Store, run: str, measures: Measures) -> list[str]:
     for copy in store.copies(run) if missing else ():
         fetched = copy.measures.by_part()
         same = {name for name in missing if fetched[name] == wanted[name] != UNMEASURED}
-        if same and _is_here(Path(os.fsdecode(copy.target)), [wanted[name] for name in same]):
+        if same and _is_here(copy, [wanted[name] for name in same]):
             missing -= same
     return [name for name in wanted if name in missing]
 
 
-def _is_here(target: Path, measures: Sequence[str]) -> bool:
-    """Whether a local folder still contains at least as much as was fetched."""
+def _is_here(copy: Copy, measures: Sequence[str]) -> bool:
+    """Whether a local folder still contains what was fetched; of a copy of an older yurt, at least as much."""
+    target = os.fsdecode(copy.target)
+    if copy.files and not local_copy.is_complete(target, copy.files):
+        return False
     files = bytes_ = 0
     for folder, _folders, names in os.walk(target):
         for name in names:

@@ -28,9 +28,10 @@ parts() { # prints a line "NAME FILES BYTES" for each part; ? if counting takes 
   found=
   for name in @OUTPUTS@ @CHECKPOINTS@ @WORK@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
-      newer=
+      newer='' finder=find_all
+      [ "$name" != @WORK@ ] || finder=find_written
       [ "$name" != @WORK@ ] || [ ! -e @COPIED@ ] || newer=@COPIED@
-      reply=$({ seconds=4 && find_results '%s\n' "$name" && echo '='; } 2> /dev/null |
+      reply=$({ seconds=4 && $finder '%s\n' "$name" && echo '='; } 2> /dev/null |
         awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue

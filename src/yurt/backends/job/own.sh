@@ -1,8 +1,9 @@
-# Refuses folders that another user could have written to. Only definitions: the script that needs them follows.
-# Only find runs, once: every operation and every job calls `own`.
+# Refuses folders that another user could have written to or can replace. Only definitions: the script that needs them
+# follows. Only find runs in the usual case, once: every operation and every job calls `own`.
 
 own() { # own STORAGE BASE [PATH]…: whether BASE, in STORAGE, and the paths below it are this user's alone
-  # A path that does not exist is safe. If one is not, `unsafe` is set to the reason; 40: its mode, 41: its owner.
+  # A path that does not exist is safe. If one is not, `unsafe` is set to the reason; 40: this user can change its mode
+  # with chmod; 41: not.
   own_storage=$1 own_base=$2
   shift
   for own_each; do
@@ -15,10 +16,26 @@ own() { # own STORAGE BASE [PATH]…: whether BASE, in STORAGE, and the paths be
     [ -O "$own_each" ] || { unsafe="$own_each belongs to another user" && return 41; }
     set -- "$@" "$own_each"
   done
-  # Others may write to the folder above if it has the sticky bit: they cannot replace what is not theirs.
-  own_open=$(find -H "$own_storage/." "$own_base/.." "$@" -maxdepth 0 -perm /022 \
-    \( ! -path '*/.' ! -path '*/..' -o ! -perm -1000 \) -print 2> /dev/null)
+  own_above=$own_storage
+  while [ -n "$own_above" ]; do # a link of another user can be replaced, or lead elsewhere later
+    [ ! -h "$own_above" ] || own_is_trusted "$own_above" || { unsafe="$own_above is a symbolic link of another user" && return 41; }
+    own_above=${own_above%/*}
+  done
+  # Their owner can replace what is in them: this user, or root for a disk that all users share.
+  for own_each in "$own_storage" "$own_base/.."; do
+    [ ! -e "$own_each" ] || [ -O "$own_each" ] || own_is_trusted "$own_each/." ||
+      { unsafe="$own_each belongs to another user, who can replace folders in it" && return 41; }
+  done
+  own_above=$(cd -P "$own_storage" 2> /dev/null && pwd) || own_above=$own_storage
+  while [ -n "$own_above" ]; do
+    set -- "$own_above/." "$@"
+    own_above=${own_above%/*}
+  done
+  own_open=$(find -H "$own_base/.." "$@" -maxdepth 0 -perm /022 -printf '%M %p\n' 2> /dev/null)
   [ -z "$own_open" ] || own_modes
+}
+own_is_trusted() { # own_is_trusted PATH: whether this user or root owns it; of a link, the link itself
+  [ -n "$(find "$1" -maxdepth 0 \( -user root -o -user "$(id -un)" \) 2> /dev/null)" ]
 }
 own_link() { # only BASE may be a link, made by this user
   unsafe="$own_each is a symbolic link"
@@ -26,23 +43,31 @@ own_link() { # only BASE may be a link, made by this user
   [ -n "$(find "$own_base" -maxdepth 0 -user "$(id -un)")" ] || { unsafe="$unsafe of another user" && return 1; }
   [ -d "$own_base" ] || { unsafe="$unsafe to a folder that does not exist" && return 1; }
 }
-own_modes() { # checks the paths in own_open, one per line, which their groups or others may write to
+own_modes() { # checks the lines MODE PATH in own_open: their groups, or all users, may write to these paths
   own_entered=$(find -H "$own_base" -maxdepth 0 -perm /011 2> /dev/null)
-  own_group=$(id -un)
+  own_real=$(cd -P "$own_storage" 2> /dev/null && pwd)
   while IFS= read -r own_each; do
-    case $own_each in
-      "$own_storage/." | "$own_base/..") unsafe="other users can replace folders in ${own_each%/.}" ;;
-      "$own_base") unsafe="other users can write to $own_each" ;;
-      # As in a folder with a default ACL: nobody else can get there.
-      *) [ -n "$own_entered" ] || continue
-        unsafe="other users can write to $own_each" ;;
+    own_mode=${own_each%% *} own_each=${own_each#* }
+    case $own_each,$own_mode in
+      # In a folder with the sticky bit, others can replace only what is theirs; its owner can replace everything.
+      */.,????????w[tT] | */..,????????w[tT]) own_is_trusted "$own_each" && continue ;;
+      "$own_base/..",?????????[tT] | "$own_real/.",?????????[tT]) continue ;;
+      "$own_base/..",* | "$own_real/.",*) ;;
+      */.,????????-?) continue ;; # further up: the members of a group trust each other, or choose another folder
+      */.,*) ;;
+      "$own_base",*) ;;
+      *) [ -n "$own_entered" ] || continue ;; # as in a folder with a default ACL: nobody else can get there
     esac
-    case $(stat -c %A:%G "$own_each") in # a group of this user alone is no other user
-      ????????w*) return 40 ;;
-      *":$own_group") ;;
-      *) return 40 ;;
-    esac
+    case $own_mode in ????????w*) ;; *) ! own_group_is_private || continue ;; esac
+    unsafe="other users can write to $own_each"
+    case $own_each in */. | */..) unsafe="other users can replace folders in $(cd -P "$own_each" && pwd)" ;; esac
+    if [ -O "$own_each" ]; then return 40; else return 41; fi
   done << own_end
 $own_open
 own_end
+}
+own_group_is_private() { # whether own_each belongs to a group of this user alone
+  own_group=$(find -H "$own_each" -maxdepth 0 -printf %g)
+  [ "$own_group" = "$(id -un)" ] || return
+  case $(getent group "$own_group") in "$own_group":*: | "$own_group":*:"$own_group") ;; *) return 1 ;; esac
 }

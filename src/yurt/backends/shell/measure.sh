@@ -1,12 +1,19 @@
 # Measures the results of runs: outputs, checkpoints, and what the run wrote into its working directory, which also has
 # links to the code, or a copy of it, and caches. Only definitions: the script that needs them follows.
 
-# find_results FORMAT FOLDER...: prints each file that is a result. With `newer` set: only files changed since it was
-# written. With `seconds` set: fails after so long.
-find_results() {
+# find_all FORMAT FOLDER...: prints each file. With `seconds` set: fails after so long.
+find_all() {
   format=$1
   shift
-  ${seconds:+timeout "$seconds"} find "$@" -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name '.*_cache' \) -prune \
+  ${seconds:+timeout "$seconds"} find "$@" ! -type d -printf "$format"
+}
+# find_written FORMAT FOLDER...: prints the files in working directories that runs wrote. With `newer` set: only files that
+# changed after that one.
+find_written() {
+  format=$1
+  shift
+  ${seconds:+timeout "$seconds"} find "$@" -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name .pytest_cache \
+    -o -name .mypy_cache -o -name .ruff_cache \) -prune \
     -o ! -type d ! \( -type l -lname '*/projects/*/snapshots/*' \) ${newer:+-cnewer "$newer"} -printf "$format"
 }
 # not_results RUN-FOLDER: prints the other files in its working directory, each followed by NUL; then those that have the
@@ -14,17 +21,18 @@ find_results() {
 not_results() (
   cd "$1" 2> /dev/null && [ -d @WORK@ ] || exit 0
   [ -z "${only_links-}" ] || { find @WORK@ -type l -lname '*/projects/*/snapshots/*' -print0 && exit; }
-  find @WORK@ -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name '.*_cache' \) -prune -print0 \
-    -o -type l -lname '*/projects/*/snapshots/*' -print0
+  find @WORK@ -type d \( -name __pycache__ -o -name .ipynb_checkpoints -o -name .pytest_cache -o -name .mypy_cache \
+    -o -name .ruff_cache \) -prune -print0 -o -type l -lname '*/projects/*/snapshots/*' -print0
   newer=
   if [ -e @COPIED@ ]; then newer=@COPIED@ && find @WORK@ ! -type d ! -cnewer @COPIED@ -print0; fi
-  [ ! -d @OUTPUTS@ ] || find_results './%P\0' @WORK@ |
+  [ ! -d @OUTPUTS@ ] || find_written './%P\0' @WORK@ |
     xargs -0 -r sh -c 'for each; do if [ -e "@OUTPUTS@/$each" ] || [ -h "@OUTPUTS@/$each" ]; then printf "%s\0" "$each"; fi; done' sh
 )
 # measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read.
 measure() {
   [ -d "$1" ] || { echo 0:0:0 && return; }
-  { find_results '%s %T@\n' "$1" 2> /dev/null || echo "? ?"; } |
+  case $1 in */@WORK@) finder=find_written ;; *) finder=find_all ;; esac
+  { $finder '%s %T@\n' "$1" 2> /dev/null || echo "? ?"; } |
     LC_ALL=C awk '$1 == "?" { hidden = 1 }
       { files++; bytes += $1; if ($2 + 0 > newest + 0) newest = $2 }
       END { if (hidden) print "?"; else printf "%.0f:%.0f:%s\n", files, bytes, files ? newest : 0 }'
@@ -39,7 +47,7 @@ measure_work() {
 # measure_all: prints a line MEASURE FOLDER for each folder on standard input that is not empty. Uses few processes,
 # unless something cannot be read.
 measure_all() {
-  folders=$(cat) newer=
+  folders=$(cat) newer='' works=''
   set --
   while IFS= read -r folder; do
     case $folder in
@@ -47,14 +55,27 @@ measure_all() {
       '') continue ;;
     esac
     set -- "$@" "$folder"
-    [ $# -lt 500 ] || { measure_some "$@" && set --; }
   done << end
 $folders
 end
+  measure_part all "$@"
+  measure_part written "$@"
+}
+measure_part() { # measure_part all|written FOLDER…: measures the working directories among them, or the others
+  part=$1
+  shift
+  for folder; do
+    shift
+    case $part,$folder in
+      written,*/@WORK@ | all,*/@OUTPUTS@ | all,*/@CHECKPOINTS@) set -- "$@" "$folder" ;;
+      *) continue ;;
+    esac
+  done
+  finder=find_$part
   [ $# -eq 0 ] || measure_some "$@"
 }
 measure_some() {
-  if found=$(find_results '%s %T@ %H\n' "$@" 2> /dev/null); then
+  if found=$($finder '%s %T@ %H\n' "$@" 2> /dev/null); then
     printf '%s\n' "$found" | LC_ALL=C awk 'NF {
         at = index($0, " /"); folder = substr($0, at + 1)
         files[folder]++; bytes[folder] += $1; if ($2 + 0 > newest[folder] + 0) newest[folder] = $2

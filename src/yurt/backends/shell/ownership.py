@@ -14,12 +14,13 @@ from yurt.hosts.base import TIMEOUT, Answer, Stream
 from yurt.model import layout
 
 OPEN, FOREIGN = 40, 41
-"""Exit codes of a refusal: other users can write to a folder; a folder is not the user's own."""
+"""Exit codes of a refusal: other users can write to a folder of the user; a folder is not the user's own."""
 
 MAKE = """\
 make_base() { # make_base STORAGE BASE: -m, because a default ACL overrides the umask
   [ -d "$2" ] && return
-  (umask 077 && mkdir -p "$1") && { mkdir -m 700 "$2" 2> /dev/null || [ -d "$2" ] || mkdir -m 700 "$2"; } || { unsafe= && return 1; }
+  (umask 077 && mkdir -p "$1") || { unsafe= && return 1; }
+  mkdir -m 700 "$2" 2> /dev/null || [ -d "$2" ] || mkdir -m 700 "$2" || { unsafe= && return 1; }
   own "$@" # another user may have been first
 }
 """
@@ -79,9 +80,7 @@ def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fals
 def refused(name: str, code: int, errors: str) -> RefusedError:
     reason = errors.splitlines()[-1] if errors else "a folder of yurt is not yours alone"
     hint = "choose a folder of your own as `storage_dir` with `yurt context edit`"
-    path = re.search(r" (to|in) (/.*)", reason) if code == OPEN else None
-    if path and path[1] == "in":
-        hint = f"{hint}, or set its sticky bit on {name}: `chmod +t {job.quote(path[2])}`"
-    elif path:
-        hint = f"check what is in it, then type this on {name}: `chmod go-w {job.quote(path[2])}`"
+    path = re.search(r" (?:to|in) (/.*)", reason) if code == OPEN else None
+    if path:
+        hint = f"check what is in it, then type this on {name}: `chmod go-w {job.quote(path[1])}`"
     return RefusedError(f"{name}: {reason}, so yurt does not use it", code="storage-unsafe", hint=hint)

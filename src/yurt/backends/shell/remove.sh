@@ -19,12 +19,12 @@ measure_tasks() ( # measure_tasks SWEEP: a line "+TASK" for each task with resul
   cd "$1" 2> /dev/null && [ -d @TASKS@ ] || exit 0
   newer='' reply=hidden
   for copied in @TASKS@/*/@COPIED@; do break; done
-  # One find for all, unless it cannot read something, or tasks have a copy of the code.
-  [ -e "$copied" ] || reply=$({ find_results '%s %T@ %p\0' @TASKS@ || printf '? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
+  # Two passes for all, unless something cannot be read, or tasks have a copy of the code.
+  [ -e "$copied" ] || reply=$({ { find_all 'a %s %T@ %p\0' @TASKS@ && find_written 'w %s %T@ %p\0' @TASKS@; } || printf '? ? ? ?\0'; } 2> /dev/null | tr '\n\0' ' \n' | LC_ALL=C awk '
       $1 == "?" { hidden = 1; exit }
-      { split($3, path, "/"); task = path[2]; part = task " " path[3] }
-      path[3] !~ /^(@OUTPUTS@|@CHECKPOINTS@|@WORK@)$/ { next }
-      { tasks[task]; files[part]++; bytes[part] += $1; if ($2 + 0 > newest[part] + 0) newest[part] = $2 }
+      { split($4, path, "/"); task = path[2]; part = task " " path[3] }
+      path[3] !~ ($1 == "w" ? "^@WORK@$" : "^(@OUTPUTS@|@CHECKPOINTS@)$") { next }
+      { tasks[task]; files[part]++; bytes[part] += $2; if ($3 + 0 > newest[part] + 0) newest[part] = $3 }
       function all(part) { return sprintf("%.0f:%.0f:%s", files[part], bytes[part], files[part] ? newest[part] : 0) }
       END {
         if (hidden) print "hidden"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
+from yurt.lifecycle.files import local_copy
 from yurt.model import layout
 from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
@@ -166,7 +167,8 @@ class Transfer:
         if target is not None:
             if not self._wanted.everything:
                 measures = msgspec.structs.replace(measures, checkpoints="")
-            copy = Copy(target=bytes(target.absolute()), at=time.time(), measures=measures)
+            path = target.absolute()
+            copy = Copy(target=bytes(path), at=time.time(), measures=measures, files=local_copy.record(str(path)))
             self._store.note_fetched(entry.run.id, copy)
         return True
 
