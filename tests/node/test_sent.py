@@ -14,6 +14,7 @@ import pytest
 
 from tests.calls import Yurt
 from tests.laptop import Laptop
+from yurt.backends import scripts
 from yurt.backends.job import module, script
 
 SCRIPT = """\
@@ -69,7 +70,7 @@ def test_on_this_machine(yurt: Yurt, here: Path, tmp_path: Path) -> None:
     before = [each.stat().st_ino for each in files.values()]
     local_run(yurt, "train.py")
     assert [each.stat().st_ino for each in files.values()] == before, "the existing module was created again"
-    assert [each.name for each in folder.parent.iterdir()] == [module.name()]
+    assert {each.name for each in folder.parent.iterdir()} == {module.name(), f"list-{module.name()}"}
 
 
 def test_the_users_own_path_comes_first(yurt: Yurt, here: Path, tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def make(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the part of place.sh that unpacks a parcel."""
     placer = script.placer()
-    functions = placer[placer.index("make_module()") : placer.index("make_folder()")]
+    functions = scripts.text("unchanged.sh") + placer[placer.index("list_of()") : placer.index("make_folder()")]
     text = f'{before}\numask 077; aside=$1/aside nonce=$2\n{functions}\nmake_module "$1/node/x" "$3"; echo done'
     arguments = [str(folder), nonce, str(len(content) if size is None else size)]
     return subprocess.run(["bash", "-c", text, "place", *arguments], input=content, capture_output=True, check=False)
@@ -124,7 +125,7 @@ def test_concurrent_uploads(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda number: make(tmp_path, module.parcel(), nonce=str(number)), range(8)))
     assert {(each.returncode, each.stdout, each.stderr) for each in results} == {(0, b"done\n", b"")}
-    assert [each.name for each in (tmp_path / "node").iterdir()] == ["x"]
+    assert {each.name for each in (tmp_path / "node").iterdir()} == {"x", "list-x"}
     assert sorted(each.name for each in (tmp_path / "node" / "x").iterdir()) == ["mrunner", "munch", "yurt"]
 
 
@@ -134,7 +135,7 @@ def test_leftovers_of_a_killed_upload_are_removed(tmp_path: Path) -> None:
         each.mkdir(parents=True)
     os.utime(old, (0, 0))
     assert make(tmp_path, module.parcel()).stdout == b"done\n"
-    assert sorted(each.name for each in (tmp_path / "node").iterdir()) == ["x", "y.young"]
+    assert sorted(each.name for each in (tmp_path / "node").iterdir()) == ["list-x", "x", "y.young"]
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.verbs.test_fetch import Here
 from tests.verbs.test_prune import split
-from yurt.backends import scripts
 from yurt.backends.job import script
 from yurt.backends.shell.removal import tools
 from yurt.hosts.local import LocalHost
@@ -119,7 +118,7 @@ def test_a_task_is_not_removed_alone(here: Here) -> None:
     run = sweep(here, "true")
     done = here.quick("prune", f"{run}.1", "--yes", "--json")
     assert why(done, f"{run}.1") == f"a task is removed with its sweep; run `yurt prune {run}`"
-    assert (folder(here, run) / "tasks" / "1" / "winner").exists()
+    assert (folder(here, run) / "tasks" / "1" / "exit.json").exists()
 
 
 def test_a_dry_run_shows_and_removes_nothing(here: Here) -> None:
@@ -215,8 +214,11 @@ def test_tasks_are_measured_like_runs(tmp_path: Path) -> None:
     (made / "tasks" / "3" / "checkpoints" / "last").symlink_to("/nowhere")
     (made / "tasks" / "5").mkdir()
     host = LocalHost()
-    one_by_one = 'cd "$1/tasks" && for t in *; do echo "+$t $(measure "$t/outputs") $(measure "$t/checkpoints")"; done'
-    expected = host.run(scripts.text("measure.sh") + one_by_one, str(made)).text.splitlines()
+    (made / "tasks" / "12" / "work" / "__pycache__").mkdir(parents=True)
+    for name in ("written", "__pycache__/x"):
+        (made / "tasks" / "12" / "work" / name).write_text(name)
+    one_by_one = 'cd "$1/tasks" && for t in *; do echo "+$t $(measure_run "$t")"; done'
+    expected = host.run(tools() + one_by_one, str(made)).text.splitlines()
     output = host.run(tools() + 'measure_tasks "$1"', str(made)).text.splitlines()
     assert sorted(output) == sorted(line for line in expected if not line.startswith("+5 ")) and len(output) == 3
     if os.geteuid():

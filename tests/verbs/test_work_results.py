@@ -146,3 +146,25 @@ def test_on_a_cluster(laptop: Laptop, context: str) -> None:
         assert files(laptop.project / "results" / each) == WRITTEN
     assert kept(laptop, run) == kept(laptop, sweep) == {}
     assert laptop("prune", run, sweep, "--yes").code == 0
+
+
+def test_caches_count_only_in_the_working_directory(user: User) -> None:
+    """What a user stores in the outputs is never taken for a cache."""
+    folders = '"$YURT_OUTPUTS/.hf_cache" "$YURT_OUTPUTS/__pycache__" .model_cache'
+    script = f'for d in {folders}; do mkdir "$d"; echo x > "$d/m"; done'
+    run = ended(user, "sh", "-c", script)
+    assert run in kept(user, run)
+    assert user("fetch", run).code == 0
+    assert files(user.project / "results" / run) == {".hf_cache/m", "__pycache__/m", ".model_cache/m"}
+    assert kept(user, run) == {}
+
+
+def test_two_runs_fetched_into_one_folder(user: User) -> None:
+    """The second one replaces files of the first, which is then not here any more."""
+    runs = [ended(user, "sh", "-c", f"echo {text} > model.pt") for text in ("one", "another")]
+    for run in runs:
+        assert user("fetch", run, "--to", "best").code == 0
+    assert set(kept(user, runs[0])) == {runs[0]} and kept(user, runs[1]) == {}
+    (user.project / "best" / "model.pt").unlink()
+    (user.project / "best" / "larger").write_text("x" * 1000)
+    assert set(kept(user, runs[1])) == {runs[1]}, "another file does not count"

@@ -102,7 +102,14 @@ def storage_folder(context: Context, facts: Facts) -> str:
     """Return yurt's storage folder on a site: storage_dir, expanded there, else scratch, else home."""
     scratch = next((tier.path for tier in facts.tiers if tier.name == "scratch" and tier.writable), "~")
     try:
-        return facts.expand(context.storage_dir or scratch)
+        found = facts.expand(context.storage_dir or scratch)
+        if found.startswith("/"):
+            return found
+        raise UserError(
+            f"storage_dir of context '{context.name}' is not an absolute path: '{found}'",
+            code="config-invalid",
+            hint=f"use a path such as `$HOME/runs`; change it with `yurt context edit {context.name}`",
+        )
     except KeyError as error:
         variable = error.args[0]
         raise UserError(

@@ -144,8 +144,10 @@ class _Reader:
             return f"this version of yurt cannot read it ({error}); it may be from a newer version"
         if run.id != folder.rpartition("/")[2] or run.context_type != self.context.type:
             return f"its {layout.RUN} describes run {run.id} on a context of type {run.context_type}"
-        run = msgspec.structs.replace(run, context=self._context_of(run))
-        plan = None if plan is None else msgspec.structs.replace(plan, run=run)
+        # Not the recorded folder: the storage may have been moved, or the record changed.
+        run = msgspec.structs.replace(run, context=self._context_of(run), folder=folder)
+        if plan is not None:
+            plan = msgspec.structs.replace(plan, run=run, project_folder=layout.project_of(folder))
         if run.tasks:
             complete = plan is not None and len(plan.sets) == run.tasks
             return Found(run, Status(), plan) if complete else f"its {layout.PLAN} is incomplete"

@@ -56,6 +56,7 @@ end
     seconds=$((seconds + to - from)) each=$((each + 1))
   done
   [ "$1" -eq 0 ] || explain_denied
+  patience=600 # without it, the end is not known; a full disk may have room soon
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares

@@ -2,7 +2,7 @@
 # file; its SIZE may be larger.
 piece() { # piece NAME FILE MOST: prints the last bytes of a file
   size=0
-  [ ! -s "$2" ] || size=$(wc -c < "$2" 2> /dev/null) || size=0
+  [ ! -f "$2" ] || [ ! -s "$2" ] || size=$(wc -c < "$2" 2> /dev/null) || size=0
   size=$((size))
   count=$((size <= $3 ? size : $3))
   printf '%s %s %s\n' "$1" "$size" "$count"

@@ -1,3 +1,6 @@
+job_id() { # job_id TEXT: prints the line that is a job id, or one with a cluster: a site's sbatch may print more lines
+  printf '%s\n' "$1" | sed -n 's/^\([0-9][0-9]*\)\(;.*\)\{0,1\}$/\1/p' | head -n 1
+}
 insist() { # insist COMMAND…: repeats it for up to half a minute: the disk may be full for a moment
   insisted=0
   until "$@"; do
@@ -10,6 +13,7 @@ make_files() { # make_files FILE…: creates empty files; `:` with a redirection
   for each in "$@"; do true >> "$each" || return; done 2> /dev/null
 }
 read_written() { # read_written NAME: prints the text written once under a name and sets `text` to it; fails if there is none
+  [ ! -p "$1" ] || return # it would wait for a writer
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
 write_once() { # write_once NAME TEXT: the first text under a name is permanent; prints it

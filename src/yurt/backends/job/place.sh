@@ -45,11 +45,17 @@ list_of() { # list_of FOLDER: the list of a folder's files, next to it
 }
 make_module() { # make_module FOLDER SIZE: the modules for Python in a run, complete or not at all
   if is_unchanged "$1" "$(list_of "$1")" || ! command -v gzip > /dev/null; then return 0; fi
+  purged=
+  # Without a list, it may be one that another submission is making.
+  [ ! -d "$1" ] || { [ ! -e "$(list_of "$1")" ] && [ -z "$(find "$1" -maxdepth 0 -mmin +10)" ]; } || purged=yes
   find "${1%/*}" -mindepth 1 -maxdepth 1 -name '*.*' -mmin +1440 -exec rm -rf {} + 2> /dev/null # left by a killed upload
   if unpack "$1.$nonce" "$2"; then
-    [ ! -d "$1" ] || mv -T "$1" "$1.$nonce.old" # a purge removed some of it
-    mv -T "$1.$nonce" "$1" 2> /dev/null || [ -d "$1" ] || echo "cannot create $1" >&2
-    save_list "$1" "$(list_of "$1")"
+    [ -z "$purged" ] || mv -T "$1" "$1.$nonce.old" 2> /dev/null
+    if mv -T "$1.$nonce" "$1" 2> /dev/null; then
+      save_list "$1" "$(list_of "$1")"
+    else # another submission was first
+      [ -d "$1" ] || echo "cannot create $1" >&2
+    fi
   else
     rm -rf "$aside"
   fi

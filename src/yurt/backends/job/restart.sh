@@ -55,9 +55,9 @@ restart() { # requeues this job or submits another; if that fails, the next yurt
       case $reply in *isabled* | *nvalid* | *denied* | *ermission*) follow=yes ;; esac
     fi
     if [ -n "$follow" ] && reply=$(submit_next_job $((k + 1))); then
-      for word in $reply; do # a site may print more than the id
-        case $word in [0-9]*) echo "${word%%;*}" >> "@JOBS@" && is_cancelled && scancel "${word%%;*}" ;; esac
-      done
+      next=$(job_id "$reply")
+      echo "$next" >> "@JOBS@"
+      ! is_cancelled || scancel "$next"
       exit 0
     fi
     sleep 5

@@ -6,7 +6,8 @@
 cd "$1" 2> /dev/null || exit 44
 out=$2 err=$3 follow=$4 last=$5
 size() { # size FILE: sets size
-  size=$(wc -c < "$1" 2> /dev/null) || size=0
+  size=0
+  [ ! -f "$1" ] || size=$(wc -c < "$1" 2> /dev/null) || size=0
   size=$((size))
 }
 send() { # send NAME FILE OFFSET: sends a log from the offset on; sets offset

@@ -15,10 +15,7 @@ launch() { # launch [SBATCH-OPTION]...
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
   reply=$(umask "$mask" && sbatch --parsable "$@" < /dev/null) || return
-  job=
-  for word in $reply; do # a site may print more than the id
-    case $word in [0-9]*) job=${word%%;*} ;; esac
-  done
+  job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
 }
 launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start that are not in the queue
