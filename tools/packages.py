@@ -10,7 +10,19 @@ from collections.abc import Sequence
 
 from yurt.lab import packages
 
-FOR_TESTS = ("valgrind", "mawk", "gawk", "tcsh", "fish", "zsh", "dbus", "gnome-keyring", "shellcheck", "tmux")
+FOR_TESTS = (
+    "valgrind",
+    "mawk",
+    "gawk",
+    "tcsh",
+    "fish",
+    "zsh",
+    "dbus",
+    "gnome-keyring",
+    "shellcheck",
+    "tmux",
+    "busybox",
+)
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 
 

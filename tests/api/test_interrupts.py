@@ -17,6 +17,7 @@ import pytest
 import yurt
 from tests.api.conftest import Here
 from yurt.lab import Lab
+from yurt.testing.waiting import eventually
 
 SECONDS = 120.0
 
@@ -223,8 +224,7 @@ def test_a_program_that_cancels_its_calls_after_ctrl_c(here: Here, start: Callab
     printed = program.stop()
     (sweep,) = here.sweeps()
     assert f"sweep {sweep} continues on local (1 unfinished call)" in printed
-    tasks = yurt.runs(sweep=sweep)
-    assert sorted(task.state for task in tasks) == ["cancelled"] * 3 + ["running"]
+    eventually(lambda: sorted(task.state for task in yurt.runs(sweep=sweep)) == ["cancelled"] * 3 + ["running"])
     assert here.yurt("cancel", sweep).code == 0
 
 

@@ -4,8 +4,10 @@ close_gate() { # close_gate RUN-FOLDER: no job passes the gate from now on; sets
   winner=
   for _try in 1 2 3; do # a submission may replace a folder that is still empty
     mkdir -p "$1" && cd "$1" || exit 1
-    case $1 in */@TASKS@/*) [ ! -e ../../@NO_LINKS@ ] || make_files @NO_LINKS@ ;; esac
-    if read_written @EXIT@ > /dev/null; then winner=ended && return; fi
+    case $1 in */@TASKS@/*)
+      [ ! -e ../../@NO_LINKS@ ] || make_files @NO_LINKS@
+      if read_written @EXIT@ > /dev/null; then winner=ended && return; fi ;;
+    esac
     winner=$(patience=2 write_once @WINNER@ cancelled) && break
   done
   case $1 in */@TASKS@/*) # a task that has just ended has removed its gate
