@@ -14,9 +14,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
-
-OF_THIS_MACHINE = ("disk-full", "quota-full", "index-unavailable")
-"""Codes of errors of the index. Those of the site are results of `send_waiting`, not raised."""
+from yurt.store.connection import INDEX_CODES
 
 
 def enqueue(
@@ -47,7 +45,7 @@ def enqueue(
     try:
         moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
     except RefusedError as error:
-        if error.code not in OF_THIS_MACHINE:
+        if error.code not in INDEX_CODES:  # those of the site are results of `send_waiting`, not raised
             raise
         saved = f"run {plan.run.id} is saved; {by or 'the next yurt command'} finds out whether it was submitted"
         return Entry(plan.run, Status(state="waiting", reason=error.message)), [f"{error.message}; {saved}"]
