@@ -210,6 +210,28 @@ def test_yurtignore_include_and_exclude(project: Path, store: Path) -> None:
     assert set(with_extra) == {b".gitignore", b".yurtignore", b"out/o", b"out/extra"}
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [".gitignore", ".yurtignore", "src/.gitignore", ".git/info/exclude"])
+@pytest.mark.parametrize("repository", [True, False])
+def test_a_pipe_that_git_would_wait_for(
+    project: Path, store: Path, name: str, repository: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "PATIENCE", 0.5)
+    sh(project, "mkdir -p src; echo 1 > src/a; echo 2 > b")
+    if repository:
+        sh(project, "git init -q")
+    elif name.startswith(".git/"):
+        pytest.skip("only a repository reads this file")
+    (project / name).unlink(missing_ok=True)
+    os.mkfifo(project / name)
+    with pytest.raises(UserError, match=f"'{name}' is a pipe, not a file"):
+        take(project, store)
+    running = subprocess.run(["pgrep", "-f", f"git .*{project}"], capture_output=True, check=False)
+    assert running.stdout == b""
+    (project / name).unlink()
+    assert take(project, store).files == 2
+
+
 def test_users_repository_is_never_written(project: Path, store: Path) -> None:
     sh(
         project,

@@ -49,7 +49,9 @@ with open("own.txt", "w") as file:
     file.write("own")
 """
 
-TOOLS = "sh ssh tar git head tail cat id uname setsid cut wc find awk kill ls mkdir mv rm ln date sleep touch python3"
+TOOLS = (
+    "sh ssh tar git head tail cat id uname setsid cut wc find awk kill ls mkdir mv rm ln date sleep touch xargs python3"
+)
 
 
 def tree(folder: Path) -> dict[bytes, str]:

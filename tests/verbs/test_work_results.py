@@ -11,6 +11,7 @@ import pytest
 
 from tests.laptop import Laptop
 from tests.user import User
+from tests.verbs.test_fetch import without_rsync
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
 
@@ -98,6 +99,21 @@ def test_with_outputs_and_the_same_names(user: User) -> None:
     assert run in kept(user, run), "not all is here"
     assert user("fetch", run, "--all").code == 0
     assert kept(user, run) == {}
+
+
+@pytest.mark.parametrize("method", ["rsync", "tar"])
+def test_a_file_in_outputs_has_the_name_of_a_folder(
+    user: User, method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = "mkdir -p a/b c d; echo 1 > a/x; echo 2 > a/b/y; echo 3 > c/z; echo 4 > d/w; cd $YURT_OUTPUTS; "
+    run = ended(user, "sh", "-c", f"{script} echo 5 > a; ln -s nowhere c; mkdir d; echo 6 > d/v")
+    if method == "tar":
+        monkeypatch.setenv("PATH", without_rsync(tmp_path / "bin"))
+    done = user("fetch", run, "--json")
+    assert done.code == 0 and done.json["data"][0]["method"] == method, done
+    target = user.project / "results" / run
+    assert files(target) == {"a", "c", "d/w", "d/v"} and (target / "a").read_text() == "5\n"
+    assert "3 files have the same names in its outputs" in done.json["warnings"][0]
 
 
 @pytest.mark.usefixtures("project")

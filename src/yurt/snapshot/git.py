@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakSet
 
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UserError
 
 QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+
+PATIENCE = 3.0
+"""Seconds after which to look for what git waits for."""
+
+SEARCH_SECONDS = 5.0
+"""The longest search for it."""
+
+_running: WeakSet[subprocess.Popen[bytes]] = WeakSet()
 
 
 class Running:
@@ -42,18 +52,36 @@ class Running:
             raise RefusedError(
                 "git is not installed on this machine", code="program-missing", hint="install `git`"
             ) from None
+        _running.add(self._process)
 
     def output(self, stdin: bytes = b"") -> bytes:
         """Wait for git to finish and return its output. RefusedError with git's error message if it fails."""
-        out, err = self._process.communicate(stdin)
+        out, err = self._communicate(stdin)
         if self._process.returncode:
             lines = err.decode(errors="replace").strip().splitlines() or [f"exit code {self._process.returncode}"]
             raise RefusedError(f"git {self._what} failed in {self._folder}: {lines[0]}", code="git-failed")
         return out
 
     def succeeds(self) -> bool:
-        self._process.communicate()
+        self._communicate()
         return self._process.returncode == 0
+
+    def _communicate(self, stdin: bytes = b"") -> tuple[bytes, bytes]:
+        """Wait for git. UserError if it waits for a pipe in place of a file."""
+        try:
+            return self._process.communicate(stdin, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            pipe = _ignore_pipe(self._folder)
+        if pipe is None:
+            return self._process.communicate()
+        for each in _running:
+            each.kill()
+        self._process.communicate()
+        raise UserError(
+            f"'{pipe}' is a pipe, not a file, and git waits for its content",
+            code="usage",
+            hint="remove it, or replace it with a file",
+        )
 
 
 def start(arguments: Sequence[str], *, folder: Path, own: Path | None = None, index: Path | None = None) -> Running:
@@ -77,6 +105,19 @@ def in_repository(folder: Path) -> bool:
         return call(["rev-parse", "--is-inside-work-tree"], folder=folder).strip() == b"true"
     except RefusedError:
         return False
+
+
+def _ignore_pipe(folder: Path) -> Path | None:
+    """Return a pipe in a project that has the name of a file that git reads."""
+    deadline = time.monotonic() + SEARCH_SECONDS
+    for inner, _folders, names in os.walk(folder):
+        for name in {".gitignore", ".gitattributes", ".gitmodules", ".yurtignore", "exclude"}.intersection(names):
+            path = Path(inner, name)
+            if path.is_fifo():
+                return path.relative_to(folder)
+        if time.monotonic() > deadline:
+            break
+    return None
 
 
 def _environment() -> dict[str, str]:

@@ -17,7 +17,8 @@ find_written() {
     -o ! -type d ! \( -type l -lname '*/projects/*/snapshots/*' \) ${newer:+-cnewer "$newer"} -printf "$format"
 }
 # not_results RUN-FOLDER: prints the other files in its working directory, each followed by NUL; then those that have the
-# same name as a file in its outputs, as ./NAME. With `only_links` set: only links to the code.
+# same name as a file in its outputs, or are in a folder of that name, as ./NAME. With `only_links` set: only links to
+# the code.
 not_results() (
   cd "$1" 2> /dev/null && [ -d @WORK@ ] || exit 0
   [ -z "${only_links-}" ] || { find @WORK@ -type l -lname '*/projects/*/snapshots/*' -print0 && exit; }
@@ -26,7 +27,11 @@ not_results() (
   newer=
   if [ -e @COPIED@ ]; then newer=@COPIED@ && find @WORK@ ! -type d ! -cnewer @COPIED@ -print0; fi
   [ ! -d @OUTPUTS@ ] || find_written './%P\0' @WORK@ |
-    xargs -0 -r sh -c 'for each; do if [ -e "@OUTPUTS@/$each" ] || [ -h "@OUTPUTS@/$each" ]; then printf "%s\0" "$each"; fi; done' sh
+    xargs -0 -r sh -c 'for each; do
+      at=$each
+      until [ "$at" = . ] || [ -e "@OUTPUTS@/$at" ] || [ -h "@OUTPUTS@/$at" ]; do at=${at%/*}; done
+      if [ "$at" = "$each" ] || [ -h "@OUTPUTS@/$at" ] || [ ! -d "@OUTPUTS@/$at" ]; then printf "%s\0" "$each"; fi
+    done' sh
 )
 # measure FOLDER: prints FILES:BYTES:NEWEST; 0:0:0 if it is empty, ? if it cannot be read.
 measure() {
