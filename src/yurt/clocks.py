@@ -33,6 +33,8 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A start of a restartable run renews its heartbeat every sixth of this time."""
     grace: int = 10
     """Time between SIGTERM and SIGKILL if no scheduler enforces it."""
+    profile: float = 20.0
+    """How long a job waits for the profile of the login shell."""
     first_refresh: float = 0.5
     """Time until the second refresh of `wait`; the interval grows from there."""
     last_refresh: float = 15.0

@@ -38,6 +38,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     sbatch_options: dict[str, str | None] = {}
     cmd_type: CommandType | None = None
     track: bool = True
+    login_profile: bool = True
     tags: tuple[str, ...] = ()
     modules_to_load: tuple[str, ...] = ()
     after_module_load_cmd: str | None = None

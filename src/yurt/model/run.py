@@ -222,6 +222,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """How the environment of a command is set up, in this order."""
 
+    profile: int = 0
+    """Seconds that the profile of the user's login shell may take; 0: the job does not read it."""
     modules: list[str] = []
     modules_init: str = ""
     after_modules: str = ""

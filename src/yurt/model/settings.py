@@ -362,6 +362,14 @@ CONTEXT = (
     ),
     Row(key="tags", form="list", example="[baseline, paper]", about="Tags that every run gets."),
     Row(
+        key="login_profile",
+        form="flag",
+        site=True,
+        example="false",
+        about="Whether a job first reads the profile of your login shell, as a terminal on the cluster does"
+        " (default: true).",
+    ),
+    Row(
         key="after_module_load_cmd",
         example="source ~/setup.sh",
         about="Shell command to run after the modules are loaded.",

@@ -12,6 +12,7 @@ place=''
 copy=yes
 writable=''
 launcher=
+profile=20 # seconds for the profile of your login shell
 container=/home/alice/images/torch.sif
 gpus=1
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt

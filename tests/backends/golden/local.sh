@@ -12,6 +12,7 @@ place=''
 copy=
 writable=''
 launcher=
+profile= # seconds for the profile of your login shell
 container=''
 gpus=
 imports=/home/me/data/node/MODULE # for Python: import yurt

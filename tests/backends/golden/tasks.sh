@@ -12,6 +12,7 @@ place=''
 copy=
 writable=''
 launcher=srun
+profile=20 # seconds for the profile of your login shell
 container=''
 gpus=
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt

@@ -15,9 +15,13 @@ run_command() { # run_command [NONCE]: runs your command in your environment
     set -- "$@" --pwd "$2" "$container"
   fi
   YURT_KEEP=$#
-  set -- "$secrets" "$@"
   [ -z "$sweep" ] || make_task_folder || fail "cannot write to $run"
-  . "${sweep:-$run}/@DATA@" # sets your variables and appends your command to "$@"
+  read_profile
+  set -- "${sweep:-$run}/@DATA@" "$secrets" "$@"
+  eval "$yurt_profile" # comes first: other variables take precedence
+  unset yurt_profile
+  . "$1" # sets your variables and appends your command to "$@"
+  shift
   eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"

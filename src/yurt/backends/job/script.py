@@ -75,6 +75,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"copy={'yes' if plan.copy else ''}",
         f"writable={quote(chr(10).join(plan.writable))}",
         f"launcher={'srun' if plan.use_srun else ''}",
+        f"profile={setup.profile or ''} # seconds for the profile of your login shell",
         f"container={quote(setup.container)}",
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
@@ -265,6 +266,7 @@ def _one_line(text: str) -> str:
 PARTS = (
     "own.sh",
     "gate.sh",
+    "profile.sh",
     "environment.sh",
     "secrets.sh",
     "workdir.sh",

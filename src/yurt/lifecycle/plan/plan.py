@@ -211,6 +211,7 @@ def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: 
 
 def _setup(context: Context, facts: Facts | None) -> Setup:
     return Setup(
+        profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
         modules=list(context.modules_to_load),
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
