@@ -256,9 +256,9 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
 @pytest.mark.parametrize(
     ("setup", "message"),
     [
-        (Setup(venv="/no/venv"), "yurt: cannot activate the venv /no/venv\n"),
-        (Setup(conda="other"), "yurt: conda activate other failed\n"),
-        (Setup(modules=["no/such"]), "yurt: (module load no/such failed|command 'module' not found on this node)\n"),
+        (Setup(venv="/no/venv"), "yurt: virtual environment /no/venv not found\n"),
+        (Setup(conda="other"), "yurt: conda environment other not found, or not usable\n"),
+        (Setup(modules=["no/such"]), "yurt: (module no/such not found|command 'module' not found on this node)\n"),
     ],
 )
 def test_an_environment_that_does_not_exist(programs: Path, setup: Setup, message: str) -> None:

@@ -45,6 +45,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node: str = ""
     job: str = ""
     restarts: int = 0
+    why: str = ""
+    """Why the environment of the command could not be set up, if so."""
 
 
 def read_ending(text: bytes | str) -> Ending | None:
@@ -367,8 +369,8 @@ def _ended(after: Status, seen: Observation) -> Status:
 
 
 def _ending_in_words(state: State, ending: Ending) -> str:
-    if state == "completed":
-        return ""
+    if state == "completed" or ending.why:
+        return ending.why.strip()
     if ending.cause in _CAUSES_IN_WORDS:
         return _CAUSES_IN_WORDS[ending.cause]
     if state in _STATES_IN_WORDS:

@@ -33,11 +33,11 @@ own_folders() { # whether no other user could have written to them
 
 environment() { # from your context and your flags
   load_modules /opt/lmod
-  module load python/3.11 || fail 'module load python/3.11 failed'
-  module load 'it'"'"'s odd' || fail 'module load it'"'"'s odd failed'
+  load_module python/3.11
+  load_module 'it'"'"'s odd'
   source ~/setup.sh
   ulimit -c 0
-  . '/home/alice/venvs/my torch/bin/activate' || fail 'cannot activate the venv /home/alice/venvs/my torch'
+  use_venv '/home/alice/venvs/my torch'
 }
 
 # From here on the script is the same for every run.

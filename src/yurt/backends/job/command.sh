@@ -1,5 +1,6 @@
 # Runs your command in its folder and its environment.
 run_command() { # run_command [NONCE]: runs your command in your environment
+  yurt_recorded=${1:+$run/@WHY@}
   bring_secrets "${1-}"
   mask=$(umask)
   umask 077 # these folders are private; what your command creates in them has your umask
@@ -10,7 +11,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   # After your variables are set, none of this script's is used or changed: the names may collide.
   set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}
   if [ -n "$container" ]; then
-    set -- "$@" sh -c "$container_engine" yurt exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
+    set -- "$@" sh -c "$container_engine" "${yurt_recorded:-/dev/null}" exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
     [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
     set -- "$@" --pwd "$2" "$container"
   fi
@@ -25,7 +26,10 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   eval "give_secrets $1" && shift
   environment
   export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$1"
-  cd "$2" || fail "cannot enter the folder $2"
+  if ! cd "$2"; then
+    [ ! -d "$2" ] || fail "cannot enter the folder $2"
+    fail "folder $2 not found"
+  fi
   if [ -n "${YURT_INSTEAD-}" ]; then # yurt shell: runs another command instead of yours
     set -- $(($# - YURT_KEEP)) "$@"
     while [ "$YURT_KEEP" -gt 0 ]; do

@@ -58,10 +58,13 @@ end
     seconds=$((seconds + to - from)) each=$((each + 1))
   done
   [ "$1" -eq 0 ] || explain_denied
+  why=
+  [ "$1" -ne 78 ] || why=$(LC_ALL=C tr '\042\134' '\047/' 2> /dev/null < @WHY@ | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
   patience=600 # without it, the end is not known; a full disk may have room soon
-  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))}" > /dev/null
+  write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}}" > /dev/null
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
+  rm -f @WHY@
   tidy
   if read_written @EXIT@ > /dev/null; then fold; fi
   exit "$1"

@@ -144,13 +144,11 @@ def _environment(setup: Setup) -> list[str]:
     if setup.modules:
         lines.append(f"load_modules {quote(setup.modules_init)}")
     for each in setup.modules:
-        lines.append(f"module load {quote(each)} || fail {quote(f'module load {each} failed')}")
+        lines.append(f"load_module {quote(each)}")
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
     if setup.venv:
-        lines.append(
-            f". {quote(setup.venv + '/bin/activate')} || fail {quote(f'cannot activate the venv {setup.venv}')}"
-        )
+        lines.append(f"use_venv {quote(setup.venv)}")
     if setup.conda:
         lines.append(f"use_conda {quote(setup.conda)}")
     return lines or [":"]
