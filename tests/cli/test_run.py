@@ -648,7 +648,7 @@ def test_modules_and_variables_on_a_cluster(standing: User) -> None:
         answer = standing("--context", "alpha", "run", "-f", "sh", "-c", 'echo "$LATER"; echo "$LOADEDMODULES"')
         assert answer.code == 0 and answer.out.splitlines()[1:] == ["it's later", "null"], answer
         failing = standing("--context", "alpha", "run", "-f", "--module", "no/such", "echo", "started")
-        assert failing.code == 1 and "yurt: module load no/such failed\n" in failing.err
+        assert failing.code == 1 and "yurt: module no/such not found\n" in failing.err
         assert "started" not in failing.out
     finally:
         (standing.project / "yurt.yaml").unlink()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from yurt.lab import Lab
 
 pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +36,16 @@ def test_the_reason(laptop: Laptop, options: list[str], reason: str) -> None:
     assert (row["state"], row["exit_code"]) == ("failed", 78)
     assert row["reason"].replace("?", " ") == reason.replace("?", " ")
     assert "started" not in laptop.quick("logs", run["id"]).out
+
+
+def test_a_path_that_the_shell_of_this_machine_expanded(laptop: Laptop, ssh: Ssh) -> None:
+    ssh("alpha", "test -d ~/torch || python3 -m venv --without-pip ~/torch")
+    for venv in (f"{Path.home()}/torch", "~/torch"):
+        done = laptop.run("alpha", "--venv", venv, "sh", "-c", "echo $VIRTUAL_ENV")
+        run = done["run"]["id"]
+        assert laptop.ended(run)["state"] == "completed" and laptop.quick("logs", run).out == "/home/alice/torch\n"
+        about = f"venv {venv} is in the home folder of this machine; using /home/alice/torch on alpha"
+        assert [each.partition(" (")[0] for each in done["warnings"]] == [about] * (venv[0] != "~")
 
 
 @pytest.mark.parametrize("context", ["alpha", "beta"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -61,6 +62,7 @@ def plan(
     secrets = _secrets(wanted, request, needs, kind)
     facts = checks.check(wanted, needs.resources, facts, label=project.label, watch=watch)
     needs = scheduling.settled(needs, wanted.name, facts, index)
+    wanted, about_home = _in_home_of_site(wanted, facts)
     given = arguments.given(what.argv, request)
     code, about_code = _code(project, wanted, request, watch)
     folder = project_folder(wanted, facts, project.label)
@@ -89,7 +91,7 @@ def plan(
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_code])
+    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_home, *about_code])
 
 
 def _run(
@@ -207,6 +209,24 @@ def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: 
             msgspec.json.encode(text)
         except UnicodeEncodeError:
             raise UserError(f"{what} is not valid UTF-8: {arguments.jsonable(text)}", code="usage") from None
+
+
+def _in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
+    """Return the context with paths in the home folder of the site that a shell here took for this machine's."""
+    here, there = str(Path.home()), facts.variables.get("HOME", "") if facts is not None else ""
+    if not there or there == here or len(here) < 2:
+        return wanted, []
+    found = {
+        key: there + value.removeprefix(here)
+        for key in ("venv", "conda", "container")
+        if (value := getattr(wanted, key)) is not None and value.startswith(f"{here}/")
+    }
+    warnings = [
+        f"{key} {getattr(wanted, key)} is in the home folder of this machine; using {path} on {wanted.name}"
+        f" (write '~{path.removeprefix(there)}' in quotes)"
+        for key, path in found.items()
+    ]
+    return msgspec.structs.replace(wanted, **found), warnings
 
 
 def _setup(context: Context, facts: Facts | None) -> Setup:
