@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.user import User
-from yurt.testing.runs import PATIENT
-from yurt.testing.waiting import eventually
+from yurt.lab import Lab
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
 
 
 def write(project: Path, *names: str) -> None:
@@ -23,61 +29,88 @@ def fill(project: Path, many: int) -> None:
     write(project, *(f"src/part{number % 10}/{number}.py" for number in range(many)))
 
 
-def kinds(work: Path) -> dict[str, str]:
-    """Return `link` or `folder` for each entry at the first two levels of a working directory."""
-    return {
-        str(path.relative_to(work)): "link" if path.is_symlink() else "folder" if path.is_dir() else "file"
-        for path in [
-            *work.glob("*"),
-            *(each for path in work.glob("*") if not path.is_symlink() for each in path.glob("*")),
-        ]
-    }
+LIST = "find . -mindepth 1 -maxdepth 2 -printf '%P %y\\n'"
+KINDS = {"l": "link", "d": "folder", "f": "file"}
 
 
-def running(user: User, *words: str, cwd: Path | None = None) -> Path:
-    """Start a run that waits; return its working directory."""
-    done = user("--json", "run", *words, "sh", "-c", PATIENT, cwd=cwd, YURT_LOCAL_CPUS="8")
+def kinds(laptop: Laptop, *options: str, cwd: Path | None = None) -> dict[str, str]:
+    """Return the kind of each entry at the first two levels of the working directory of a run on alpha.
+
+    Not of one on this machine: a run of root gets copies.
+    """
+    script = f"cd ./$(dirname $0) && {LIST}"
+    top = "." if cwd is None else "../" * len(cwd.relative_to(laptop.project).parts) + "x"
+    done = laptop("--context", "alpha", "--json", "run", *options, "sh", "-c", script, top, cwd=cwd)
     assert done.code == 0, done
-    folder = Path(done.json["data"]["run"]["folder"])
-    work = folder / ("tasks/0/work" if "sweeps" in str(folder) else "work")
-    eventually(work.is_dir)
-    return work
+    run = done.json["data"]["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed"
+    name = f"{run}.0" if options else run
+    lines = [line.rpartition(" ") for line in laptop("logs", name).out.splitlines()]
+    return {name: KINDS[kind] for name, _space, kind in lines}
 
 
-def test_few_files_are_links_in_real_folders(user: User) -> None:
-    write(user.project, "a.py", "lib/b.py", "lib/deep/c.py", "results/.gitkeep")
-    found = kinds(running(user))
+@pytest.mark.lab
+def test_few_small_files_are_copies(laptop: Laptop) -> None:
+    write(laptop.project, "a.py", "lib/b.py", "lib/deep/c.py", "results/.gitkeep")
+    found = kinds(laptop)
     assert found["lib"] == found["lib/deep"] == found["results"] == "folder"
-    assert found["a.py"] == found["lib/b.py"] == "link"
+    assert found["a.py"] == found["lib/b.py"] == "file"
 
 
-def test_many_files(user: User) -> None:
+@pytest.mark.lab
+def test_few_large_files_are_links_in_real_folders(laptop: Laptop) -> None:
+    write(laptop.project, "a.py", "lib/b.py")
+    (laptop.project / "data").write_bytes(os.urandom(11_000_000))
+    found = kinds(laptop)
+    assert found["lib"] == "folder" and found["a.py"] == found["data"] == found["lib/b.py"] == "link"
+
+
+@pytest.mark.lab
+def test_many_files(laptop: Laptop) -> None:
     """Only folders that cost little are real: placeholders, the start folder, and those in `writable`."""
-    fill(user.project, 300)
-    write(user.project, "results/.gitkeep", "data/cache/.gitignore", "data/README.md", "docs/guide.md", "start/x.py")
-    write(user.project, "logs/old/x", "logs/y")
-    (user.project / "yurt.yaml").write_text("writable: [logs, new/folder]\n")
-    found = kinds(running(user, cwd=user.project / "start"))
+    fill(laptop.project, 300)
+    write(laptop.project, "results/.gitkeep", "data/cache/.gitignore", "data/README.md", "docs/guide.md", "start/x.py")
+    write(laptop.project, "logs/old/x", "logs/y")
+    (laptop.project / "yurt.yaml").write_text("writable: [logs, new/folder]\n")
+    found = kinds(laptop, cwd=laptop.project / "start")
     assert {name for name, kind in found.items() if kind == "folder"} == {
         *("results", "data", "data/cache", "start", "logs", "logs/old", "new", "new/folder")
     }
-    assert found["src"] == found["docs"] == found["data/README.md"] == "link"
+    assert found["src"] == found["docs"] == found["data/README.md"] == "link" and found["logs/y"] == "file"
 
 
-def test_few_links_for_each_task(user: User) -> None:
-    fill(user.project, 60)
-    found = kinds(running(user, "--grid", "n=1..2"))
+@pytest.mark.lab
+def test_few_files_for_each_task(laptop: Laptop) -> None:
+    fill(laptop.project, 60)
+    found = kinds(laptop, "--grid", "n=1..2")
     assert found["src"] == "link", "a run on its own has real folders up to 200 entries, a task up to 50"
-    assert kinds(running(user))["src"] == "folder"
+    assert kinds(laptop)["src"] == "folder"
 
 
-def test_placeholders_that_cost_many_links(user: User) -> None:
+@pytest.mark.lab
+def test_placeholders_that_cost_many_links(laptop: Laptop) -> None:
+    fill(laptop.project, 300)
+    write(laptop.project, *(f"wide/{number}/code.py" for number in range(120)), "wide/out/.gitkeep")
+    write(laptop.project, *(f"outs/{number}/.gitkeep" for number in range(200)))
+    found = kinds(laptop)
+    assert found["wide"] == "link" and len(found) < 200
+
+
+def test_root_gets_a_copy(user: User) -> None:
+    """Root can write to read-only files: through a link, it would change the code of other runs."""
+    assert os.geteuid() == 0, "the tests run as root"
     fill(user.project, 300)
-    write(user.project, *(f"wide/{number}/code.py" for number in range(120)), "wide/out/.gitkeep")
-    write(user.project, *(f"outs/{number}/.gitkeep" for number in range(200)))
-    work = running(user)
-    assert kinds(work)["wide"] == "link"
-    assert sum(1 for _each in work.rglob("*")) < 200
+    write(user.project, "notes.txt")
+    words = ("sh", "-c", "echo mine >> notes.txt; echo mine > src/part1/new.txt")
+    run = user("--json", "run", "--wait", *words).json["data"]["run"]["id"]
+    other = user("--json", "run", "--wait", "sh", "-c", "cat notes.txt; ls src/part1").json
+    assert other["warnings"] == [] and "mine" not in user("logs", "-").out and "new.txt" not in user("logs", "-").out
+    assert user("fetch", run).code == 0
+    target = user.project / "results" / run
+    assert (target / "notes.txt").read_text() == "content of notes.txt\nmine\n"
+    assert {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()} == {
+        *("notes.txt", "src/part1/new.txt")
+    }
 
 
 @pytest.mark.parametrize("path", ["/abs", "../up", "..", ".", "~/x"])
@@ -95,18 +128,45 @@ sed -i s/content/CHANGED/ lib/b.py
 grep -q CHANGED lib/b.py
 echo replaced > aside && mv aside a.py
 mkdir -p lib/made && echo x > lib/made/x
-echo through >> lib/deep/c.py
+cp lib/deep/c.py copy.py && echo more >> copy.py
+touch -d 2001-01-01 copy.py
 """
+THROUGH = "echo through >> lib/deep/c.py\n"
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
-def test_a_script_writes_into_its_own_folder(laptop: Laptop, context: str) -> None:
+@pytest.mark.parametrize("grid", [[], ["--grid", "n=1"]], ids=["run", "sweep"])
+def test_a_small_project_is_like_a_checkout(laptop: Laptop, ssh: Ssh, context: str, grid: list[str]) -> None:
+    write(laptop.project, "a.py", "lib/b.py", "lib/deep/c.py", "lib/same.py", "results/.gitkeep")
+    (laptop.project / "link").symlink_to("a.py")
+    run = laptop.run(context, *grid, "sh", "-c", WRITES + THROUGH)["run"]
+    assert laptop.ended(run["id"])["state"] == "completed"
+    written = {"results/new.txt", "top.txt", "lib/b.py", "a.py", "lib/made/x", "copy.py", "lib/deep/c.py"}
+    folder = run["folder"] + ("/tasks/0" if grid else "")
+    left = ssh(context, f"cd {folder} && find work ! -type d && ls -d copied 2> /dev/null || true").splitlines()
+    assert {each for each in left if "work/" in each or each == "copied"} == {f"work/{name}" for name in written}
+    assert laptop.quick("fetch", run["id"]).code == 0
+    target = laptop.project / "results" / (run["id"] + ".0" * bool(grid))
+    assert {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()} == written
+    again = laptop.run(context, "cat", "a.py", "lib/deep/c.py")
+    assert again["warnings"] == [] and laptop.ended(again["run"]["id"])["state"] == "completed"
+    assert laptop.quick("logs", again["run"]["id"]).out == "content of a.py\ncontent of lib/deep/c.py\n"
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_a_large_project_has_read_only_files(laptop: Laptop, context: str) -> None:
     write(laptop.project, "a.py", "lib/b.py", "lib/deep/c.py", "results/.gitkeep")
-    run = laptop.run(context, "sh", "-c", WRITES)["run"]["id"]
+    (laptop.project / "data").write_bytes(os.urandom(11_000_000))
+    run = laptop.run(context, "sh", "-c", THROUGH)["run"]["id"]
     assert laptop.ended(run)["state"] == "failed", "a file of the code cannot be written to"
     err = laptop("logs", run).err + laptop("logs", run).out
     assert "c.py: Permission denied" in err
     assert "yurt: files of the code are read-only in a run; use `--copy`, or list the folder" in err
-    again = laptop.run(context, "sh", "-c", WRITES.rpartition("echo")[0])["run"]["id"]
+    (laptop.project / "yurt.yaml").write_text("writable: [lib/deep]\n")
+    again = laptop.run(context, "sh", "-c", THROUGH)["run"]["id"]
     assert laptop.ended(again)["state"] == "completed"
+    assert laptop.quick("fetch", again).code == 0
+    target = laptop.project / "results" / again
+    assert [str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()] == ["lib/deep/c.py"]

@@ -630,12 +630,12 @@ def test_code_and_sbatch_lines_on_a_cluster(standing: User, context: str) -> Non
     (standing.project / "job.sbatch").write_text(
         "#!/bin/bash\n#SBATCH --cpus-per-task=3 --time=7\n"
         'cat sub/data.txt; echo "$SLURM_CPUS_PER_TASK $1"; squeue -h -j "$SLURM_JOB_ID" -o %l\n'
-        "touch new && echo new; echo x >> sub/data.txt || echo kept\n"
+        "touch new && echo new; echo x >> sub/data.txt && tail -n 1 sub/data.txt\n"
     )
     answer = standing("--context", context, "--json", "run", "--wait", "job.sbatch", "a b")
     assert answer.code == 0, answer
     logs = standing("logs", "-")
-    assert logs.out.splitlines() == [f"for {context}", "3 a b", "7:00", "new", "kept"], logs
+    assert logs.out.splitlines() == [f"for {context}", "3 a b", "7:00", "new", "x"], logs
     assert answer.json["data"]["run"]["code"]["tree"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,7 @@ def test_a_run_that_changes_shared_code(laptop: Laptop, lab: Lab) -> None:
     for name in ("lib/a.py", "lib/b.py"):
         (laptop.project / name).parent.mkdir(exist_ok=True)
         (laptop.project / name).write_text(f"{name}\n")
+    (laptop.project / "data").write_bytes(os.urandom(11_000_000))  # large: not a copy
     change = "for each in lib/a.py lib/b.py; do chmod u+w $(readlink $each) && echo changed >> $each; done"
     first = laptop.run("alpha", "sh", "-c", change)["run"]
     assert laptop.ended(first["id"])["state"] == "completed"

@@ -2,7 +2,7 @@
 link_all() { # link_all FROM TO: links everything in a folder
   mkdir -p "$2" && find "$1" -mindepth 1 -maxdepth 1 -exec sh -c 'ln -s "$@" "$0"' "$2" {} +
 }
-make_work_folder() { # the working directory: real folders with links to the read-only files of the code; or a copy
+make_work_folder() { # the working directory: a copy of the code if it is small, else links to its read-only files
   [ ! -d "$run/@WORK@" ] || read_written "$run/@EXIT@" > /dev/null || return 0
   aside=$run/@WORK@.$$
   [ -z "$code" ] || [ -d "$code" ] || fail "the code of this run was removed: $code"
@@ -18,17 +18,35 @@ fill_work_folder() {
   rm -rf "$aside" || return
   if [ -z "$code" ]; then
     mkdir "$aside"
-  elif [ -n "$copy" ]; then
-    mkdir "$aside" && cp -a "$code/." "$aside/" && chmod -R u+w "$aside" && make_files "$run/@COPIED@"
+    return
+  fi
+  entries='' bytes='' listed=''
+  { read -r entries bytes && listed=$(cat); } 2> /dev/null < "${code%/*}/.${code##*/}.folders"
+  few=200 most=10000000
+  [ -z "$sweep" ] || few=50 most=2000000 # for each task
+  [ "$(id -u)" -ne 0 ] || few=100000 most=200000000 # root can write to read-only files, which other runs use too
+  if [ -n "$copy" ] || { [ "${entries:-1000000}" -le "$few" ] && [ "${bytes:-1000000000}" -le "$most" ]; }; then
+    copy_folder '' && make_writable && stamp_copied
   else
     link_code
   fi
 }
+copy_folder() { # copy_folder FOLDER: copies a folder of the code
+  mkdir -p "$aside/$1" && cp -a "$code/$1/." "$aside/$1/" && chmod -R u+w "$aside/$1"
+}
+stamp_copied() { # what your command writes is newer than this stamp, however coarse the times of this disk are
+  make_files "$run/@COPIED@" || return
+  for _try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    touch "$run/@COPIED@.now"
+    [ -z "$(find "$run/@COPIED@.now" -newer "$run/@COPIED@")" ] || break
+    sleep 0.01 2> /dev/null || sleep 1
+    [ "$_try" -lt 10 ] || sleep 0.2 2> /dev/null
+  done
+  rm -f "$run/@COPIED@.now"
+}
 link_code() { # few files: all folders are real. Many: those listed with the code, and those that the user writes to
-  entries='' listed=''
-  { read -r entries && listed=$(cat); } 2> /dev/null < "${code%/*}/.${code##*/}.folders"
   few=200
-  [ -z "$sweep" ] || few=50 # for each task
+  [ -z "$sweep" ] || few=50
   [ "${entries:-1000}" -gt "$few" ] || { cp -rsT --no-preserve=mode "$code" "$aside" 2> /dev/null && make_writable && return; }
   rm -rf "$aside"
   link_all "$code" "$aside" && make_real "$subfolder" || return
@@ -46,18 +64,21 @@ make_real() { # make_real FOLDER: a real folder with links, and so are those abo
     [ ! -h "$aside$below" ] || { rm -f "$aside$below" && link_all "$code$below" "$aside$below"; } || return
   done
 }
-make_writable() { # the folders in `writable`, one per line: real, with all folders below them
+make_writable() { # the folders in `writable`, one per line: copies
+  some=
   while IFS= read -r folder; do
     [ -n "$folder" ] || continue
     make_real "$folder" || return
     if [ -d "$code/$folder" ]; then
-      rm -rf "${aside:?}/$folder" && cp -rsT --no-preserve=mode "$code/$folder" "$aside/$folder" || return
+      rm -rf "${aside:?}/$folder" && copy_folder "$folder" || return
+      some=yes
     else
       mkdir -p "$aside/$folder" || return
     fi
   done << end
 $writable
 end
+  [ -z "$some" ] || stamp_copied
 }
 make_task_folder() { # the folder of a task, made when it starts; process ids may repeat across nodes
   own=$(uname -n).$$

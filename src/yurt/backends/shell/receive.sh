@@ -136,13 +136,14 @@ code_make() (
   fi
 )
 
-# Lists for working directories: the number of entries; then folders that contain only a placeholder such as .gitkeep,
-# which runs write to, as long as they cost few links.
+# Lists for working directories: the number of entries and the size of the files; then folders that contain only a
+# placeholder such as .gitkeep, which runs write to, as long as they cost few links.
 code_folders() {
-  find "snapshots/$tree" -mindepth 1 -printf '%y %P\n' | LC_ALL=C awk '
+  find "snapshots/$tree" -mindepth 1 -printf '%y %s %P\n' | LC_ALL=C awk '
     function above(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "" }
     {
-      path = substr($0, 3)
+      path = substr($0, length($1 " " $2 " ") + 1)
+      if ($1 == "f") bytes += $2
       within[above(path)]++
       name = path
       sub(/.*\//, "", name)
@@ -150,7 +151,7 @@ code_folders() {
       if ($1 == "d" || name !~ /^(\.gitkeep|\.keep|\.gitignore|README(\.[a-z]+)?)$/) used[above(path)]
     }
     END {
-      print NR
+      printf "%d %.0f\n", NR, bytes
       for (at = 1; at <= many; at++) {
         if (folders[at] in used) continue
         cost = 0
