@@ -64,6 +64,11 @@ CREATE INDEX task_states ON tasks (sweep, state);
     """\
 ALTER TABLE fetched ADD COLUMN work TEXT NOT NULL DEFAULT '';
 """,
+    """\
+CREATE TABLE uploads (
+    context TEXT, digest TEXT, run TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (context, digest)
+) WITHOUT ROWID;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

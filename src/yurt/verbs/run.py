@@ -56,8 +56,7 @@ def run(
     index = known or folders.store()
     if notify:
         index.note_notice(planned.plan.run.id, notify)
-    on_kept(planned.plan.run.id)
-    entry, warnings = enqueue(index, place, planned, watch=watch)
+    entry, warnings = enqueue(index, place, planned, on_kept=on_kept, watch=watch)
     return Result(kind="run", data=entry, warnings=warnings)
 
 

@@ -61,7 +61,8 @@ def until_ended(
         open_ones = [entry for entry in entries if not entry.status.final]
         if not open_ones:
             return entries
-        refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}), steps=STEPS)
+        names = sorted({entry.run.context for entry in open_ones})
+        refreshed = refresh_contexts(store, names, steps=STEPS, uploads=clocks().silent)
         entries = store.several(runs)
         on_refresh(entries, refreshed.warnings)
         if all(entry.status.final for entry in entries):
