@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +76,16 @@ def rows(laptop: Laptop) -> list[dict[str, Any]]:
 
 def uploading(laptop: Laptop) -> str:
     """Wait until a run is being uploaded; return it."""
-    eventually(lambda: any("uploading its code" in row["reason"] for row in rows(laptop)))
+
+    def found() -> list[str]:
+        return [row["id"] for row in rows(laptop) if row["state"] in ("waiting", "submitting")]
+
+    eventually(lambda: bool(found()))
+    with suppress(AssertionError):
+        eventually(lambda: any("uploading its code" in row["reason"] for row in rows(laptop)), seconds=20)
     time.sleep(1.5)
-    return next(row["id"] for row in rows(laptop) if "uploading its code" in row["reason"])
+    (run,) = found()
+    return run
 
 
 def uploaded(lab: Lab) -> int:
@@ -137,7 +144,7 @@ def test_a_lost_connection_says_that_the_run_is_saved_and_continues(laptop: Lapt
         done = laptop("--context", "alpha", "run", "true")
     assert done.code == 0 and "is saved and will be submitted by the next yurt command" in done.err
     run = rows(laptop)[0]["id"]
-    with link(laptop, lab, cut_at=5 * MB, direction="up", connections=1):
+    with link(laptop, lab, cut_at=5 * MB, direction="up"):
         assert laptop("wait", run, "--timeout", "100").code == 0
 
 
