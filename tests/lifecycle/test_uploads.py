@@ -221,7 +221,9 @@ def test_progress_on_a_terminal_and_as_lines(laptop: Laptop, lab: Lab, monkeypat
         done = laptop("-v", "--context", "alpha", "run", "true")
         assert done.code == 0
         lines = [line.split("  ", 1)[1].strip() for line in done.err.splitlines() if "uploading the code of" in line]
-        assert any(" of 5.0 MB, " in line and " MB/s, " in line and line.endswith(" s left") for line in lines), done.err
+        assert any(" of 5.0 MB, " in line and " MB/s, " in line and line.endswith(" s left") for line in lines), (
+            done.err
+        )
         (laptop.project / "large").write_bytes(os.urandom(5 * MB))
         monkeypatch.chdir(laptop.project)
         terminal = laptop.spawn("--context", "alpha", "run", "true", columns=160)

@@ -15,7 +15,6 @@ from yurt.cli import app
 from yurt.cli.app import Group
 from yurt.cli.option_types import param_name
 from yurt.errors import RefusedError, UserError, YurtError
-from yurt.model.progress import on_slow
 
 VERBS = {
     "run": ("yurt.cli.run:run", "Run a script or a command on a context."),
@@ -82,17 +81,7 @@ def _call(arguments: list[str]) -> object:
     if "_YURT_COMPLETE" in os.environ:
         root.main(arguments, prog_name="yurt")
     with root.make_context("yurt", [*arguments]) as context:  # click empties the list
-        on_slow(lambda text: _say(context.ensure_object(app.App), text))
-        try:
-            return root.invoke(context)
-        finally:
-            on_slow(None)
-
-
-def _say(now: app.App, text: str) -> None:
-    """Print a line about a site that responds slowly."""
-    if not (now.json or now.quiet):
-        print(f"yurt: {text}", file=sys.stderr, flush=True)
+        return root.invoke(context)
 
 
 def _discard_stdout() -> None:

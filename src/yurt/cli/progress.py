@@ -46,15 +46,16 @@ def watching_late() -> Iterator[Watch]:
 
 def _lines(started: float) -> Watch:
     rate = Rate()
-    last: list[tuple[float, str]] = []
+    shown, at, complete = "", 0.0, False
 
     def watch(event: Event) -> None:
+        nonlocal shown, at, complete
         now = time.monotonic()
         text = rate.line(event, now) if event.bytes else event.text
         ended = event.bytes and event.done == event.total
-        if event.bytes and not ended and last and last[0][1] == event.text and now - last[0][0] < EVERY:
+        if event.bytes and event.text == shown and now - at < EVERY and (complete or not ended):
             return
-        last[:] = [(now, event.text)]
+        shown, at, complete = event.text, now, ended
         print(f"{now - started:7.2f} s  {render.plain(text)}", file=sys.stderr, flush=True)
 
     return watch

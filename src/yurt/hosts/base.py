@@ -112,15 +112,25 @@ class Stream:
 
     def _next(self, descriptor: int, begun: bool) -> bytes:
         """Return the next bytes. UnreachableError if none arrive in time."""
-        left = self._silence if begun else max(0.0, self._start - time.monotonic())
-        if not select.select([descriptor], [], [], left)[0]:
-            raise UnreachableError(
-                f"{self._host.name}: "
-                + ("the connection timed out" if begun else "the remote command did not start in time"),
-                code="timed-out",
-                hint=RETRY,
-            )
+        if not begun:
+            self._await_start(descriptor)
+        elif not select.select([descriptor], [], [], self._silence)[0]:
+            raise UnreachableError(f"{self._host.name}: the connection timed out", code="timed-out", hint=RETRY)
         return os.read(descriptor, CHUNK)
+
+    def _await_start(self, descriptor: int) -> None:
+        silence, left = self._host.silence(), max(0.0, self._start - time.monotonic())
+        patience = left if silence is None else min(left, silence)
+        if select.select([descriptor], [], [], min(patience, clocks().slow))[0]:
+            return
+        if patience > clocks().slow:
+            self._host.report_slow()
+            if select.select([descriptor], [], [], patience - clocks().slow)[0]:
+                return
+        if silence is not None and patience == silence:
+            raise self._host.did_not_respond()
+        what = "the remote command did not start in time"
+        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
 
     def close(self) -> None:
         """Stop the script if it still runs, and release its pipes."""

@@ -41,15 +41,7 @@ class Rate:
         (since, first), rate = self._seen[0], 0.0
         if now - since >= 0.2:  # before that, it would be the rate into local buffers
             rate = (event.done - first) / (now - since)
-        size, unit = next(
-            (size, unit) for size, unit in UNITS if max(event.total, event.done) >= size or size == UNITS[-1][0]
-        )
-        done = f"{event.done / size:.1f}"
-        text = (
-            f"{event.text}: {done} of {event.total / size:.1f} {unit}"
-            if event.total
-            else f"{event.text}: {done} {unit}"
-        )
+        text = f"{event.text}: {_amount(event.done, event.total)}"
         if rate:
             text += f", {rate / 1e6:.1f} MB/s" if rate >= 1e5 else f", {rate / 1e3:.1f} kB/s"
         if rate and event.total:
@@ -58,6 +50,14 @@ class Rate:
 
 
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def _amount(done: int, total: int) -> str:
+    """Return bytes, and in total if that is known, in one unit: `3.1 of 12.0 MB`."""
+    for size, unit in UNITS:
+        if max(done, total) >= size:
+            return f"{done / size:.1f} of {total / size:.1f} {unit}" if total else f"{done / size:.1f} {unit}"
+    return f"{done} of {total} bytes" if total else f"{done} bytes"
 
 
 def duration(seconds: float) -> str:

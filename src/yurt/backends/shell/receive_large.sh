@@ -1,5 +1,6 @@
 # Receives large code in pieces, and continues after an interruption. Needs unchanged.sh and receive.sh before it.
 # incoming/part-DIGEST.NONCE is the beginning of the content with this SHA-256, of one sender; it is kept for a day.
+# Its name ends with .closed if its receiver saw the end of the input.
 
 # receive_large PROJECT KIND TREE BASE SIZE DIGEST NONCE RESUME PIECE: as receive_code, from SIZE bytes of standard
 # input without what an earlier part contains. Reports lines "at BYTES": where to continue if RESUME is set, then after
@@ -17,8 +18,9 @@ receive_large() (
       found=$(wc -c < "$each" 2> /dev/null) || continue
       if [ "$found" -gt "$at" ] && [ "$found" -le "$size" ]; then largest=$each at=$found; fi
     done
-    # A copy, because the earlier receiver may still write to its file: it notices a lost connection late.
-    if [ -n "$largest" ] && cp "$largest" "$part"; then
+    # A copy if the earlier receiver may still write to its file: it notices a lost connection late.
+    case $largest in *.closed) take=mv ;; *) take=cp ;; esac
+    if [ -n "$largest" ] && $take "$largest" "$part"; then
       at=$(wc -c < "$part")
       for each in incoming/part-"$digest".*; do [ "$each" = "$part" ] || rm -f "$each"; done
     else
@@ -36,13 +38,13 @@ receive_large() (
     at=$((at + next)) pieces=$((pieces + 1))
     echo "at $at"
     [ $((pieces % 16)) -eq 0 ] || continue
-    [ "$(wc -c < "$part")" -eq "$at" ] || exit 45 # head does not say that the input has ended
+    [ "$(wc -c < "$part")" -eq "$at" ] || break # head does not say that the input has ended
     now=$(date +%s)
     if [ "$now" = "$since" ] && [ "$piece" -lt 1000000 ]; then piece=$((piece * 2)); fi # fewer processes on a fast link
     since=$now
   done
   exec 5>&-
-  [ "$(wc -c < "$part")" -eq "$size" ] || exit 45
+  [ "$(wc -c < "$part")" -eq "$size" ] || { mv "$part" "$part.closed" && exit 45; }
   if command -v sha256sum > /dev/null && [ "$(sha256sum < "$part")" != "$digest  -" ]; then
     rm -f "$part"
     exit 48
