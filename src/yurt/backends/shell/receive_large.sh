@@ -19,7 +19,7 @@ receive_large() (
       if [ "$found" -gt "$at" ] && [ "$found" -le "$size" ]; then largest=$each at=$found; fi
     done
     # A copy if the earlier receiver may still write to its file: it notices a lost connection late.
-    case $largest in *.closed) take=mv ;; *) take=cp ;; esac
+    case $largest in *.closed) take="mv" ;; *) take="cp" ;; esac
     if [ -n "$largest" ] && $take "$largest" "$part"; then
       at=$(wc -c < "$part")
       for each in incoming/part-"$digest".*; do [ "$each" = "$part" ] || rm -f "$each"; done
