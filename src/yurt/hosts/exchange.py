@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How long to wait, in seconds."""
 
     slow: float
-    """Until the user is told about it."""
+    """Until the user reads about it."""
     silent: float | None
     """For the first response, and for the next report of an upload; None: as long as for everything."""
     timeout: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from yurt.backends.kinds import kind_of
 from yurt.backends.registry import backend_of, host_of
 from yurt.clocks import clocks
 from yurt.config import contexts, paths
@@ -26,9 +27,17 @@ def named_backend(name: str) -> Backend:
     return backend(contexts.named(name))
 
 
-def check_responds(backend: Backend) -> None:
+def responding_backend(name: str) -> Backend:
+    """Return the backend of a context. UnreachableError: see `check_responds`."""
+    context = contexts.named(name)
+    found = backend(context)
+    check_responds(context, found)
+    return found
+
+
+def check_responds(context: Context, backend: Backend) -> None:
     """UnreachableError if the site did not respond in the last minute: do not wait for it again."""
-    since = backend.silent_since()
+    since = None if kind_of(context.type).here else backend.silent_since()
     if since is None or not 0 <= time.time() - since < clocks().rest:
         return
     raise UnreachableError(

@@ -52,7 +52,7 @@ def enqueue(
     claim = claims.take(plan.run.id)  # before other processes see the run
     assert claim is not None
     with claim:
-        moved = _save_and_send(store, backend, plan, claim, on_kept=on_kept, watch=watch)
+        moved = _save_and_send(store, context, backend, plan, claim=claim, on_kept=on_kept, watch=watch)
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
         if plan.calls:
@@ -73,11 +73,18 @@ def enqueue(
 
 
 def _save_and_send(
-    store: Store, backend: Backend, plan: Plan, claim: Claim, *, on_kept: Callable[[str], None], watch: Watch
+    store: Store,
+    context: Context,
+    backend: Backend,
+    plan: Plan,
+    *,
+    claim: Claim,
+    on_kept: Callable[[str], None],
+    watch: Watch,
 ) -> Advanced:
     """Save a plan, and submit it unless its site did not respond just now."""
     try:
-        connect.check_responds(backend)
+        connect.check_responds(context, backend)
     except UnreachableError as error:
         store.add(plan.run, Status(state="waiting", reason=error.message), plan)
         silent: UnreachableError | None = error
@@ -89,4 +96,4 @@ def _save_and_send(
     on_kept(plan.run.id)
     if silent is not None:
         return Advanced(stopped=silent)
-    return send_waiting(store, plan.run.context, backend, watch, fresh=plan.run.id, claim=claim)
+    return send_waiting(store, context.name, backend, watch, fresh=plan.run.id, claim=claim)

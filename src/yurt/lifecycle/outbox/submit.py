@@ -146,7 +146,7 @@ def _submit_tasks(
 
 
 class _Uploading:
-    """Uploads large code of a run; meanwhile the index records that this attempt has not submitted the run."""
+    """Uploads large code of a run; the index records that this attempt has not submitted the run yet."""
 
     def __init__(self, store: Store, run: str, uploader: Uploader) -> None:
         self._store, self._run, self._uploader = store, run, uploader

@@ -1,4 +1,4 @@
-"""Uploads the large code of a run, before its submission. Nothing is submitted meanwhile, and the index says so."""
+"""Uploads the large code of a run, before its submission. Nothing is submitted until then, and the index says so."""
 
 from __future__ import annotations
 

@@ -94,9 +94,7 @@ def catch_up_elsewhere(store: Store, refreshed_at: Collection[str]) -> None:
     for name in store.contexts_to_mirror(time.time()):
         if name not in refreshed_at:
             try:
-                backend = connect.named_backend(name)
-                connect.check_responds(backend)
-                catch_up(store, name, backend.files)
+                catch_up(store, name, connect.responding_backend(name).files)
             except YurtError:  # the context no longer exists, or does not respond
                 store.mirror_later(store.to_mirror(name, time.time()), time.time())
 
@@ -119,9 +117,8 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     """
     run = entry.run.id
     content = not store.is_kept(run)
-    backend = connect.named_backend(entry.run.context)
-    connect.check_responds(backend)
-    found = _ask(store, backend.files, [entry], content=content, measure=True, timeout=timeout)
+    files = connect.responding_backend(entry.run.context).files
+    found = _ask(store, files, [entry], content=content, measure=True, timeout=timeout)
     _adopt(store, [entry], found)
     pieces = found.get(0, {})
     parts = Parts(there="there" in pieces, parts=_amounts(pieces.get("parts")))

@@ -132,8 +132,7 @@ def _refresh(
     keep: bool,
     watch: Watch,
 ) -> Advanced:
-    backend = connect.named_backend(context)
-    connect.check_responds(backend)
+    backend = connect.responding_backend(context)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped
