@@ -155,7 +155,7 @@ class _Sending:
             _note_missing_secret(self.store, run, error.message, fresh=fresh)
             return
         self.watch(Event(f"submitting {run} to {self.context}"))
-        uploader = Uploader(self.store, plan, self.backend.code, claim, watch=self.watch, seconds=seconds)
+        uploader = Uploader(self.store, plan, self.backend, claim, watch=self.watch, seconds=seconds)
         try:
             if note := submit(self.store, plan, self.backend.runs, values, uploader, noted=fresh):
                 self.notes[run] = note

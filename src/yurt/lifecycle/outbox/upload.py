@@ -11,7 +11,7 @@ from yurt.model.progress import Event, Watch
 
 if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, Uploaded
-    from yurt.backends.base import Code
+    from yurt.backends.base import Backend
     from yurt.model.run import Plan
     from yurt.store import Store
 
@@ -35,10 +35,10 @@ class Uploader:
     """Uploads the code of one run."""
 
     def __init__(
-        self, store: Store, plan: Plan, code: Code, claim: Claim, *, watch: Watch, seconds: float | None
+        self, store: Store, plan: Plan, backend: Backend, claim: Claim, *, watch: Watch, seconds: float | None
     ) -> None:
         """`seconds`: how long this may take; None: as long as needed. What was uploaded is kept for the next time."""
-        self._store, self._plan, self._code, self._claim, self._watch = store, plan, code, claim, watch
+        self._store, self._plan, self._backend, self._claim, self._watch = store, plan, backend, claim, watch
         self.seconds, self._until = seconds, None if seconds is None else time.monotonic() + seconds
         self._looked = time.monotonic()
 
@@ -67,7 +67,7 @@ class Uploader:
         with own:
             resume = self._store.upload_interrupted(context, digest)
             self._store.note_upload(context, digest, self._plan.run.id)
-            done = self._code.upload(
+            done = self._backend.code.upload(
                 self._plan.project_folder,
                 self._plan.run.code.tree,
                 parcel,
