@@ -65,6 +65,7 @@ def parts(user: User, run: str) -> dict[str, Any]:
 def test_they_are_listed_fetched_and_protected(user: User, way: list[str]) -> None:
     run = ended(user, *way, "sh", "run.sh")
     assert parts(user, run)["work"]["files"] == len(WRITTEN)
+    assert not kept(user, run)[run].endswith("--all`")
     assert kept(user, run)[run].startswith(
         "it has the only copy of its files in the working directory; run `yurt fetch"
     )

@@ -61,6 +61,7 @@ class Receiver:
         self._changed = threading.Condition()
         self._open: list[Submitted] = []
         self._withdrawn: list[str] = []
+        self._cancelling = False
         self._complete = self._left = False
         self._broken: BaseException | None = None
         self._last_warning = ""
@@ -109,7 +110,7 @@ class Receiver:
     def withdrawn(self) -> bool:
         """Whether there are cancelled calls whose tasks are not cancelled yet."""
         with self._changed:
-            return bool(self._withdrawn)
+            return bool(self._withdrawn) or self._cancelling
 
     def open(self) -> list[Call]:
         """Return submitted calls that have no result yet."""
@@ -190,6 +191,13 @@ class Receiver:
         with self._changed:
             withdrawn, self._withdrawn = set(self._withdrawn), []
             submitted = list(self._open) if withdrawn else []
+            self._cancelling = bool(withdrawn)
+        try:
+            self._cancel_tasks(store, withdrawn, submitted)
+        finally:
+            self._cancelling = False
+
+    def _cancel_tasks(self, store: Store, withdrawn: set[str], submitted: Sequence[Submitted]) -> None:
         for sent in submitted:
             calls = list(sent.calls.values())
             open_ones = {call.run for call in calls if not call.done() or call.run in withdrawn}

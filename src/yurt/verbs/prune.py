@@ -161,7 +161,8 @@ def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, 
     run, status = entry.run, entry.status
     missing = without_copy(store, run.id, has)
     kept = _kept(run, status, has, seen)
-    kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run, missing))
+    clash = any(NOTHING not in (found.outputs, found.work) for _run, found in has.results(run.id))
+    kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run, missing, clash=clash))
     return Candidate(
         id=run.id,
         context=run.context,
@@ -190,13 +191,13 @@ def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> st
     return ""
 
 
-def _only_copy(run: Run, missing: Mapping[str, Sequence[str]]) -> str:
+def _only_copy(run: Run, missing: Mapping[str, Sequence[str]], *, clash: bool) -> str:
+    """Return why a run is kept. `clash`: it has outputs and files in its working directory; those that have the same
+    names are fetched only with --all."""
     if not missing:
         return ""
     parts = [part for part in RESULT_PARTS if any(part in each for each in missing.values())]
-    # Without --all, a file in the working directory with the same name as one in the outputs is not fetched.
-    partly = layout.WORK in parts and layout.OUTPUTS not in parts
-    all_option = " --all" if layout.CHECKPOINTS in parts or partly else ""
+    all_option = " --all" if layout.CHECKPOINTS in parts or (clash and layout.OUTPUTS not in parts) else ""
     parts = [part.replace(layout.WORK, "files in the working directory") for part in parts]
     whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
     return f"it has the only copy of {whose}; run `yurt fetch {run.id}{all_option}`"
