@@ -333,14 +333,16 @@ def test_a_map_that_is_not_consumed_cancels_its_calls(here: Here, start: Callabl
 
 
 AT_EXIT = """\
-import atexit, sys, threading, time, yurt
+import atexit, os, sys, threading, time, yurt
+
+def say(text):
+    os.write(1, f"{text}\\n".encode())  # in one piece; print() of two threads would mix, or abort the exit
 
 def late(name):
     try:
-        call = executor.submit(abs, -1)
-        print(name, "accepted", call, flush=True)
+        say(f"{name} accepted {executor.submit(abs, -1)}")
     except RuntimeError as error:
-        print(name, error, flush=True)
+        say(f"{name} {error}")
 
 def after_main(name):
     while threading.main_thread().is_alive():

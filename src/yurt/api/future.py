@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Lock
 from typing import Any, NoReturn
+
+PART = 1.0
+"""Seconds: the longest uninterrupted part of a wait for a result."""
 
 
 def _immediately(work: Callable[[], None]) -> None:
@@ -44,7 +48,7 @@ class Call(Future[Any]):
         Raises `yurt.CallError` if the call finished without a result, `concurrent.futures.CancelledError` if it was
         cancelled, `TimeoutError` if it has not finished in time.
         """
-        self._requested = True
+        timeout = self._wait(timeout)
         try:
             return super().result(timeout)
         finally:
@@ -52,12 +56,27 @@ class Call(Future[Any]):
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the exception that `result` would raise, or None if the call returned a value."""
+        return super().exception(self._wait(timeout))
+
+    def _wait(self, timeout: float | None) -> float | None:
+        """Wait until the call is done, except for the last part of `timeout`. Returns that part.
+
+        The interpreter may overlook Ctrl-C at the beginning of a wait; in a long one, nobody would see it.
+        """
         self._requested = True
-        return super().exception(timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.done():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= PART:
+                return left
+            with self._condition:
+                if not self.done():
+                    self._condition.wait(PART)
+        return timeout
 
     def begin(self) -> bool:
         """Mark the call as running. Returns False if it was cancelled before."""
-        with self._lock:
+        with self._condition:  # the only lock: Ctrl-C may leave it to the main thread for ever
             if not self._begun:
                 self._begun = True
                 return self.set_running_or_notify_cancel()

@@ -22,6 +22,7 @@ from yurt.model import ids
 from yurt.model.calls import CallResult
 from yurt.model.run import FINAL
 from yurt.store import Entry, Store
+from yurt.store.connection import INDEX_CODES
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.steps import STEPS
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 TRIES, RETRY_DELAY = 4, 2.0
 """How often to look for the result of a completed call, since a file system may show it late; most seconds between."""
-
-INDEX_CODES = ("disk-full", "quota-full", "index-unavailable")
-"""Codes of errors of the index on this machine."""
 
 MAX_FAILURES = 10
 """Local failures in a row before the receiver gives up: the disk may be full, or the index busy, for a while."""

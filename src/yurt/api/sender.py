@@ -16,7 +16,7 @@ from yurt.api import leaving, pickles
 from yurt.api.batch import Batch, Posted
 from yurt.api.callbacks import Callbacks
 from yurt.api.errors import CallError
-from yurt.api.future import Call, drop, is_withdrawn, settle
+from yurt.api.future import PART, Call, drop, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
@@ -170,7 +170,8 @@ class Sender:
         if not self.own():
             return
         for each in self._threads:
-            each.join()
+            while each.is_alive():  # in parts: the interpreter may overlook Ctrl-C at the beginning of a wait
+                each.join(PART)
         self.callbacks.join()
 
     def own(self) -> bool:

@@ -324,12 +324,13 @@ _CAUSES: dict[str, State] = {
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
     "out_of_memory": "it used more memory than requested",
+    "node_failed": "its node failed",
 }
 
 _CAUSES_IN_WORDS = {
     "requeues": "it reached its time limit and the maximum number of restarts (--max-requeues)",
     "idle": "two consecutive starts saved nothing, so it was not restarted",
-    "node_failed": "its nodes failed more often than --retries allows",
+    "node_failed": "its node failed, and no retry was left",
 }
 
 
@@ -339,6 +340,8 @@ def _ended(after: Status, seen: Observation) -> Status:
     state: State
     if ending.code == 0:
         state = "completed"
+    elif ending.cause == "stopped" and seen.record == "node_failed":
+        state = "node_failed"
     elif ending.cause:
         state = _CAUSES.get(ending.cause, "cancelled")
     else:

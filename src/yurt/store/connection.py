@@ -8,6 +8,11 @@ from typing import Any
 
 from yurt.errors import RefusedError, YurtError, here_is_full
 
+INDEX_CODES = ("disk-full", "quota-full", "index-unavailable")
+"""Codes of the errors that the index raises."""
+
+FREE = "free some space, then run the command again"
+
 
 class Cursor(sqlite3.Cursor):
     """Rows of a query. A damaged page may be found only here."""
@@ -64,7 +69,7 @@ def explained(error: sqlite3.Error, file: str) -> YurtError | sqlite3.Error:
     """Return the error for the user; the same error if it is a bug of yurt."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or (code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(file)):
-        return here_is_full(f"the run index {file}", hint="free some space, then run the command again")
+        return here_is_full(f"the run index {file}", hint=FREE)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(file, str(error))
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):

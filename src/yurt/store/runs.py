@@ -22,7 +22,7 @@ from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
-from yurt.store.connection import connect, damaged, explained, unusable
+from yurt.store.connection import FREE, connect, damaged, explained, unusable
 from yurt.store.copies import Copies
 from yurt.store.made import Made
 from yurt.store.notices import Notices
@@ -36,8 +36,6 @@ UNSUBMITTED = "('waiting', 'submitting')"
 
 EMPTY = 10.0
 """Seconds for which a new index may be empty, while another process creates its tables."""
-
-FREE = "free some space, then run the command again"
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -35,10 +35,12 @@ fold() { # after the end of a task, only exit.json, logs and results stay: a swe
 finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is restarted
   trap : TERM INT USR1 USR2 ALRM URG
   now=$(date +%s) reply=''
-  if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ "$requeues" -gt 0 ]; then
-    # squeue lists a job that is being preempted as running, but not one that was cancelled or requeued.
-    reply=$(timeout 20 squeue -h -j "$job" -o '%T %r' 2> /dev/null)
-    case $reply in *' TimeLimit') set -- "$1" timeout ;; esac # the limit was lowered
+  if [ "$2" = stopped ] && [ "$kind" = slurm ] && [ $((requeues + retries)) -gt 0 ]; then
+    reply=$(timeout 20 squeue -h -t all -j "$job" -o '%T %r' 2> /dev/null) # a job that is being preempted is RUNNING
+    case $reply in
+      *' TimeLimit') set -- "$1" timeout ;; # the limit was lowered
+      NODE_FAIL*) [ "$1" -eq 0 ] || set -- 137 lost ;; # an administrator took the node down
+    esac
   fi
   if decide_restart "$1" "$2"; then
     case $reason,$reply in stopped,RUNNING*) reason=preempted ;; esac

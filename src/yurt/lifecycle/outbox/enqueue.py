@@ -19,12 +19,10 @@ from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
+from yurt.store.connection import INDEX_CODES
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
-
-OF_THIS_MACHINE = ("disk-full", "quota-full", "index-unavailable")
-"""Codes of errors of the index. Those of the site are results of `send_waiting`, not raised."""
 
 
 def enqueue(
@@ -64,7 +62,7 @@ def enqueue(
         with claim:
             moved = _save_and_send(store, context, backend, plan, claim=claim, on_kept=kept, watch=watch)
     except RefusedError as error:
-        if error.code not in OF_THIS_MACHINE:
+        if error.code not in INDEX_CODES:  # those of the site are results of `send_waiting`, not raised
             raise
         if not saved:
             error.message += "; nothing was submitted"
