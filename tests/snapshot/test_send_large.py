@@ -158,3 +158,26 @@ def test_the_receiver_disappears(folder: Path, snapshot: Snapshot, monkeypatch: 
     monkeypatch.setattr(scripts, "receiver", lambda: receiver + "sha256sum() { kill -9 0; }\n")
     with pytest.raises(UnreachableError):
         upload(folder, snapshot, parcel(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("program", "kept"),
+    [
+        ("head() { [ $pieces -lt 9 ] || sh -c 'kill -9 $$' || return; command head \"$@\"; }", True),
+        ("code_git() { sh -c 'kill -9 $$'; }", False),
+        ("code_make() { sh -c 'kill -9 $$'; }", False),
+    ],
+)
+def test_a_program_of_the_receiver_is_killed(
+    folder: Path, project: Path, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, *, program: str, kept: bool
+) -> None:
+    """As on a login node that limits memory. The run stays in the outbox; the next attempt continues."""
+    with monkeypatch.context() as patch:
+        receiver = scripts.receiver()
+        patch.setattr(scripts, "receiver", lambda: f"{receiver}\n{program}\n")
+        with pytest.raises(UnreachableError):
+            upload(folder, snapshot, parcel(snapshot))
+    assert bool(parts(folder)) == kept
+    assert (upload(folder, snapshot, parcel(snapshot), resume=True)[0] > 0) == kept
+    assert_arrived(LocalHost(), project, str(folder), snapshot.tree)
+    assert list((folder / "incoming").iterdir()) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import select
 import signal
 import time
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0
 CHUNK = 1 << 16
+
+KILLED = re.compile(rb"\bKilled\b|terminated by signal")
+"""Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
 
 PUT = """\
 target=$1 mode=$2 size=$3
@@ -64,6 +68,11 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def errors(self) -> str:
         return self.err.decode(errors="replace").strip()
+
+    @property
+    def killed(self) -> bool:
+        """Whether the script or one of its programs was killed; it may have done part of its work."""
+        return self.code > 128 or KILLED.search(self.err) is not None
 
 
 class Stream:

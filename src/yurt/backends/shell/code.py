@@ -82,7 +82,7 @@ class ShellCode:
         if received.code in (0, NO_GIT, NO_BASE):
             return {0: "complete", NO_GIT: "no git", NO_BASE: "no base"}[received.code]  # type: ignore[return-value]
         if (
-            received.code in (INCOMPLETE, WRONG)
+            (received.code in (INCOMPLETE, WRONG) or received.killed)
             and "No space" not in received.errors
             and "quota" not in received.errors.lower()
         ):

@@ -34,7 +34,11 @@ receive_large() (
   while [ "$at" -lt "$size" ]; do
     next=$((size - at))
     [ "$next" -le "$piece" ] || next=$piece
-    head -c "$next" >&5 || { rm -f "$part" && exit 1; } # the disk is full
+    head -c "$next" >&5 || {
+      [ $? -le 128 ] || break # it was killed; the part is still the beginning of the content
+      rm -f "$part" # the disk is full
+      exit 1
+    }
     at=$((at + next)) pieces=$((pieces + 1))
     echo "at $at"
     [ $((pieces % 16)) -eq 0 ] || continue
