@@ -111,6 +111,14 @@ def test_parts_are_kept_for_a_day(folder: Path, project: Path, snapshot: Snapsho
     assert parts(folder) == []
 
 
+def test_an_empty_part_is_removed(folder: Path, snapshot: Snapshot) -> None:
+    """Its receiver was killed before the first piece."""
+    code = parcel(snapshot)
+    interrupted(folder, snapshot, code).write_bytes(b"")
+    assert upload(folder, snapshot, code, resume=True)[0] == 0
+    assert parts(folder) == []
+
+
 def test_without_an_interruption_no_offset_is_asked_for(folder: Path, snapshot: Snapshot) -> None:
     """The first report follows the first piece; with `resume`, it comes before, and costs a round trip."""
     reports = upload(folder, snapshot, parcel(snapshot))

@@ -22,11 +22,11 @@ receive_large() (
     case $largest in *.closed) take="mv" ;; *) take="cp" ;; esac
     if [ -n "$largest" ] && $take "$largest" "$part"; then
       at=$(wc -c < "$part")
-      for each in incoming/part-"$digest".*; do [ "$each" = "$part" ] || rm -f "$each"; done
     else
       rm -f "$part"
       at=0
     fi
+    for each in incoming/part-"$digest".*; do [ "$each" = "$part" ] || rm -f "$each"; done # also empty ones
     echo "at $((at))"
   fi
   exec 5>> "$part"
