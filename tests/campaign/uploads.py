@@ -192,7 +192,9 @@ def twins(site: Site, label: str, draw: Draw) -> None:
     wait(site, label, process, draw)
     other = site.client
     if draw["copy"]:
+        process.send_signal(signal.SIGSTOP)  # files of the index that disappear during the copy would be an error
         other = site.client.copy(f"{site.client.name}-{label}")
+        process.send_signal(signal.SIGCONT)
         site.copies.append(other)
     second = other.start("agent", "once")
     third = start(site, label, draw)
