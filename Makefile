@@ -34,6 +34,7 @@ campaign: $(STAMP) ## submit hundreds of runs under random faults; check that ea
 	@$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.chains $(if $(SEED),--seed $(SEED)))
 	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.sweeps $(if $(SEED),--seed $(SEED)))
+	@$(if $(ONLY),:,$(BIN)/python -m tests.campaign.uploads $(if $(SEED),--seed $(SEED)))
 
 docs: $(STAMP) ## regenerate docs/reference and the pictures from the code
 	@$(BIN)/python -m tools.reference

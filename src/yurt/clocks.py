@@ -39,6 +39,16 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time until the second refresh of `wait`; the interval grows from there."""
     last_refresh: float = 15.0
     """The longest interval between two refreshes of `wait`."""
+    slow: float = 3.0
+    """After this time without a response, yurt prints which site it waits for."""
+    silent: float = 15.0
+    """After this time without a response, yurt stops waiting for a site."""
+    rest: float = 60.0
+    """For this time, yurt does not wait again for a site that did not respond."""
+    overtake: float = 2.0
+    """How long a new run waits for earlier runs that another yurt process is submitting."""
+    share: float = 3.0
+    """How long a command such as `ps` continues the interrupted upload of a saved run."""
 
 
 @cache

@@ -10,13 +10,10 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 PIPE = 1 << 16
 """Maximum bytes of a query: it must fit into a pipe, because the reader may not have started."""
-
-TIMEOUT = 20.0
-"""Seconds without a byte after which the early answer is discarded and the query is sent normally."""
 
 _SET_PIPE_SIZE = 1031
 
@@ -54,35 +51,44 @@ def begin(arguments: Sequence[str]) -> None:
     try:
         with open(_file(), "rb") as file:
             key, socket, frame, argv, query = marshal.load(file)
-        if os.path.exists(socket):
+        if os.path.exists(socket) and not os.path.exists(f"{socket}.silent"):
             _pending.append(_Query(key, frame, argv, query))
     except (OSError, ValueError, EOFError, TypeError):
         return
 
 
-def answer(key: bytes) -> tuple[tuple[bytes, bytes], bytes] | None:
-    """Return the markers and the output of the early answer; None if this query was not sent or failed."""
+def answer(
+    key: bytes, slow: float, silent: float, on_slow: Callable[[], None]
+) -> tuple[tuple[bytes, bytes], bytes] | None:
+    """Return the markers and the output of the early answer; None if this query was not sent or failed.
+
+    `on_slow` is called after `slow` seconds without a byte; TimeoutError after `silent` seconds.
+    """
     early = next((each for each in _pending if each.key == key), None)
     if early is None:
         return None
     _pending.remove(early)
     parts = []
     try:
-        while part := _read(early.out):
+        while part := _read(early.out, slow, silent, on_slow):
             parts.append(part)
-    except TimeoutError:
+    except BaseException:
         os.kill(early.pid, 9)
-        parts = []
-    os.close(early.out)
+        os.waitpid(early.pid, 0)
+        raise
+    finally:
+        os.close(early.out)
     _pid, status = os.waitpid(early.pid, 0)
     return (early.frame, b"".join(parts)) if status == 0 else None
 
 
-def _read(descriptor: int) -> bytes:
+def _read(descriptor: int, slow: float, silent: float, on_slow: Callable[[], None]) -> bytes:
     import select
 
-    if not select.select([descriptor], [], [], TIMEOUT)[0]:
-        raise TimeoutError
+    if not select.select([descriptor], [], [], min(slow, silent))[0]:
+        on_slow()
+        if not select.select([descriptor], [], [], max(0.0, silent - slow))[0]:
+            raise TimeoutError
     return os.read(descriptor, 1 << 20)
 
 

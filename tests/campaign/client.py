@@ -50,7 +50,7 @@ class Client:
             process = subprocess.Popen(
                 [YURT, *arguments],
                 cwd=self.project,
-                env={**self.environment, "YURT_CLOCKS": clocks},
+                env={**self.environment, "YURT_CLOCKS": f"rest=0 {clocks}"},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -99,7 +99,8 @@ def test_wait_prints_why_a_run_does_not_start(laptop: Laptop, lab: Lab, down: li
     assert laptop.ended(run)["state"] == "completed"
 
 
-SLEEPS = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'
+SLEEPS = '[ "$YURT_RESTARTS" = 0 ] && exec sleep 300; echo restarted'
+"""With exec: if TERM reached `sleep` before the shell, the shell would continue and complete the first start."""
 
 
 def take_down(laptop: Laptop, lab: Lab, context: str, run: str) -> str:

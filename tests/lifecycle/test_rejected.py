@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,14 +31,14 @@ def ssh(lab: Lab) -> Ssh:
 
 @pytest.fixture
 def laptop(laptop: Laptop) -> Laptop:
-    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 forgiving=2 settling=2 lease=12"
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 forgiving=2 settling=2 lease=12 rest=0"
     return laptop
 
 
 @pytest.fixture
-def full(lab: Lab) -> Iterator[None]:
-    lab.faults.full("alpha:scratch")
-    yield
+def full(lab: Lab) -> Iterator[Callable[[], None]]:
+    """Fill the disk of alpha until the test ends."""
+    yield lambda: lab.faults.full("alpha:scratch")
     lab.faults.free("alpha:scratch")
 
 
@@ -69,9 +69,12 @@ def killed_upload(laptop: Laptop, lab: Lab, *words: str) -> str:
     return row["id"]
 
 
-def test_an_interrupted_upload_to_a_full_disk_is_saved(laptop: Laptop, lab: Lab, ssh: Ssh, full: None) -> None:
+def test_an_interrupted_upload_to_a_full_disk_is_saved(
+    laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None]
+) -> None:
     ledger = f"/lustre/project/alice/ledger-{time.time()}"
     run = killed_upload(laptop, lab, "sh", "-c", f"echo ran >> {ledger}")
+    full()
     for _look in range(4):
         looked = laptop.quick("ps", "--json")
         (row,) = looked.json["data"]
@@ -85,9 +88,12 @@ def test_an_interrupted_upload_to_a_full_disk_is_saved(laptop: Laptop, lab: Lab,
     assert ssh("alpha", f"cat {ledger}") == "ran"
 
 
-def test_an_interrupted_sweep_to_a_full_disk_is_saved(laptop: Laptop, lab: Lab, ssh: Ssh, full: None) -> None:
+def test_an_interrupted_sweep_to_a_full_disk_is_saved(
+    laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None]
+) -> None:
     ledger = f"/lustre/project/alice/ledger-{time.time()}"
     run = killed_upload(laptop, lab, "--grid", "n=1,2", "sh", "-c", f"echo {{n}} >> {ledger}")
+    full()
     for _look in range(3):
         (row,) = laptop.quick("ps", "--json").json["data"]
         assert (row["state"], row["reason"]) == ("waiting", FULL)

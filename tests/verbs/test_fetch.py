@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -355,6 +356,24 @@ def test_an_interrupted_transfer_continues(
         for each in (host, *other):
             lab.faults.heal(each)
     assert tree(target) == expected()
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_progress_has_bytes_total_rate_and_time_left(
+    laptop: Laptop, runs: dict[str, str], lab: Lab, way: str, tmp_path: Path
+) -> None:
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    laptop.quick("login", "--close", "alpha")
+    lab.faults.delay("alpha", Rules(rate=2_000_000))
+    try:
+        done = laptop("-v", "fetch", runs["alpha"], "--to", str(tmp_path / "there"), **path)
+    finally:
+        lab.faults.heal("alpha")
+        laptop.quick("login", "--close", "alpha")
+    assert done.code == 0
+    found = re.findall(r"fetching \S+: [\d.]+ of ([\d.]+) MB, [\d.]+ [kM]B/s, \d+ s left", done.err)
+    assert found and all(abs(float(each) / 8 - 1) < 0.1 for each in found), done.err
 
 
 @pytest.mark.lab

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -18,6 +19,23 @@ class CodeParcel(msgspec.Struct, frozen=True, kw_only=True):
     """The tree on the site that `content` is a delta to; empty if `content` is complete."""
     content: bytes = b""
 
+    @property
+    def large(self) -> bool:
+        """Whether its upload is an operation of its own, so that no other command waits for it."""
+        return len(self.content) > LARGE
+
+    @property
+    def digest(self) -> str:
+        import hashlib
+
+        return hashlib.sha256(self.content).hexdigest()
+
+
+LARGE = 1_000_000
+"""Code above this size in bytes is uploaded in pieces, before the run."""
+
+Uploaded = Literal["complete", "no git", "no base"]
+"""Result of a large upload: complete; or the site needs a tar file, or all of the code."""
 
 MakeParcel = Callable[[Sequence[str]], CodeParcel]
 """Make the parcel for a site that has these trees of the project; ["plain"]: the site has no git."""

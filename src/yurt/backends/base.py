@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview
+    from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
     from yurt.model.facts import Facts
     from yurt.model.files import (
@@ -171,6 +171,15 @@ class Code(Protocol):
     def ensure(self, project_folder: str, tree: str, make: MakeParcel) -> int:
         """Make sure that a tree is checked out on the site; return the uploaded bytes. Concurrent calls are safe."""
 
+    def upload(
+        self, project_folder: str, tree: str, parcel: CodeParcel, *, resume: bool, moved: Callable[[int], None]
+    ) -> Uploaded:
+        """Upload a large parcel in pieces and check it out. Other operations of the context stay fast.
+
+        UnreachableError, or an exception of `moved`, which receives the bytes so far: the site keeps what it has for a
+        day. `resume`: an earlier upload of this parcel was interrupted; continue it.
+        """
+
 
 class Exec(Protocol):
     """Run a command or a terminal inside a run."""
@@ -204,6 +213,9 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str: ...
+    def silent_since(self) -> float | None:
+        """Return when the site did not respond, if it has not responded since; None for this machine."""
+
     @property
     def runs(self) -> Runs: ...
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -139,6 +140,22 @@ class Verb(_WithExamples):
         super().__init__(*args, **more)
         self.examples = examples
         self.params = [*self.params, *global_options(context_help)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from yurt.model.progress import on_slow
+
+        now = ctx.find_root().ensure_object(App)
+        on_slow(lambda text: _say(now, text))
+        try:
+            return super().invoke(ctx)
+        finally:
+            on_slow(None)
+
+
+def _say(now: App, text: str) -> None:
+    """Print a line about a site that responds slowly."""
+    if not (now.json or now.quiet):
+        print(f"yurt: {text}", file=sys.stderr, flush=True)
 
 
 class Group(_WithExamples, click.Group):

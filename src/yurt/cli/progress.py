@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from yurt.cli import app, render
-from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.progress import Event, Rate, Watch, unwatched
+
+EVERY = 2.0
+"""Seconds between two lines about the same transfer."""
 
 
 @contextmanager
@@ -42,8 +45,18 @@ def watching_late() -> Iterator[Watch]:
 
 
 def _lines(started: float) -> Watch:
+    rate = Rate()
+    shown, at, complete = "", 0.0, False
+
     def watch(event: Event) -> None:
-        print(f"{time.monotonic() - started:7.2f} s  {render.plain(event.text)}", file=sys.stderr, flush=True)
+        nonlocal shown, at, complete
+        now = time.monotonic()
+        text = rate.line(event, now) if event.bytes else event.text
+        ended = event.bytes and event.done == event.total
+        if event.bytes and event.text == shown and now - at < EVERY and (complete or not ended):
+            return
+        shown, at, complete = event.text, now, ended
+        print(f"{now - started:7.2f} s  {render.plain(text)}", file=sys.stderr, flush=True)
 
     return watch
 
@@ -59,10 +72,12 @@ def _bar() -> Iterator[Watch]:
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
+    rate = Rate()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def watch(event: Event) -> None:
-            progress.update(task, description=render.plain(event.text), completed=event.done, total=event.total or None)
+            text = rate.line(event, time.monotonic()) if event.bytes else event.text
+            progress.update(task, description=render.plain(text), completed=event.done, total=event.total or None)
 
         yield watch

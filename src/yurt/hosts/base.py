@@ -8,26 +8,34 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import select
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from yurt import queue_prefetch
+from yurt.clocks import clocks
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
 from yurt.hosts.ssh_errors import RETRY
+from yurt.model.progress import report_slow
 
 if TYPE_CHECKING:
     import subprocess
 
+    from yurt.hosts.pace import Pace
+
 TIMEOUT = 60.0
 CHUNK = 1 << 16
+
+KILLED = re.compile(rb"\bKilled\b|terminated by signal")
+"""Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
 
 PUT = """\
 target=$1 mode=$2 size=$3
@@ -60,6 +68,11 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def errors(self) -> str:
         return self.err.decode(errors="replace").strip()
+
+    @property
+    def killed(self) -> bool:
+        """Whether the script or one of its programs was killed; it may have done part of its work."""
+        return self.code > 128 or KILLED.search(self.err) is not None
 
 
 class Stream:
@@ -108,15 +121,25 @@ class Stream:
 
     def _next(self, descriptor: int, begun: bool) -> bytes:
         """Return the next bytes. UnreachableError if none arrive in time."""
-        left = self._silence if begun else max(0.0, self._start - time.monotonic())
-        if not select.select([descriptor], [], [], left)[0]:
-            raise UnreachableError(
-                f"{self._host.name}: "
-                + ("the connection timed out" if begun else "the remote command did not start in time"),
-                code="timed-out",
-                hint=RETRY,
-            )
+        if not begun:
+            self._await_start(descriptor)
+        elif not select.select([descriptor], [], [], self._silence)[0]:
+            raise UnreachableError(f"{self._host.name}: the connection timed out", code="timed-out", hint=RETRY)
         return os.read(descriptor, CHUNK)
+
+    def _await_start(self, descriptor: int) -> None:
+        silence, left = self._host.silence(), max(0.0, self._start - time.monotonic())
+        patience = left if silence is None else min(left, silence)
+        if select.select([descriptor], [], [], min(patience, clocks().slow))[0]:
+            return
+        if patience > clocks().slow:
+            self._host.report_slow()
+            if select.select([descriptor], [], [], patience - clocks().slow)[0]:
+                return
+        if silence is not None and patience == silence:
+            raise self._host.did_not_respond()
+        what = "the remote command did not start in time"
+        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
 
     def close(self) -> None:
         """Stop the script if it still runs, and release its pipes."""
@@ -194,11 +217,15 @@ class Host(ABC):
         if not socket:
             return None
         key = "\0".join([socket, script, *arguments, ""]).encode(errors="surrogateescape") + stdin
-        found = queue_prefetch.answer(key)
+        try:
+            found = queue_prefetch.answer(key, clocks().slow, self.silence() or TIMEOUT, self.report_slow)
+        except TimeoutError:
+            raise self.did_not_respond() from None
         if found is not None:
             (begin, end), out = found
             framed = wire.unpack(wire.Parcel("", b"", begin, end), out)
             if framed is not None and framed.code == 0:
+                self.note_response()
                 return Answer(0, framed.out, b"")
         parcel = wire.pack(script, arguments)
         queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
@@ -208,14 +235,72 @@ class Host(ABC):
         """Return the socket of the connection that prefetching requires; empty if the host has none."""
         return ""
 
+    def send(
+        self,
+        script: str,
+        *arguments: str,
+        content: bytes,
+        resume: bool,
+        moved: Callable[[int], None],
+        timeout: float = TIMEOUT,
+    ) -> Answer:
+        """Run a script that receives a large content and reports each piece that it has written: a line `at BYTES`.
+
+        Other commands on the same connection stay fast. `resume`: the script first reports where to continue. `moved`
+        receives the bytes written so far, and may raise to stop the upload; `timeout` limits the rest of the script.
+        """
+        from yurt.hosts.pace import Pace
+
+        for attempt in itertools.count(1):
+            parcel = wire.pack(script, arguments)
+            deadline = time.monotonic() + timeout
+            with self.session(deadline):
+                pace = Pace(None if resume else 0)
+                returned, out, err = self._communicate(parcel, content, deadline, timeout, pace=pace, moved=moved)
+            framed = wire.unpack(parcel, out)
+            if framed is not None and framed.code is not None:
+                lines = [line for line in framed.out.split(b"\n") if not line.startswith(b"at ")]
+                return Answer(framed.code, b"\n".join(lines), wire.errors_after(parcel, err))
+            if framed is not None or not self.retry(err, attempt):
+                raise self.lost(returned, err or out, begun=framed is not None)
+        raise AssertionError("not reached")
+
+    def silence(self) -> float | None:
+        """Return after how many seconds without a response to give up; None: only the timeout of a script counts."""
+        return None
+
+    def note_silent(self) -> None:  # noqa: B027
+        """Note that the host did not respond."""
+
+    def note_response(self) -> None:  # noqa: B027
+        """Note that the host responded."""
+
+    def silent_since(self) -> float | None:
+        """Return when the host did not respond, if that was the last attempt."""
+        return None
+
     def _communicate(
-        self, parcel: wire.Parcel, stdin: bytes, deadline: float, timeout: float
+        self,
+        parcel: wire.Parcel,
+        stdin: bytes,
+        deadline: float,
+        timeout: float,
+        *,
+        pace: Pace | None = None,
+        moved: Callable[[int], None] = lambda _done: None,
     ) -> tuple[int, bytes, bytes]:
         import subprocess  # not at the top: a prefetched result does not need it
 
+        from yurt.hosts.exchange import Exchange, Limits, Silent
+
         process = self._start(parcel, subprocess.PIPE)
+        limits = Limits(clocks().slow, self.silence(), max(0.1, deadline - time.monotonic()))
+        exchange = Exchange(process, parcel.begin, limits, on_slow=self.report_slow, pace=pace, moved=moved)
         try:
-            out, err = process.communicate(parcel.stdin + stdin, timeout=max(0.1, deadline - time.monotonic()))
+            out, err = exchange.run(parcel.stdin, stdin)
+        except Silent:
+            _kill(process)
+            raise self.did_not_respond() from None
         except subprocess.TimeoutExpired:
             _kill(process)
             raise UnreachableError(
@@ -226,7 +311,23 @@ class Host(ABC):
         except BaseException:
             _kill(process)
             raise
+        if parcel.begin in out:
+            self.note_response()
         return process.returncode, out, err
+
+    def report_slow(self) -> None:
+        """Report that the host has not responded yet."""
+        limit = self.silence()
+        until = "" if limit is None else f"; giving up after {limit:.0f} s"
+        report_slow(f"waiting for {self.name} to respond{until}")
+
+    def did_not_respond(self) -> UnreachableError:
+        """Note that the host did not respond and return the error. The operation may have taken effect."""
+        self.note_silent()
+        limit = self.silence() or 0
+        return UnreachableError(
+            f"{self.name}: no response within {limit:.0f} s", code="timed-out", hint="check your network or VPN"
+        )
 
     def _start(self, parcel: wire.Parcel, err: int | IO[bytes]) -> subprocess.Popen[bytes]:
         import subprocess

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from yurt import private
+from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
 from yurt.hosts import sockets, ssh_errors
 from yurt.model.digest import digest
@@ -122,6 +123,7 @@ class Master:
                 code, output = self._open([], timeout=None, prompt=True)
         if code != 0:
             raise ssh_errors.classify(self.name, self.destination, output, interactive=True)
+        self.note_response()
         return True
 
     def _failure(self, output: str) -> YurtError:
@@ -163,9 +165,10 @@ class Master:
         options = ["-o", f"ControlPersist={LIFETIME}", "-o", "ExitOnForwardFailure=no", *more]
         settings = self.settings()
         if settings.get("serveraliveinterval", "0") == "0":
-            options += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=2"]
+            alive = max(1, round(clocks().silent / 3))
+            options += ["-o", f"ServerAliveInterval={alive}", "-o", "ServerAliveCountMax=3"]
         if settings.get("connecttimeout", "none") == "none":
-            options += ["-o", "ConnectTimeout=15"]
+            options += ["-o", f"ConnectTimeout={max(1, round(clocks().silent))}"]
         argv = [*self.ssh, *options, "-M", "-N", "-f", "-T", "-S", self.control_path, self.destination]
         code, output = self._run(argv, timeout=timeout, prompt=prompt)
         if code == 0:
@@ -242,6 +245,23 @@ class Master:
                     hint="run the command again when other yurt commands have finished",
                 )
             time.sleep(0.05)
+
+    def note_silent(self) -> None:
+        """Record that the destination does not respond: other commands then do not wait for it for a while."""
+        private.write(Path(f"{self.socket}.silent"), b"")
+        os.utime(f"{self.socket}.silent")
+
+    def note_response(self) -> None:
+        """Record that the destination responds."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self.socket}.silent")
+
+    def silent_since(self) -> float | None:
+        """Return when the destination did not respond, if it has not responded since."""
+        try:
+            return os.stat(f"{self.socket}.silent").st_mtime
+        except FileNotFoundError:
+            return None
 
     def session_limit(self) -> int:
         """Return how many concurrent sessions sshd accepts: 8 until it has rejected one."""

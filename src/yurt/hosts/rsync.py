@@ -84,6 +84,23 @@ def bring(
     raise AssertionError("not reached")
 
 
+class Total:
+    """The total size of a transfer, from the bytes so far and rsync's whole percentages."""
+
+    def __init__(self) -> None:
+        self._least, self._most = 0.0, float("inf")
+
+    def after(self, size: int, percent: int) -> int:
+        """Return the total after `size` bytes; 0 if it is unknown. Each percentage narrows it down."""
+        if percent == 0:
+            return 0
+        least, most = size * 100 / (percent + 1), size * 100 / percent
+        self._least, self._most = max(self._least, least), min(self._most, most)
+        if self._least > self._most:  # rsync has found more files
+            self._least, self._most = least, most
+        return max(size, round(self._most))
+
+
 class _Transfer:
     """One rsync process and its children."""
 
@@ -95,6 +112,7 @@ class _Transfer:
         self._files = self._size = self._matched = 0
         self._below: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
         self._late = False
+        self._total = Total()
         self._signs = b""
         self.errors = ""
 
@@ -194,7 +212,7 @@ class _Transfer:
     def _read(self, line: str, progress: Progress) -> None:
         now = re.match(r" *(\d+) +(\d+)%", line)
         if now is not None:
-            progress(int(now[1]), int(now[2]))
+            progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
         elif item := re.match(r"yurt (.)[fL].{9} (\d+) ([^/]*)", line):
             self._count(sent=item[1] in "<>c", size=int(item[2]), name=item[3])
         elif line.startswith("Number of files: "):

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
+from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.hosts import ssh_errors
 from yurt.hosts.base import TIMEOUT, Host
@@ -50,12 +51,31 @@ class SshHost(Host):
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):
             self._uses_user_master = self.master.user_shares_connections(self.master.settings())
-            if self._uses_user_master:
-                self.master.ensure_users_own(deadline)
-            else:
-                self.master.ensure(deadline)
+            with self._opening():
+                if self._uses_user_master:
+                    self.master.ensure_users_own(deadline)
+                else:
+                    self.master.ensure(deadline)
         with self.master.slot(deadline):
             yield
+
+    @contextlib.contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Report an attempt to connect that takes long, and note whether the host responds."""
+        import threading
+
+        reporter = threading.Timer(clocks().slow, self.report_slow)
+        reporter.daemon = True
+        reporter.start()
+        try:
+            yield
+            self.note_response()
+        except YurtError as error:
+            if error.code == "ssh-timeout":
+                self.note_silent()
+            raise
+        finally:
+            reporter.cancel()
 
     @contextlib.contextmanager
     def forward(self, node: str, port: int) -> Iterator[int]:
@@ -81,6 +101,18 @@ class SshHost(Host):
 
     def socket(self) -> str:
         return "" if self._uses_user_master else str(self.master.socket)
+
+    def silence(self) -> float | None:
+        return clocks().silent
+
+    def note_silent(self) -> None:
+        self.master.note_silent()
+
+    def note_response(self) -> None:
+        self.master.note_response()
+
+    def silent_since(self) -> float | None:
+        return self.master.silent_since()
 
     def connected(self) -> bool:
         """Whether yurt's connection is open."""

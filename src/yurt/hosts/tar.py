@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, here_is_full
@@ -43,19 +43,23 @@ def bring(
     `names` are all folders, or links to folders, in that folder: if given, only their content is fetched.
     UnreachableError: complete files are kept, and the next call fetches the rest.
     """
-    matched, wanted = _compare(host, source, target, pick, inside=bool(names))
+    matched, wanted, total = _compare(host, source, target, pick, inside=bool(names))
     partial = target / PARTIAL
     files = size = 0
     below = {name: [0, 0, matched.get(name, 0)] for name in names}
     vanished = False
+
+    def report(part: int) -> None:
+        progress(min(total, size + part) if total else size + part, total)
+
     try:
         for batch in _batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
-                for name, each in _extract(stream, target, partial):
+                for name, each in _extract(stream, target, partial, report):
                     files, size = files + 1, size + each
                     if name in below:
                         below[name] = [below[name][0] + 1, below[name][1] + each, below[name][2]]
-                    progress(size, 0)
+                    report(0)
                 errors = stream.err.decode(errors="replace").strip()
                 if stream.code and not re.search("changed as we read|removed before we read|No such file", errors):
                     raise refusal(host.name, "some files could not be fetched", errors)
@@ -76,14 +80,16 @@ def bring(
     return Brought(files=files, size=size, matched=sum(matched.values()), vanished=vanished, below=parts)
 
 
-def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool) -> tuple[dict[str, int], list[str]]:
-    """Return the number of selected files by first path component, and the names of those to fetch."""
+def _compare(
+    host: Host, source: str, target: Path, pick: Pick, *, inside: bool
+) -> tuple[dict[str, int], list[str], int]:
+    """Return the number of selected files by first path component; the names of those to fetch, and their size."""
     answer = host.run(LIST, source, "yes" if inside else "", timeout=600)
     if answer.code:
         raise refusal(host.name, "cannot list the files", answer.errors)
     parts = answer.out.decode(errors="surrogateescape").split("\0")
     matched: dict[str, int] = {}
-    wanted = []
+    wanted, total = [], 0
     without = frozenset(pick.without)
     for facts, name in zip(parts[::2], parts[1::2], strict=False):
         path = name.removeprefix("./")
@@ -92,7 +98,8 @@ def _compare(host: Host, source: str, target: Path, pick: Pick, *, inside: bool)
             matched[first] = matched.get(first, 0) + 1
             if not _is_up_to_date(target / path, facts):
                 wanted.append(name)
-    return matched, wanted
+                total += int(facts.partition(" ")[0] or 0)
+    return matched, wanted, total
 
 
 def chosen(path: str, pick: Pick, without: Collection[str] | None = None) -> bool:
@@ -172,8 +179,13 @@ class _Reader:
             pass
 
 
-def _extract(stream: Stream, target: Path, partial: Path) -> Iterator[tuple[str, int]]:
-    """Extract the archive into `target`; yield the first path component and the size of each complete file."""
+def _extract(
+    stream: Stream, target: Path, partial: Path, progress: Callable[[int], None] = lambda _part: None
+) -> Iterator[tuple[str, int]]:
+    """Extract the archive into `target`; yield the first path component and the size of each complete file.
+
+    `progress` receives the bytes of the current file.
+    """
     reader = _Reader(stream)
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
         for member in archive:
@@ -191,7 +203,10 @@ def _extract(stream: Stream, target: Path, partial: Path) -> Iterator[tuple[str,
                 shutil.copy2(earlier, made, follow_symlinks=False)
             else:
                 with made.open("wb") as file:
-                    shutil.copyfileobj(archive.extractfile(member), file, 1 << 18)
+                    content = archive.extractfile(member)
+                    while part := content.read(1 << 18) if content is not None else b"":
+                        file.write(part)
+                        progress(file.tell())
                 made.chmod(member.mode & 0o777)
                 os.utime(made, (member.mtime, member.mtime))
             os.replace(made, _folder(target, parts[:-1]) / parts[-1])

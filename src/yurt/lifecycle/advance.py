@@ -25,6 +25,8 @@ class Advanced(msgspec.Struct, frozen=True):
     refused: dict[str, YurtError] = {}
     stopped: YurtError | None = None
     notes: dict[str, str] = {}
+    large: list[str] = []
+    """Runs that are not submitted because their code must be uploaded first, which takes long."""
 
 
 Step = Callable[[Store, str, "Backend", Watch], Advanced]
@@ -39,10 +41,23 @@ def advance(
     refused: dict[str, YurtError] = {}
     stopped: YurtError | None = None
     notes: dict[str, str] = {}
+    large: list[str] = []
     for step in steps:
         done = step(store, context, backend, watch)
         submitted += done.submitted
         refused |= done.refused
         stopped = stopped or done.stopped
         notes |= done.notes
-    return Advanced(submitted, refused, stopped, notes)
+        large += done.large
+    return Advanced(submitted, refused, stopped, notes, large)
+
+
+def both(first: Advanced, second: Advanced) -> Advanced:
+    """Return the results of two passes as one; the second decides what stopped it and what is left."""
+    return Advanced(
+        [*first.submitted, *second.submitted],
+        {**first.refused, **second.refused},
+        second.stopped,
+        {**first.notes, **second.notes},
+        second.large,
+    )

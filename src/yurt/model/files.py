@@ -213,4 +213,4 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Progress = Callable[[int, int], None]
-"""Receives the bytes so far and the percentage; 0 percent if unknown."""
+"""Receives the bytes so far and in total; 0 in total if that is unknown."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
+from yurt.backends.kinds import kind_of
 from yurt.backends.registry import backend_of, host_of
+from yurt.clocks import clocks
 from yurt.config import contexts, paths
+from yurt.errors import UnreachableError
 from yurt.hosts import SshHost
 from yurt.model.context import Context
 from yurt.sites.facts import facts_of
@@ -21,6 +25,26 @@ def backend(context: Context) -> Backend:
 
 def named_backend(name: str) -> Backend:
     return backend(contexts.named(name))
+
+
+def responding_backend(name: str) -> Backend:
+    """Return the backend of a context. UnreachableError: see `check_responds`."""
+    context = contexts.named(name)
+    found = backend(context)
+    check_responds(context, found)
+    return found
+
+
+def check_responds(context: Context, backend: Backend) -> None:
+    """UnreachableError if the site did not respond in the last minute: do not wait for it again."""
+    since = None if kind_of(context.type).here else backend.silent_since()
+    if since is None or not 0 <= time.time() - since < clocks().rest:
+        return
+    raise UnreachableError(
+        f"{backend.name} did not respond {time.time() - since:.0f} s ago",
+        code="not-responding",
+        hint=f"run `yurt login {backend.name}` to try again now",
+    )
 
 
 def slots() -> set[str]:

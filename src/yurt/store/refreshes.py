@@ -1,8 +1,12 @@
-"""State of contexts at the last refresh: when it was, a checksum of the answer, and the code on the site."""
+"""State of contexts: the last refresh, a checksum of its answer, the code on the site, and uploads in progress."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
+
+PARTS_KEPT = 86400.0
+"""Seconds for which a site keeps the beginning of an interrupted upload."""
 
 
 class Refreshes:
@@ -30,3 +34,21 @@ class Refreshes:
 
     def note_refresh(self, context: str, at: float, answer: bytes = b"") -> None:
         self._db.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (context, at, answer))
+
+    def upload_interrupted(self, context: str, digest: str) -> bool:
+        """Return whether an upload of this content was begun, and not completed, in the last day."""
+        query = "SELECT 1 FROM uploads WHERE context = ? AND digest = ? AND at > ?"
+        return self._db.execute(query, (context, digest, time.time() - PARTS_KEPT)).fetchone() is not None
+
+    def needs_upload(self, run: str) -> bool:
+        """Return whether a large upload for a run was interrupted in the last day."""
+        query = "SELECT 1 FROM uploads WHERE run = ? AND at > ?"
+        return self._db.execute(query, (run, time.time() - PARTS_KEPT)).fetchone() is not None
+
+    def note_upload(self, context: str, digest: str, run: str) -> None:
+        """Record that an upload begins. It counts as interrupted until `forget_upload`."""
+        self._db.execute("INSERT OR REPLACE INTO uploads VALUES (?, ?, ?, ?)", (context, digest, run, time.time()))
+
+    def forget_upload(self, context: str, digest: str) -> None:
+        query = "DELETE FROM uploads WHERE (context = ? AND digest = ?) OR at < ?"
+        self._db.execute(query, (context, digest, time.time() - PARTS_KEPT))

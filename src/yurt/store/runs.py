@@ -289,6 +289,12 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
+    def is_in_outbox(self, run: str) -> bool:
+        """Return whether `outbox` lists a run now."""
+        pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
+        query = f"SELECT 1 FROM runs WHERE id = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
+        return self._db.execute(query, (run,)).fetchone() is not None
+
     def cancels(self, context: str) -> list[str]:
         """Return runs and tasks whose cancellation was requested but not yet sent to the site."""
         query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"

@@ -71,6 +71,11 @@ CREATE TABLE made (number INTEGER PRIMARY KEY, run TEXT NOT NULL DEFAULT '', ref
 CREATE INDEX by_made ON made (run);
 INSERT INTO made (run) SELECT id FROM runs ORDER BY created, id;
 """,
+    """\
+CREATE TABLE uploads (
+    context TEXT, digest TEXT, run TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (context, digest)
+) WITHOUT ROWID;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

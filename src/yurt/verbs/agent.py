@@ -26,7 +26,7 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
     """Run one round over all contexts with unfinished runs. The exit code is 4 if a context could not be queried."""
     store = folders.store()
     contexts = store.contexts_of_unfinished()
-    refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS)
+    refreshed = refresh_contexts(store, contexts, watch=watch, steps=STEPS, uploads=None)
     catch_up_elsewhere(store, contexts)
     submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
     pending = [run for context in contexts for run in store.outbox(context)]

@@ -54,7 +54,7 @@ def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled]
         failure: YurtError | None = None
         if alive:
             try:
-                tell_cancel(store, alive, connect.named_backend(group[0].run.context).runs)
+                tell_cancel(store, alive, connect.responding_backend(group[0].run.context).runs)
             except YurtError as error:
                 failure = unreachable = error
         after = {entry.run.id: entry.status for entry in store.several(names)}

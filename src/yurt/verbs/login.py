@@ -53,7 +53,10 @@ def _open(context: Context, *, may_prompt: bool) -> LoggedIn:
             else "add a cluster with `yurt context add NAME --slurm-url USER@HOST`",
         )
     if may_prompt:
-        return LoggedIn(context.name, host.destination, True, host.log_in())
+        changed = host.log_in()
+        if not changed:
+            host.run("true")  # an open connection may be dead
+        return LoggedIn(context.name, host.destination, True, changed)
     before = host.connected()
     host.run("true")
     return LoggedIn(context.name, host.destination, True, not before)

@@ -59,8 +59,7 @@ def run(
         index = known or folders.store()
         if notify:
             index.note_notice(planned.plan.run.id, notify)
-        on_kept(planned.plan.run.id)
-        entry, warnings = enqueue(index, place, planned, watch=watch)
+        entry, warnings = enqueue(index, place, planned, on_kept=on_kept, watch=watch)
     except YurtError as error:
         _note_refused(error)
         raise

@@ -61,7 +61,8 @@ def until_ended(
         open_ones = [entry for entry in entries if not entry.status.final]
         if not open_ones:
             return entries
-        refreshed = refresh_contexts(store, sorted({entry.run.context for entry in open_ones}), steps=STEPS)
+        names = sorted({entry.run.context for entry in open_ones})
+        refreshed = refresh_contexts(store, names, steps=STEPS, uploads=_upload_time(open_ones, deadline))
         entries = store.several(runs)
         on_refresh(entries, refreshed.warnings)
         if all(entry.status.final for entry in entries):
@@ -71,3 +72,12 @@ def until_ended(
         left = longest if deadline is None else max(0.05, deadline - time.monotonic())
         time.sleep(min(pause, left))
         pause = min(pause * 1.3, longest)
+
+
+def _upload_time(runs: Sequence[Entry], deadline: float | None) -> float | None:
+    """Return for how long a refresh may upload large code: without a limit if there is nothing else to wait for."""
+    saved = all(entry.status.state in ("waiting", "submitting") for entry in runs)
+    left = None if deadline is None else max(1.0, deadline - time.monotonic())
+    if saved:
+        return left
+    return clocks().silent if left is None else min(left, clocks().silent)

@@ -49,6 +49,9 @@ class ShellBackend(ABC):
     def name(self) -> str:
         return self.host.name
 
+    def silent_since(self) -> float | None:
+        return self.host.silent_since()
+
     @property
     def runs(self) -> ShellBackend:
         return self

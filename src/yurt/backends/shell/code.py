@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 
 from yurt.backends import scripts
-from yurt.backends.answers import MakeParcel
+from yurt.backends.answers import CodeParcel, MakeParcel, Uploaded
 from yurt.backends.shell import ownership
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
+from yurt.hosts.pace import PIECE
 
 HAVE, PLAIN = "have", "plain"
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
 """Exit codes of receive_code: the input ended early, the host has no git, the base is missing."""
 
+WRONG = 48
+"""Exit code of receive_large: what arrived is not what was sent."""
+
 ASK = 'have_code "$1" "$2" && echo have || known_code "$1"'
 RECEIVE = 'receive_code "$@"'
+RECEIVE_LARGE = 'receive_large "$@"'
 
 
 class ShellCode:
@@ -53,9 +59,40 @@ class ShellCode:
                 break
             known = (PLAIN,) if received.code == NO_GIT else ()
         if received.code == INCOMPLETE:
-            raise UnreachableError(
-                f"{self._host.name}: the upload of the code is incomplete",
-                code="connection-lost",
-                hint="run the command again; it is safe to retry",
-            )
+            raise _incomplete(self._host.name)
         raise refusal(self._host.name, "cannot write the code", received.errors)
+
+    def upload(
+        self, project_folder: str, tree: str, parcel: CodeParcel, *, resume: bool, moved: Callable[[int], None]
+    ) -> Uploaded:
+        """See `Code.upload`."""
+        arguments = (project_folder, parcel.kind, tree, parcel.base, str(len(parcel.content)), parcel.digest)
+        for again in (resume, False):
+            received = ownership.send(
+                self._host,
+                [project_folder],
+                scripts.receiver() + scripts.text("receive_large.sh") + RECEIVE_LARGE,
+                *(*arguments, os.urandom(4).hex(), "yes" if again else "", str(PIECE)),
+                content=parcel.content,
+                resume=again,
+                moved=moved,
+            )
+            if received.code != WRONG:
+                break
+        if received.code in (0, NO_GIT, NO_BASE):
+            return {0: "complete", NO_GIT: "no git", NO_BASE: "no base"}[received.code]  # type: ignore[return-value]
+        if (
+            (received.code in (INCOMPLETE, WRONG) or received.killed)
+            and "No space" not in received.errors
+            and "quota" not in received.errors.lower()
+        ):
+            raise _incomplete(self._host.name)
+        raise refusal(self._host.name, "cannot submit the run", received.errors)
+
+
+def _incomplete(name: str) -> UnreachableError:
+    return UnreachableError(
+        f"{name}: the upload of the code is incomplete",
+        code="connection-lost",
+        hint="run the command again; it is safe to retry",
+    )

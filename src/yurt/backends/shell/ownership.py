@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from yurt.backends import scripts
 from yurt.backends.job import script as job
@@ -48,6 +48,23 @@ def run(
     answer = host.run(
         check(folders, also, make=make) + script, *arguments, stdin=stdin, timeout=timeout, prefetch=prefetch
     )
+    if answer.code in (OPEN, FOREIGN):
+        raise refused(host.name, answer.code, answer.errors)
+    return answer
+
+
+def send(
+    host: Host,
+    folders: Sequence[str],
+    script: str,
+    *arguments: str,
+    content: bytes,
+    resume: bool,
+    moved: Callable[[int], None],
+) -> Answer:
+    """Run a script that receives a large content; see `Host.send`. RefusedError if a folder is not safe."""
+    text = check(folders, make=True) + script
+    answer = host.send(text, *arguments, content=content, resume=resume, moved=moved, timeout=600)
     if answer.code in (OPEN, FOREIGN):
         raise refused(host.name, answer.code, answer.errors)
     return answer

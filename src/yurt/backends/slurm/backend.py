@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -25,9 +24,6 @@ from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
-
-KILLED = re.compile(r"\bKilled\b|terminated by signal")
-"""Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
 
 
 class SlurmBackend(ShellBackend):
@@ -116,7 +112,7 @@ class SlurmBackend(ShellBackend):
             from yurt.backends.slurm import refusals
 
             return refusals.not_responding(self.host.name, answer.errors)
-        if answer.code > 128 or KILLED.search(answer.errors):  # it may have done part of its work
+        if answer.killed:
             return UnreachableError(
                 f"{self.host.name}: the remote command was killed before it finished",
                 code="connection-lost",

@@ -190,8 +190,8 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 
 def _progress(watch: Watch, label: str) -> Progress:
-    def progress(size: int, percent: int) -> None:
-        watch(Event(f"fetching {label}: {size / 1e6:.1f} MB", percent, 100 if percent else 0))
+    def progress(size: int, total: int) -> None:
+        watch(Event(f"fetching {label}", size, total, bytes=True))
 
     return progress
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.answers import ChangedFiles, CodeParcel, Placed
+from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
+from yurt.backends.kinds import kind_of
 from yurt.errors import UnreachableError
 from yurt.model.run import Plan
 
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
     from yurt.model.secrets import Shares
+
+PLAIN = "plain"
+"""What a site without git lists instead of its trees."""
 
 
 def place(
@@ -28,14 +32,21 @@ def place(
     shares: Shares | None,
     tasks: str = "",
     calls: bytes = b"",
+    upload: Callable[[CodeParcel], Uploaded] | None = None,
 ) -> Placed:
     """Submit a plan, and upload the code if the site does not have it.
 
-    It takes one round trip if the index knows which code the site has, else two.
+    It takes one round trip if the index knows which code the site has, else two. `upload` uploads large code before.
     """
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
     changed = ChangedFiles()
-    for _try in range(4):
+    for _try in range(6):
+        if upload is not None and code.large and not kind_of(plan.run.context_type).here:
+            uploaded = upload(code)
+            if uploaded != "complete":
+                code = parcel(plan, [PLAIN] if uploaded == "no git" else [])
+                continue
+            code = CodeParcel()
         placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
         changed = changed if changed.count else placed.changed
         if placed.base_missing:

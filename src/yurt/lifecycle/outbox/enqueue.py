@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from yurt import queue_prefetch
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.advance import Advanced
+from yurt.lifecycle.outbox import claims
+from yurt.lifecycle.outbox.claims import Claim
 from yurt.lifecycle.outbox.dependencies import turn
 from yurt.lifecycle.outbox.outbox import send_waiting
 from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Status
+from yurt.model.run import Plan, Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
 from yurt.store.connection import INDEX_CODES
 
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
+
 
 def enqueue(
-    store: Store, context: Context, planned: Planned, *, by: str = "", watch: Watch = unwatched
+    store: Store,
+    context: Context,
+    planned: Planned,
+    *,
+    by: str = "",
+    on_kept: Callable[[str], None] = lambda _run: None,
+    watch: Watch = unwatched,
 ) -> tuple[Entry, list[str]]:
     """Save a plan and submit it, after the runs that are already in the outbox. Return the run, and warnings.
 
-    Once the plan is saved the run is not lost: if it cannot be submitted now, it is submitted later. RefusedError: the
-    site rejected the run, and nothing of it is kept. `by`: who submits a saved run; a later yurt command by default.
+    Once the plan is saved and `on_kept` was called with its id, the run is not lost: if it cannot be submitted now, it
+    is submitted later. RefusedError: the site rejected the run, and nothing of it is kept. `by`: who submits a saved
+    run; a later yurt command by default.
     """
     plan = planned.plan
     before = turn(store, plan.run)
@@ -35,25 +50,31 @@ def enqueue(
         )
     backend = connect.backend(context)
     queue_prefetch.forget()
+    claim = claims.take(plan.run.id)  # before other processes see the run
+    assert claim is not None
+    saved: list[str] = []
+
+    def kept(run: str) -> None:
+        saved.append(run)
+        on_kept(run)
+
     try:
-        store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
-    except RefusedError as error:
-        error.message += "; nothing was submitted"
-        raise
-    if plan.calls:
-        calls.release(plan.run.id)
-    try:
-        moved = send_waiting(store, context.name, backend, watch, fresh=plan.run.id)
+        with claim:
+            moved = _save_and_send(store, context, backend, plan, claim=claim, on_kept=kept, watch=watch)
     except RefusedError as error:
         if error.code not in INDEX_CODES:  # those of the site are results of `send_waiting`, not raised
             raise
-        saved = f"run {plan.run.id} is saved; {by or 'the next yurt command'} finds out whether it was submitted"
-        return Entry(plan.run, Status(state="waiting", reason=error.message)), [f"{error.message}; {saved}"]
+        if not saved:
+            error.message += "; nothing was submitted"
+            raise
+        later = f"run {plan.run.id} is saved; {by or 'the next yurt command'} finds out whether it was submitted"
+        return Entry(plan.run, Status(state="waiting", reason=error.message)), [f"{error.message}; {later}"]
     if plan.run.id in moved.refused:
         store.remove(plan.run.id)
         if plan.calls:
             calls.collect(store)
         raise moved.refused[plan.run.id]
+    claims.collect()
     entry = store.get(plan.run.id)
     assert entry is not None
     warnings = [*planned.warnings, *(f"run {run}: {note}" for run, note in moved.notes.items())]
@@ -65,3 +86,30 @@ def enqueue(
         later = f"will be submitted by {by or 'the next yurt command'}" + (" after a job finishes" if full else "")
         warnings.append(f"{why}; run {plan.run.id} is saved and {later}")
     return entry, warnings
+
+
+def _save_and_send(
+    store: Store,
+    context: Context,
+    backend: Backend,
+    plan: Plan,
+    *,
+    claim: Claim,
+    on_kept: Callable[[str], None],
+    watch: Watch,
+) -> Advanced:
+    """Save a plan, and submit it unless its site did not respond just now."""
+    try:
+        connect.check_responds(context, backend)
+    except UnreachableError as error:
+        store.add(plan.run, Status(state="waiting", reason=error.message), plan)
+        silent: UnreachableError | None = error
+    else:
+        store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
+        silent = None
+    if plan.calls:
+        calls.release(plan.run.id)
+    on_kept(plan.run.id)
+    if silent is not None:
+        return Advanced(stopped=silent)
+    return send_waiting(store, context.name, backend, watch, fresh=plan.run.id, claim=claim)

@@ -1,12 +1,14 @@
 """Submits the outbox of a context: first cancellations, then runs, as far as the site accepts them.
 
-Runs of one queue are submitted in the order of their creation. If the site is unreachable, they stay in the outbox.
+Runs are submitted in the order of their creation. Two kinds of runs do not block later ones: those that another process
+is uploading, and those whose large code must be uploaded first. If the site is unreachable, all stay in the outbox.
+
+No process waits for another one's transfer: it claims each run while it submits it, and skips claimed runs. The gate of
+a run makes a second submission harmless; claims only avoid it.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,13 +16,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.config import facts, paths
+from yurt.clocks import clocks
+from yurt.config import facts
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
-from yurt.lifecycle.outbox import dependencies
+from yurt.lifecycle.outbox import claims, dependencies
 from yurt.lifecycle.outbox import refused as refused_runs
 from yurt.lifecycle.outbox.cancellations import tell_cancel
+from yurt.lifecycle.outbox.claims import Claim
 from yurt.lifecycle.outbox.submit import NO_CONNECTION, partly_submitted, submit
+from yurt.lifecycle.outbox.upload import Postponed, Uploader
 from yurt.model import ids, layout
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Plan, Status
@@ -32,23 +37,28 @@ if TYPE_CHECKING:
 
 
 def send_waiting(
-    store: Store, context: str, backend: Backend, watch: Watch = unwatched, *, fresh: str = ""
+    store: Store,
+    context: str,
+    backend: Backend,
+    watch: Watch = unwatched,
+    *,
+    fresh: str = "",
+    claim: Claim | None = None,
 ) -> Advanced:
     """Cancel runs on a site, then submit the runs in its outbox, in order, up to the site's submit limits.
 
-    The index already records the run `fresh` as being submitted.
+    The index already records the run `fresh` as being submitted, and `claim` is its claim. Large code is uploaded only
+    for that run; the result lists other runs that need such an upload (see `send_large`).
     """
     if not store.outbox(context) and not store.cancels(context):
         return Advanced()
-    sending = _Sending(store, context, backend, watch, fresh)
-    with _locked(context), _reset_untried(store, fresh, sending.refused):
+    sending = _Sending(store, context, backend, watch, fresh=fresh, claim=claim)
+    with _reset_untried(store, fresh, sending.refused):
         try:
             for runs in _by_sweep(store.cancels(context)):
                 with suppress(RefusedError):  # repeated the next time; must not block other runs
                     tell_cancel(store, runs, backend.runs)
-            for run in store.outbox(context):
-                if (plan := sending.next_plan(run)) is not None:
-                    sending.submit(plan)
+            sending.submit_all(store.outbox(context))
         except UnreachableError as error:
             return sending.result(error)
         except RefusedError as error:
@@ -58,11 +68,35 @@ def send_waiting(
     return sending.result(None)
 
 
+def send_large(
+    store: Store, context: str, backend: Backend, runs: Sequence[str], watch: Watch, *, seconds: float | None
+) -> Advanced:
+    """Submit runs whose code is large, for up to so many seconds; None: no limit. A later call continues the upload."""
+    sending = _Sending(store, context, backend, watch)
+    until = None if seconds is None else time.monotonic() + seconds
+    try:
+        for run in runs:
+            left = None if until is None else until - time.monotonic()
+            if left is None or left > 0:
+                sending.submit_one(run, left)
+    except UnreachableError as error:
+        return sending.result(error)
+    except RefusedError as error:
+        if error.code not in NO_CONNECTION:
+            raise
+        return sending.result(error)
+    return sending.result(None)
+
+
 class _Sending:
     """One pass over the outbox of a context, and its results so far."""
 
-    def __init__(self, store: Store, context: str, backend: Backend, watch: Watch, fresh: str) -> None:
-        self.store, self.context, self.backend, self.watch, self.fresh = store, context, backend, watch, fresh
+    def __init__(
+        self, store: Store, context: str, backend: Backend, watch: Watch, *, fresh: str = "", claim: Claim | None = None
+    ) -> None:
+        self.store, self.context, self.backend, self.watch = store, context, backend, watch
+        self.fresh, self._claim = fresh, claim
+        self.large: list[str] = []
         self.submitted: list[str] = []
         self.refused: dict[str, YurtError] = {}
         self.notes: dict[str, str] = {}
@@ -71,7 +105,32 @@ class _Sending:
 
     def result(self, stopped: YurtError | None) -> Advanced:
         full = next((each for each in (*self._full.values(), *self._no_room.values())), None)
-        return Advanced(self.submitted, self.refused, stopped or full, self.notes)
+        return Advanced(self.submitted, self.refused, stopped or full, self.notes, self.large)
+
+    def submit_all(self, runs: Sequence[str]) -> None:
+        """Submit runs in order. If another process is doing that, leave the rest to it, except the fresh run."""
+        patience, alone = clocks().overtake if self.fresh else 0.0, False
+        for run in runs:
+            if run == self.fresh:
+                self._submit_claimed(run, self._claim, None)
+            elif not alone:
+                started = time.monotonic()
+                claim, alone = _take(run, patience)
+                patience = max(0.0, patience - (time.monotonic() - started))
+                self._submit_claimed(run, claim, 0)
+
+    def submit_one(self, run: str, seconds: float | None) -> None:
+        """Submit a run that no other process is submitting. `seconds`: how long an upload may take."""
+        self._submit_claimed(run, claims.take(run), seconds)
+
+    def _submit_claimed(self, run: str, claim: Claim | None, seconds: float | None) -> None:
+        if claim is None:
+            return
+        with claim:
+            if seconds == 0 and self.store.needs_upload(run) and self.store.is_in_outbox(run):
+                self.large.append(run)  # do not query the site to find that out again
+            elif self.store.is_in_outbox(run) and (plan := self.next_plan(run)) is not None:
+                self.submit(plan, claim, seconds)
 
     def next_plan(self, run: str) -> Plan | None:
         """Return the plan of a run that can be submitted now."""
@@ -87,7 +146,7 @@ class _Sending:
             return None
         return None if _purged(self.store, plan, self.backend) else plan
 
-    def submit(self, plan: Plan) -> None:
+    def submit(self, plan: Plan, claim: Claim, seconds: float | None) -> None:
         """Submit one run. A rejected run does not block the next ones; RefusedError: there is no connection."""
         run, fresh = plan.run.id, plan.run.id == self.fresh
         try:
@@ -96,10 +155,13 @@ class _Sending:
             _note_missing_secret(self.store, run, error.message, fresh=fresh)
             return
         self.watch(Event(f"submitting {run} to {self.context}"))
+        uploader = Uploader(self.store, plan, self.backend, claim, watch=self.watch, seconds=seconds)
         try:
-            if note := submit(self.store, plan, self.backend.runs, values, noted=fresh):
+            if note := submit(self.store, plan, self.backend.runs, values, uploader, noted=fresh):
                 self.notes[run] = note
             self.submitted.append(run)
+        except Postponed:
+            self.large.append(run)
         except RefusedError as error:
             self._rejected(plan, error, fresh=fresh)
 
@@ -175,17 +237,17 @@ def _reset_untried(store: Store, fresh: str, refused: dict[str, YurtError]) -> I
         refused_runs.set_fields(store, fresh, state="waiting", attempts=0, unsure_since=None)
 
 
-@contextmanager
-def _locked(context: str) -> Iterator[None]:
-    """Let one process at a time submit to a context. This keeps the order; the gate already prevents double starts."""
-    folder = paths.data_home() / "outbox"
-    paths.make_private(folder)
-    descriptor = os.open(folder / f"{context}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _take(run: str, patience: float) -> tuple[Claim | None, bool]:
+    """Claim a run; wait a moment for a process that is submitting it, but not for one that is uploading its code.
+
+    Return also whether another process is still submitting it.
+    """
+    until = time.monotonic() + patience
+    while (claim := claims.take(run)) is None and claims.phase(run) == "submitting":
+        if time.monotonic() >= until:
+            return None, True
+        time.sleep(0.02)
+    return claim, False
 
 
 def _secrets(plan: Plan) -> dict[str, bytes]:

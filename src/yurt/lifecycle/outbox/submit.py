@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.backends.answers import ChangedFiles, Placed
+from yurt.backends.answers import ChangedFiles, CodeParcel, Placed, Uploaded
 from yurt.config import contexts, facts
-from yurt.errors import RefusedError, UnreachableError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.cancellations import note_sweep_cancelled
 from yurt.lifecycle.outbox.deliver import place
-from yurt.model import sent
+from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
+from yurt.model import ids, sent
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, Status
 from yurt.model.state import CANCELLED, never_started
@@ -38,15 +39,17 @@ NO_CONNECTION = (
 """Errors after which it is certain that nothing was submitted."""
 
 
-def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> str:
+def submit(
+    store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], uploader: Uploader, *, noted: bool
+) -> str:
     """Submit one run. The index records that it may be submitted before anything is sent.
 
     Return a note for the user: nodes that failed before are not avoided, or the code on the site had changed. Else an
-    empty text.
+    empty text. Postponed: its code must be uploaded first, and there is no time for that.
     """
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     if plan.run.tasks:
-        return _submit_tasks(store, plan, runs, values, noted=noted)
+        return _submit_tasks(store, plan, runs, values, uploader, noted=noted)
     if not noted and run not in store.change([run], lambda _run, status: _submitting(status)):
         return ""  # cancelled in the meantime
     entry = store.get(run)
@@ -55,12 +58,20 @@ def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *,
         plan = _avoid_bad_nodes(store, plan)
     nonce = os.urandom(4).hex()
     known = store.code_at(context, project)
+    uploading = _Uploading(store, run, uploader)
     try:
         trees, hope = [known] if known else [], known in ("", plan.run.code.tree)
         shares = _shares(values)
-        placed, note = _place(plan, lambda plan: place(plan, runs, nonce, trees, hope=hope, start=start, shares=shares))
+        placed, note = _place(
+            plan,
+            lambda plan: place(
+                plan, runs, nonce, trees, hope=hope, start=start, shares=shares, upload=uploading.upload
+            ),
+        )
+    except Stopped:
+        return ""
     except UnreachableError as error:
-        never, why = error.code in NO_CONNECTION, error.message
+        never, why = error.code in NO_CONNECTION or uploading.failed, error.message
         store.change([run], lambda _run, status: _not_submitted(status, why, never=never))
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
@@ -69,7 +80,9 @@ def submit(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *,
     return _joined(note, _about_changed(placed.changed))
 
 
-def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], *, noted: bool) -> str:
+def _submit_tasks(
+    store: Store, plan: Plan, runs: Runs, values: Mapping[str, bytes], uploader: Uploader, *, noted: bool
+) -> str:
     """Submit the pending tasks of a sweep in as few arrays as possible. Tasks above a submit limit stay pending."""
     run, context, project = plan.run.id, plan.run.context, plan.run.project
     largest = _largest_array(context)
@@ -83,15 +96,27 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
     tree = store.code_at(context, project)
     trees, hope = [tree] if tree else [], tree in ("", plan.run.code.tree)
     nonce, shares, calls = os.urandom(4).hex(), _shares(values), _calls(store, plan)
+    uploading = _Uploading(store, run, uploader)
     try:
         placed, note = _place(
             plan,
             lambda plan: place(
-                plan, runs, nonce, trees, hope=hope, start=1, shares=shares, tasks=" ".join(groups), calls=calls
+                plan,
+                runs,
+                nonce,
+                trees,
+                hope=hope,
+                start=1,
+                shares=shares,
+                tasks=" ".join(groups),
+                calls=calls,
+                upload=uploading.upload,
             ),
         )
+    except Stopped:
+        return ""
     except UnreachableError as error:
-        never, why = error.code in NO_CONNECTION, error.message
+        never, why = error.code in NO_CONNECTION or uploading.failed, error.message
         store.change_tasks(
             run, whole=lambda status: _not_submitted(status, why, never=never and not status.submitted_tasks)
         )
@@ -118,6 +143,49 @@ def _submit_tasks(store: Store, plan: Plan, runs: Runs, values: Mapping[str, byt
     again = set(store.tasks_in(run, ("waiting",)))
     store.change_tasks(run, [number for number in out if number in again], each, whole)
     return _joined(note, _about_changed(placed.changed))
+
+
+class _Uploading:
+    """Uploads large code of a run; the index records that this attempt has not submitted the run yet."""
+
+    def __init__(self, store: Store, run: str, uploader: Uploader) -> None:
+        self._store, self._run, self._uploader = store, run, uploader
+        self.failed = False
+        """Whether the upload failed: then it is certain that this attempt submitted nothing."""
+
+    def upload(self, parcel: CodeParcel) -> Uploaded:
+        """See `Uploader.upload`. YurtError: the attempt counts again, as for an error of the submission."""
+        size = f"{len(parcel.content) / 1e6:.1f} MB"
+        try:
+            self._uploader.check_time(parcel)
+            self._set(lambda status: _not_submitted(status, f"uploading its code ({size})", never=True))
+            done = self._uploader.upload(parcel)
+        except Postponed as error:
+            text = error.text
+            if self._uploader.seconds == 0:
+                self._set(lambda status: _not_submitted(status, text, never=True))
+            else:
+                self._set(lambda status: status if status.final else msgspec.structs.replace(status, reason=text))
+            raise
+        except YurtError:
+            self.failed = True
+            self._try_again()
+            raise
+        if not self._try_again():
+            raise Stopped
+        return done
+
+    def _try_again(self) -> bool:
+        """Record an attempt to submit the run; False if it was cancelled during the upload."""
+        if ids.is_sweep(self._run):
+            return _note_try(self._store, self._run, noted=False)
+        return self._run in self._store.change([self._run], lambda _run, status: _submitting(status))
+
+    def _set(self, how: Callable[[Status], Status]) -> None:
+        if ids.is_sweep(self._run):
+            self._store.change_tasks(self._run, whole=how)
+        else:
+            self._store.change([self._run], lambda _run, status: how(status))
 
 
 def _place(plan: Plan, send: Callable[[Plan], Placed]) -> tuple[Placed, str]:

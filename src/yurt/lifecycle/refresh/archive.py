@@ -95,8 +95,8 @@ def catch_up_elsewhere(store: Store, refreshed_at: Collection[str]) -> None:
     for name in store.contexts_to_mirror(time.time()):
         if name not in refreshed_at:
             try:
-                catch_up(store, name, connect.named_backend(name).files)
-            except YurtError:  # the context no longer exists
+                catch_up(store, name, connect.responding_backend(name).files)
+            except YurtError:  # the context no longer exists, or does not respond
                 store.mirror_later(store.to_mirror(name, time.time()), time.time())
 
 
@@ -118,7 +118,7 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     """
     run = entry.run.id
     content = not store.is_kept(run)
-    files = connect.named_backend(entry.run.context).files
+    files = connect.responding_backend(entry.run.context).files
     found = _ask(store, files, [entry], content=content, measure=True, timeout=timeout)
     _adopt(store, [entry], found)
     pieces = found.get(0, {})

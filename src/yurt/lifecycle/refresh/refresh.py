@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt import queue_prefetch
+from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.advance import Advanced, Step, advance
-from yurt.lifecycle.outbox.outbox import send_waiting
+from yurt.lifecycle.advance import Advanced, Step, advance, both
+from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.refresh import archive, notify, other_machines
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
@@ -32,13 +33,12 @@ class Refreshed(msgspec.Struct, frozen=True):
     advanced: dict[str, Advanced] = {}
     seen: dict[str, Observation] = {}
     """Observations of runs whose status may have changed."""
+    known_at: dict[str, float | None] = {}
+    """When the contexts that could not be queried were last refreshed."""
 
     @property
     def warnings(self) -> list[str]:
-        warnings = [
-            f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}"
-            for context, error in self.failed.items()
-        ]
+        warnings = [_failure(context, error, self.known_at.get(context)) for context, error in self.failed.items()]
         for context, each in self.advanced.items():
             if each.stopped is not None and context not in self.failed:
                 why = each.stopped.message.removeprefix(f"{context}: ")
@@ -48,6 +48,14 @@ class Refreshed(msgspec.Struct, frozen=True):
         return warnings
 
 
+def _failure(context: str, error: YurtError, known_at: float | None) -> str:
+    """Return the warning about a context that could not be queried."""
+    if error.code != "not-responding":
+        return f"cannot query {context}: {error.message.removeprefix(f'{context}: ')}"
+    state = "" if known_at is None else f"; showing the state of {time.strftime('%H:%M:%S', time.localtime(known_at))}"
+    return f"{error.message}{state} (`yurt login {context}` tries again now)"
+
+
 def refresh_contexts(
     store: Store,
     contexts: Sequence[str] | None = None,
@@ -55,25 +63,30 @@ def refresh_contexts(
     also: Sequence[str] = (),
     keep: bool = True,
     steps: Sequence[Step] = (send_waiting,),
+    uploads: float | None = -1.0,
     watch: Watch = unwatched,
 ) -> Refreshed:
     """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
     Contexts of the predecessors of pending runs are refreshed too.
 
-    Without `keep`, logs and metrics of finished runs are saved by a later refresh.
+    Without `keep`, logs and metrics of finished runs are saved by a later refresh. `uploads`: for how many seconds to
+    upload large code of saved runs, by default a few; None: until all is uploaded.
     """
     calls.collect(store)
+    uploads = clocks().share if uploads is not None and uploads < 0 else uploads
     names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
     observed: dict[str, Observation] = {}
+    known_at: dict[str, float | None] = {}
 
     def one(index: Store, name: str) -> None:
         try:
-            advanced[name] = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
+            moved = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
+            advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
-            failed[name] = error
+            failed[name], known_at[name] = error, index.refreshed_at(name)
 
     def in_a_thread(name: str) -> None:
         with store.twin() as index:
@@ -86,7 +99,7 @@ def refresh_contexts(
 
         side_by_side(in_a_thread, names)
     notify.fire(store)
-    return Refreshed(failed, advanced, observed)
+    return Refreshed(failed, advanced, observed, known_at)
 
 
 def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
@@ -99,6 +112,16 @@ def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:
     return names
 
 
+def _upload(store: Store, context: str, moved: Advanced, seconds: float | None, watch: Watch) -> Advanced:
+    """Upload large code of saved runs and submit them. The context is refreshed already: its states do not wait."""
+    if seconds == 0:
+        return moved
+    sent = send_large(store, context, connect.named_backend(context), moved.large, watch, seconds=seconds)
+    if sent.submitted:
+        queue_prefetch.forget()
+    return both(moved, sent)
+
+
 def _refresh(
     store: Store,
     context: str,
@@ -109,7 +132,7 @@ def _refresh(
     keep: bool,
     watch: Watch,
 ) -> Advanced:
-    backend = connect.named_backend(context)
+    backend = connect.responding_backend(context)
     moved = advance(store, context, backend, steps, watch=watch)
     if moved.stopped is not None and moved.stopped.exit_code == 4:
         raise moved.stopped
@@ -140,13 +163,7 @@ def _refresh(
         queue_prefetch.forget()
     # Submit again runs whose job the site lost, and submit runs whose predecessor has finished.
     if any(status.state == "waiting" or status.final for status in changed.values()) and store.outbox(context):
-        again = advance(store, context, backend, steps, watch=watch)
-        return Advanced(
-            [*moved.submitted, *again.submitted],
-            {**moved.refused, **again.refused},
-            again.stopped,
-            {**moved.notes, **again.notes},
-        )
+        return both(moved, advance(store, context, backend, steps, watch=watch))
     return moved
 
 

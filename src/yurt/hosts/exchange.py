@@ -1,0 +1,157 @@
+"""Feeds a process and reads its output at the same time. Notices when the other side does not respond."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from yurt.hosts.pace import Pace
+
+CHUNK = 1 << 16
+
+REPORT = b"at "
+"""A line of the receiver of an upload: how many bytes it has written."""
+
+
+class Silent(Exception):
+    """The other side did not respond in time."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How long to wait, in seconds."""
+
+    slow: float
+    """Until the user reads about it."""
+    silent: float | None
+    """For the first response, and for the next report of an upload; None: as long as for everything."""
+    timeout: float
+    """For everything; for an upload, after its last report."""
+
+
+class Exchange:
+    """One process: what is left to write, and what was read."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        begin: bytes,
+        limits: Limits,
+        *,
+        on_slow: Callable[[], None],
+        pace: Pace | None = None,
+        moved: Callable[[int], None] = lambda _done: None,
+    ) -> None:
+        """The process responds when `begin` is in its output. `moved`: see `Host.send`."""
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self._process, self._begin, self._limits, self._on_slow = process, begin, limits, on_slow
+        self._stdin: int | None = process.stdin.fileno()
+        self._read_from = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._out, self._err = self._read_from.values()
+        self._pace, self._moved = pace, moved
+        self._started = self._heard = time.monotonic()
+        self._begun, self._told, self._parsed = False, False, 0
+
+    def run(self, script: bytes, content: bytes) -> tuple[bytes, bytes]:
+        """Write a script and its input; return its output and its errors.
+
+        Silent if it does not respond in time, or if an upload stops; subprocess.TimeoutExpired after the timeout.
+        """
+        assert self._stdin is not None
+        os.set_blocking(self._stdin, False)
+        self._head = memoryview(script if self._pace is not None else script + content)
+        self._body = memoryview(content)
+        while self._read_from:
+            self._close_stdin_if_complete()
+            poll = select.poll()
+            for descriptor in self._read_from:
+                poll.register(descriptor, select.POLLIN)
+            if self._stdin is not None and (self._head or (self._pace is not None and self._pace.allowance())):
+                poll.register(self._stdin, select.POLLOUT)
+            for descriptor, _events in poll.poll(max(0.0, self._until() - time.monotonic()) * 1000 + 1):
+                if descriptor == self._stdin:
+                    self._write()
+                else:
+                    self._read(descriptor)
+            self._check(time.monotonic())
+        self._process.wait(max(1.0, self._heard + self._limits.timeout - time.monotonic()))
+        return bytes(self._out), bytes(self._err)
+
+    @property
+    def _uploading(self) -> bool:
+        return self._pace is not None and (self._pace.reported or 0) < len(self._body)
+
+    @property
+    def _silent_at(self) -> float:
+        waits = self._limits.silent is not None and (not self._begun or self._uploading)
+        return self._heard + (self._limits.silent or 0) if waits else float("inf")
+
+    @property
+    def _timeout_at(self) -> float:
+        return (self._started if self._pace is None else self._heard) + self._limits.timeout
+
+    def _until(self) -> float:
+        """Return when to stop waiting for the next event."""
+        slow = float("inf") if self._begun or self._told else self._started + self._limits.slow
+        return min(slow, self._silent_at, self._timeout_at)
+
+    def _check(self, now: float) -> None:
+        if not self._begun and not self._told and now >= self._started + self._limits.slow:
+            self._told = True
+            self._on_slow()
+        if now >= self._silent_at:
+            raise Silent
+        if now >= self._timeout_at:
+            raise subprocess.TimeoutExpired([], self._limits.timeout)
+
+    def _close_stdin_if_complete(self) -> None:
+        if self._stdin is not None and not self._head and (self._pace is None or self._pace.written >= len(self._body)):
+            self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        self._stdin = None
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def _write(self) -> None:
+        assert self._stdin is not None
+        try:
+            if self._head:
+                self._head = self._head[os.write(self._stdin, self._head[:CHUNK]) :]
+            elif self._pace is not None:
+                at = self._pace.written
+                count = os.write(self._stdin, self._body[at : at + min(CHUNK, self._pace.allowance())])
+                self._pace.wrote(count, time.monotonic())
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it exited; its output says why
+            self._close_stdin()
+
+    def _read(self, descriptor: int) -> None:
+        chunk = os.read(descriptor, CHUNK)
+        if not chunk:
+            del self._read_from[descriptor]
+            return
+        self._read_from[descriptor] += chunk
+        if not self._begun and (at := self._out.find(self._begin)) >= 0:
+            self._begun, self._heard, self._parsed = True, time.monotonic(), at + len(self._begin)
+        if self._begun and self._pace is not None:
+            self._read_reports(self._pace)
+
+    def _read_reports(self, pace: Pace) -> None:
+        end = self._out.rfind(b"\n") + 1
+        lines = bytes(self._out[self._parsed : end]).split(b"\n") if end > self._parsed else []
+        self._parsed = max(self._parsed, end)
+        reports = [int(line[len(REPORT) :]) for line in lines if line.startswith(REPORT)]
+        if reports:
+            self._heard = time.monotonic()
+            pace.heard(reports[-1], self._heard)
+            self._moved(reports[-1])

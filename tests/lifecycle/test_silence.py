@@ -1,0 +1,109 @@
+"""A link that drops all packets: yurt says what it waits for, gives up, keeps the run, and does not wait again soon."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.calls import YURT, Called
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from yurt.lab import Lab
+from yurt.testing.waiting import eventually
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    """A laptop with the usual timeouts, a connection to alpha and an unfinished run."""
+    del laptop.environment["YURT_CLOCKS"]
+    laptop.run("alpha", "--hold", "true")
+    assert laptop.row(laptop.quick("ps", "--json").json["data"][0]["id"])["state"] == "held"
+    return laptop
+
+
+@pytest.fixture
+def silent(laptop: Laptop, lab: Lab) -> Iterator[None]:
+    """The link to alpha drops all packets; the connection stays open on this side."""
+    lab.faults.cut("alpha")
+    yield
+    lab.faults.heal("alpha")
+    laptop.quick("cancel", *(row["id"] for row in laptop.quick("ps", "--cached", "--json").json["data"]))
+
+
+def timed(laptop: Laptop, *words: str) -> tuple[float, Called]:
+    started = time.monotonic()
+    done = laptop(*words)
+    return time.monotonic() - started, done
+
+
+def test_run_gives_up_and_ps_does_not_wait_again(laptop: Laptop, silent: None, lab: Lab) -> None:
+    took, made = timed(laptop, "--context", "alpha", "run", "true")
+    assert made.code == 0 and 14 < took < 25, (took, made)
+    waiting, saved = made.err.splitlines()
+    assert waiting == "yurt: waiting for alpha to respond; giving up after 15 s"
+    assert "alpha: no response within 15 s" in saved and "is saved and will be submitted" in saved
+    took, looked = timed(laptop, "ps")
+    assert looked.code == 0 and took < 5, (took, looked)
+    (warning,) = looked.err.splitlines()
+    said = r"alpha did not respond \d+ s ago; showing the state of \d\d:\d\d:\d\d"
+    assert re.fullmatch(rf"yurt: warning: {said} \(`yurt login alpha` tries again now\)", warning), warning
+    took, made = timed(laptop, "--context", "alpha", "run", "true")
+    assert made.code == 0 and took < 5 and "did not respond" in made.err and "is saved" in made.err
+    states = [row["state"] for row in laptop.quick("ps", "--cached", "--json").json["data"]]
+    assert states == ["waiting", "waiting", "held"]
+    took, done = timed(laptop, "cancel", laptop.quick("ps", "--cached", "--json").json["data"][2]["id"])
+    assert done.code == 4 and took < 5
+    lab.faults.heal("alpha")
+    laptop("login", "--close", "alpha")
+    assert laptop("login", "alpha").code == 0
+    runs = [row["id"] for row in laptop("ps", "--json").json["data"]]
+    assert laptop.quick("wait", *runs[:2], "--timeout", "100").code == 0, "a success ends the pause"
+    assert laptop.ended(runs[2])["state"] == "cancelled"
+
+
+def test_ps_gives_up(laptop: Laptop, silent: None) -> None:
+    took, looked = timed(laptop, "ps")
+    assert looked.code == 0 and 14 < took < 25, (took, looked)
+    waiting, warning = looked.err.splitlines()
+    assert waiting == "yurt: waiting for alpha to respond; giving up after 15 s"
+    assert "cannot query alpha: no response within 15 s" in warning
+    took, _looked = timed(laptop, "show", laptop.quick("ps", "--cached", "--json").json["data"][0]["id"])
+    assert took < 5
+
+
+def test_ctrl_c_keeps_the_run(laptop: Laptop, silent: None, lab: Lab, ssh: Ssh) -> None:
+    ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
+    process = subprocess.Popen(
+        [YURT, "--context", "alpha", "run", "sh", "-c", f"echo ran >> {ledger}"],
+        env={**os.environ, **laptop.environment},
+        cwd=laptop.project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    eventually(lambda: len(laptop.quick("ps", "--cached", "--json").json["data"]) == 2)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _out, err = process.communicate(timeout=5)
+    run = laptop.quick("ps", "--cached", "--json").json["data"][0]["id"]
+    assert process.returncode == 130
+    assert f"interrupted; run {run} is saved, and the next yurt command submits it if necessary" in err
+    assert "waiting for alpha to respond" in err
+    lab.faults.heal("alpha")
+    laptop("login", "--close", "alpha")
+    assert laptop.ended(run)["state"] == "completed"
+    assert ssh("alpha", f"cat {ledger}") == "ran"
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
