@@ -470,3 +470,47 @@ def test_a_site_without_rsync(laptop: Laptop, runs: dict[str, str], lab: Lab, tm
     finally:
         ssh("alpha", "mv ~/.bashrc.kept ~/.bashrc; rm -r ~/broken")
     assert tree(tmp_path / "there") == expected()
+
+
+@pytest.mark.parametrize("way", ["rsync", "tar"])
+def test_files_of_the_project_are_kept(here: Here, tmp_path: Path, way: str) -> None:
+    """With --to, a result may have the name of a file of the project."""
+    (here.project / "notes.txt").write_text("committed\n")
+    run = here("--json", "run", "--wait", "sh", "-c", "echo of the run > notes.txt; echo 1 > new.txt").json
+    run = run["data"]["run"]["id"]
+    (here.project / "notes.txt").write_text("my edit\n")
+    path = {"PATH": without_rsync(tmp_path / "bin")} if way == "tar" else {}
+    done = here("fetch", run, "--to", ".", **path)
+    assert f"1 file of your project was replaced by files of run {run}; the former content is in NAME~" in done.err
+    assert (here.project / "notes.txt").read_text() == "of the run\n"
+    assert (here.project / "notes.txt~").read_text() == "my edit\n"
+    again = here("fetch", run, "--to", ".", "--json", **path).json
+    assert again["warnings"] == [] and again["data"][0]["files"] == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "notes.txt").write_text("earlier\n")
+    done = here("fetch", run, "--to", str(elsewhere), "--json", **path)
+    assert done.json["warnings"] == [] and not (elsewhere / "notes.txt~").exists()
+
+
+def test_a_results_folder_of_the_project(here: Here) -> None:
+    """It gets no .gitignore. Fetched results are not part of the next snapshot, other files are."""
+    (here.project / "results").mkdir()
+    (here.project / "results" / "paper.csv").write_text("1\n")
+    run = here("--json", "run", "--wait", "sh", "-c", "echo 1 > new.txt").json["data"]["run"]["id"]
+    assert here("fetch", run).code == 0 and here("fetch", run, "--all").code == 0
+    assert not (here.project / "results" / ".gitignore").exists()
+    (here.project / "results" / "mine.csv").write_text("2\n")
+    assert here("run", "--wait", "sh", "-c", "find results -type f -o -type l | sort").code == 0
+    assert here("logs", "-").out == "results/mine.csv\nresults/paper.csv\n"
+    assert here("run", "--wait", "--include", f"results/{run}/new.txt", "cat", f"results/{run}/new.txt").code == 0
+
+
+@pytest.mark.lab
+def test_the_outputs_are_fetched_although_a_file_cannot_be_read(laptop: Laptop) -> None:
+    script = "echo 1 > secret; chmod 000 secret; echo 2 > $YURT_OUTPUTS/model"
+    run = laptop.run("alpha", "sh", "-c", script)["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed"
+    done = laptop.quick("fetch", run)
+    assert done.code == 5 and "Permission denied" in done.err, done
+    assert (laptop.project / "results" / run / "model").read_text() == "2\n"

@@ -43,10 +43,11 @@ def fetch(
 ) -> int:
     """Download the results of runs.
 
-    Downloads $YURT_OUTPUTS of each run to results/RUN, or the run folder to results/RUN.all with --all. Also works
-    while a run is running. Files that did not change are not transferred again, and an interrupted transfer
-    continues. yurt adds a .gitignore to `results`, which also keeps it out of snapshots. For a sweep, each started
-    task is downloaded to results/SWEEP.NUMBER.
+    Downloads the results of each run to results/RUN: what it wrote to its working directory, and $YURT_OUTPUTS. With
+    --all, the whole run folder to results/RUN.all. Also works while a run is running. Files that did not change are
+    not transferred again, and an interrupted transfer continues. Fetched files stay out of snapshots. For a sweep,
+    each started task is downloaded to results/SWEEP.NUMBER. A file of your project that --to DIR would replace is kept
+    as NAME~.
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError

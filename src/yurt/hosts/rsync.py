@@ -109,7 +109,7 @@ class _Transfer:
     ) -> None:
         self._host, self._target, self._pick, self._silence = host, target, pick, silence
         self._source, self._names = source, names
-        self._files = self._size = self._matched = 0
+        self._files = self._size = self._matched = self._replaced = 0
         self._below: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
         self._late = False
         self._total = Total()
@@ -131,6 +131,7 @@ class _Transfer:
             "--no-human-readable",
         ]
         argv += ["--info=progress2,stats2", "--out-format=yurt %i %l %n", "--outbuf=L", "--from0", "--exclude-from=-"]
+        argv += ["--backup", "--suffix=~"] if self._pick.backup else []
         argv += ["-m"] if self._pick.only or self._pick.files_only else []
         if self._pick.only:
             argv += ["--include=*/", *(f"--include={glob}" for glob in self._pick.only), "--exclude=*"]
@@ -213,8 +214,10 @@ class _Transfer:
         now = re.match(r" *(\d+) +(\d+)%", line)
         if now is not None:
             progress(int(now[1]), self._total.after(int(now[1]), int(now[2])))
-        elif item := re.match(r"yurt (.)[fL].{9} (\d+) ([^/]*)", line):
-            self._count(sent=item[1] in "<>c", size=int(item[2]), name=item[3])
+        elif item := re.match(r"yurt (.)([fL].{9}) (\d+) ([^/]*)", line):
+            sent = item[1] in "<>c"
+            self._replaced += sent and not item[2].endswith("+++++++++")
+            self._count(sent=sent, size=int(item[3]), name=item[4])
         elif line.startswith("Number of files: "):
             self._matched = sum(int(count) for count in re.findall(r"(?:reg|link): (\d+)", line))
         elif found := re.match(r"Total transferred file size: (\d+)", line):
@@ -233,7 +236,12 @@ class _Transfer:
             for name, (files, size, matched) in self._below.items()
         }
         return Brought(
-            files=self._files, size=self._size, matched=self._matched, vanished=code == VANISHED, below=below
+            files=self._files,
+            size=self._size,
+            matched=self._matched,
+            vanished=code == VANISHED,
+            replaced=self._replaced,
+            below=below,
         )
 
     def _vanished(self) -> set[str]:

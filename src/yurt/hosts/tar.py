@@ -45,7 +45,7 @@ def bring(
     """
     matched, wanted, total = _compare(host, source, target, pick, inside=bool(names))
     partial = target / PARTIAL
-    files = size = 0
+    files = size = replaced = 0
     below = {name: [0, 0, matched.get(name, 0)] for name in names}
     vanished = False
 
@@ -55,8 +55,8 @@ def bring(
     try:
         for batch in _batches(wanted):
             with host.stream(SEND, source, *batch, silence=SILENCE) as stream:
-                for name, each in _extract(stream, target, partial, report):
-                    files, size = files + 1, size + each
+                for name, each, existed in _extract(stream, target, partial, report, backup=pick.backup):
+                    files, size, replaced = files + 1, size + each, replaced + existed
                     if name in below:
                         below[name] = [below[name][0] + 1, below[name][1] + each, below[name][2]]
                     report(0)
@@ -77,7 +77,9 @@ def bring(
         name: Brought(files=sent, size=bytes_, matched=selected, vanished=vanished)
         for name, (sent, bytes_, selected) in below.items()
     }
-    return Brought(files=files, size=size, matched=sum(matched.values()), vanished=vanished, below=parts)
+    return Brought(
+        files=files, size=size, matched=sum(matched.values()), vanished=vanished, replaced=replaced, below=parts
+    )
 
 
 def _compare(
@@ -180,11 +182,16 @@ class _Reader:
 
 
 def _extract(
-    stream: Stream, target: Path, partial: Path, progress: Callable[[int], None] = lambda _part: None
-) -> Iterator[tuple[str, int]]:
-    """Extract the archive into `target`; yield the first path component and the size of each complete file.
+    stream: Stream,
+    target: Path,
+    partial: Path,
+    progress: Callable[[int], None] = lambda _part: None,
+    *,
+    backup: bool = False,
+) -> Iterator[tuple[str, int, bool]]:
+    """Extract the archive into `target`; yield of each complete file its first path component, size, and if it existed.
 
-    `progress` receives the bytes of the current file.
+    `progress` receives the bytes of the current file. `backup`: keep a file that is replaced as NAME~.
     """
     reader = _Reader(stream)
     with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:  # type: ignore[call-overload]
@@ -209,8 +216,12 @@ def _extract(
                         progress(file.tell())
                 made.chmod(member.mode & 0o777)
                 os.utime(made, (member.mtime, member.mtime))
-            os.replace(made, _folder(target, parts[:-1]) / parts[-1])
-            yield parts[0], member.size
+            file_here = _folder(target, parts[:-1]) / parts[-1]
+            existed = os.path.lexists(file_here)
+            if backup and existed and not file_here.is_dir():
+                os.replace(file_here, f"{file_here}~")
+            os.replace(made, file_here)
+            yield parts[0], member.size, existed
     reader.rest()
 
 

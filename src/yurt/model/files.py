@@ -182,6 +182,8 @@ class Pick(msgspec.Struct, frozen=True):
     """Paths below the folder to exclude, with their content."""
     files_only: bool = False
     """Whether to leave out empty folders."""
+    backup: bool = False
+    """Whether a file that is replaced on this machine is kept as NAME~."""
 
 
 class Pull(msgspec.Struct, frozen=True):
@@ -206,6 +208,8 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
     """Number of selected files on the site."""
     vanished: bool = False
     """Whether files disappeared or changed during the transfer."""
+    replaced: int = 0
+    """Number of files on this machine that were replaced."""
     hidden: int = 0
     """Number of files in the working directory that have the same name as a file in the outputs; not fetched."""
     below: dict[str, Brought] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from yurt import private
 from yurt.errors import RefusedError, UserError
+from yurt.model import ids
 from yurt.snapshot import git, secrets
 
 IGNORE_FILE = b".yurtignore"
@@ -21,6 +22,9 @@ MOST = 200_000
 
 AT_ONCE = 8
 """Number of nested repositories that are listed at the same time."""
+
+RESULTS = b"results/"
+"""The folder of fetched results. What is fetched is no code, also if the folder is the project's own."""
 
 Files = dict[bytes, os.stat_result]
 
@@ -71,6 +75,9 @@ class Collecting:
             for name in _excluded(self._root, self._own, {*walk.files, *walk.unreadable}, self._exclude):
                 walk.files.pop(name, None)
                 walk.unreadable.pop(name, None)
+        for name in [name for name in walk.files if name.startswith(RESULTS) and _is_fetched(name)]:
+            if name not in self.included:
+                del walk.files[name]
         if len(walk.files) > MOST:
             raise _too_many(walk.files)
         for name in secrets.by_name([*walk.files, *walk.unreadable]) - self.included:
@@ -170,6 +177,12 @@ class _Walk:
         except OSError as error:
             self.unreadable[name] = error
         return None
+
+
+def _is_fetched(name: bytes) -> bool:
+    """Whether a file in `results` was fetched from a run."""
+    run = name.split(b"/")[1].decode(errors="replace")
+    return name.count(b"/") > 1 and ids.names_folder(run.partition(".")[0])
 
 
 def _too_many(names: Iterable[bytes]) -> UserError:

@@ -14,6 +14,7 @@ from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, which
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect, folders
+from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 
@@ -44,7 +45,8 @@ def fetch(
     index = folders.store()
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
-    wanted = Wanted(only=only, everything=everything, folder=folder, several=several)
+    project = Project().folder.resolve() if folder is not None else None
+    wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
     done, errors = fetch_runs(index, entries, wanted, watch=watch)
     messages = _shortened([error.message for error in errors])
     if errors and not done:
@@ -54,6 +56,7 @@ def fetch(
     empty = {each.id for each in done if not each.target}
     warnings += [_in_place(entry) for entry in entries if entry.run.id in empty and _ran_in_place(entry)]
     warnings += [_hidden(each) for each in done if each.hidden]
+    warnings += [_replaced(each) for each in done if each.replaced]
     unfinished = frozenset(entry.run.id for entry in entries if not entry.status.final)
     return FetchedRuns(
         kind="runs-fetched", data=done, warnings=[*warnings, *messages], exit_code=code, unfinished=unfinished
@@ -109,6 +112,11 @@ def _hidden(each: Fetched) -> str:
         f"run {each.id}: {what} in its outputs and in its working directory; only those in the outputs were fetched."
         f" Fetch both with `yurt fetch {each.id} --all`"
     )
+
+
+def _replaced(each: Fetched) -> str:
+    what = "1 file of your project was" if each.replaced == 1 else f"{each.replaced} files of your project were"
+    return f"{what} replaced by files of run {each.id}; the former content is in NAME~"
 
 
 def _ran_in_place(entry: Entry) -> bool:

@@ -21,6 +21,7 @@ load_module() { # load_module NAME
 use_venv() { # use_venv FOLDER
   [ -d "$1" ] || fail "virtual environment $1 not found"
   [ -r "$1/bin/activate" ] || fail "$1 is not a virtual environment: it has no bin/activate"
+  "$1/bin/python" -c '' > /dev/null 2>&1 || fail "the Python of the virtual environment $1 does not run on this node"
   . "$1/bin/activate" || fail "cannot activate the virtual environment $1"
 }
 use_conda() { # use_conda NAME

@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.shell import ownership
-from yurt.errors import YurtError
+from yurt.errors import RefusedError, YurtError
 from yurt.hosts import Host, rsync, tar
 from yurt.hosts.base import refusal
 from yurt.model import layout
@@ -78,13 +78,21 @@ def pull(
         return _pull_part(host, runs, target, pick, progress, transfer=transfer, part="", several=several)
     # Working directories first: outputs replace a file of the same name.
     method, done = "", []
+    refused: RefusedError | None = None
     for part in (layout.WORK, layout.OUTPUTS):
         having = [run for run in runs if (run.work if part == layout.WORK else run.outputs)]
         if having:
-            method, brought = _pull_part(
-                host, having, target, pick, progress, transfer=transfer, part=part, several=several
-            )
-            done.append(brought)
+            try:
+                method, brought = _pull_part(
+                    host, having, target, pick, progress, transfer=transfer, part=part, several=several
+                )
+                done.append(brought)
+            except RefusedError as error:  # such as a file that cannot be read; the other files are fetched anyway
+                if error.code != "site-refused":
+                    raise
+                refused = refused or error
+    if refused is not None:
+        raise refused
     return method, _total(done, [run.name for run in runs] if several else [])
 
 
@@ -136,6 +144,7 @@ def _total(done: Sequence[Brought], names: Sequence[str]) -> Brought:
         size=sum(each.size for each in done),
         matched=sum(each.matched for each in done),
         vanished=any(each.vanished for each in done),
+        replaced=sum(each.replaced for each in done),
         hidden=sum(each.hidden for each in done),
         below={name: _total([each.below[name] for each in done if name in each.below], []) for name in names},
     )

@@ -38,6 +38,8 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     """Size of these files in bytes."""
     method: str = ""
     """rsync, or tar if one side has no rsync; empty if nothing was transferred."""
+    replaced: int = 0
+    """Files of the project that were replaced on this machine; their former content is in NAME~."""
     hidden: int = 0
     """Files of the working directory that were not fetched: files in the outputs have the same names."""
     complete: bool = False
@@ -52,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path | None = None
     several: bool = False
     """Whether each run gets its own subfolder of `folder`."""
+    project: Path | None = None
+    """The user's project, if files are fetched to another folder than `results`."""
     names: Mapping[str, str] = {}
     """Names of these subfolders by run id; the default is the run id."""
 
@@ -113,6 +117,7 @@ class Transfer:
             files=result.files,
             size=result.size,
             method=way,
+            replaced=result.replaced if self._in_project(target) else 0,
             hidden=result.hidden,
             complete=self._note(entry, contents, target) if self._is_complete(result) else False,
         )
@@ -140,11 +145,20 @@ class Transfer:
         with self._made(list(targets.values()), self._wanted.folder is None):
             target = targets[runs[0].id].parent if several else targets[runs[0].id]
             way, brought = self._files.pull(
-                pulls, target, Pick(self._only), _progress(watch, label), everything=self._wanted.everything
+                pulls,
+                target,
+                Pick(self._only, backup=self._in_project(target)),
+                _progress(watch, label),
+                everything=self._wanted.everything,
             )
         if not several:
             return {runs[0].id: (way, brought)}
         return {run.id: (way, brought.below[targets[run.id].name]) for run in runs}
+
+    def _in_project(self, target: Path) -> bool:
+        """Whether the target contains files of the user's project, which have to be kept."""
+        project, path = self._wanted.project, target.resolve()
+        return project is not None and path.is_relative_to(project) and not path.is_relative_to(project / RESULTS)
 
     @contextlib.contextmanager
     def _made(self, targets: Sequence[Path], ignored: bool) -> Iterator[None]:
@@ -202,12 +216,12 @@ def shown(text: str) -> str:
 
 
 def _make(target: Path, *, ignored: bool) -> bool:
-    """Create a target folder; False if it exists. `results` gets a .gitignore, which also keeps it out of snapshots."""
+    """Create a target folder; False if it exists. A new `results` gets a .gitignore."""
     try:
         if ignored:
             parent = target.parent
-            parent.mkdir(exist_ok=True)
-            if not (parent / ".gitignore").exists():
+            with contextlib.suppress(FileExistsError):  # the project's own folder, or an earlier fetch made it
+                parent.mkdir()
                 (parent / ".gitignore").write_text("*\n")
         if target.is_dir():
             return False

@@ -6,6 +6,7 @@ A claim is a lock on a file in the outbox's folder. It ends with its process, so
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from yurt.config import paths
+from yurt.errors import here_is_full
+from yurt.store.connection import FREE
 
 Phase = Literal["", "submitting", "uploading"]
 """What the holder does; empty if there is none."""
@@ -28,7 +31,8 @@ class Claim:
 
     def set_phase(self, phase: Phase) -> None:
         """Tell other processes what the holder does: a run may overtake another that is uploading."""
-        os.pwrite(self._descriptor, phase[:1].encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk; without a text, the phase is "submitting"
+            os.pwrite(self._descriptor, phase[:1].encode(), 0)
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -48,7 +52,12 @@ def take(name: str) -> Claim | None:
     """Claim a run or a content; None if another process, or another thread, holds it."""
     file = _file(name)
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise here_is_full(file, error.strerror or "", hint=FREE) from None
+            raise
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
