@@ -14,6 +14,9 @@ from yurt.model.state import Observation, read_ending, read_metrics
 NO_QUEUE = 7
 """Exit code of a script that could not read the queue."""
 
+KILLED_FOR_MEMORY = "memory"
+"""What poll.sh prints instead of why a job was stopped."""
+
 RANK = {"running": 3, "starting": 2, "unknown": 1}
 """If a run has several jobs, the most advanced one determines its state."""
 
@@ -165,6 +168,10 @@ def _observation(
     queue: list[list[str]], folder: list[str] | None, records: list[list[str]], records_known: bool
 ) -> Observation:
     seen = _looked_at(queue, folder, records, records_known)
+    if seen.stopped == KILLED_FOR_MEMORY:
+        seen = msgspec.structs.replace(seen, stopped="")
+        if seen.live is None:
+            return msgspec.structs.replace(seen, record="out_of_memory", reason="it used more memory than requested")
     if seen.ending is None or states.ended(seen.native) is not None:
         return seen
     # The queue may still list its job as running, and a site without accounting soon lists nothing.
