@@ -1,4 +1,4 @@
-"""Finds the runs that a user names: an id, a prefix of either of its parts, `-`, `@last` or `@last-sweep`.
+"""Finds the runs that a user names: an id, a prefix of either of its parts, a name, a job, `-`, `@last`, `@last-sweep`.
 
 A task of a sweep is SWEEP.NUMBER; --filter picks the tasks that `show SWEEP --filter` lists.
 """
@@ -13,9 +13,10 @@ from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.tasks import chosen, task_rows
 from yurt.model import ids, sweep_table
 from yurt.model.progress import Watch, unwatched
+from yurt.sites.project import Project
 from yurt.store import Entry, Store
 
-LAST = ("-", "@last")
+LAST_HERE, LAST = "-", "@last"
 LAST_SWEEP = "@last-sweep"
 
 DIGITS = 12
@@ -34,17 +35,50 @@ def which(store: Store, words: Sequence[str]) -> list[Entry]:
 def _one(store: Store, word: str) -> Entry:
     first, dot, number = word.partition(".")
     if dot and number.isascii() and number.isdigit():
-        return _task(store, word, first, number)
-    if word in LAST:
-        if why := store.last_refused():
-            raise _refused(store, word, why)
-        newest = store.last()
-        if newest is None:
-            raise NotFoundError("there are no runs yet", code="not-found", hint="submit one with `yurt run train.py`")
-        return newest
+        return _task(store, first, number)
+    if word in (LAST_HERE, LAST):
+        return _last(store, word)
     if word == LAST_SWEEP:
         return _last_sweep(store)
-    return _named(store, word, store.matching(word.lower()) if word and word.isascii() else [])
+    matches = store.matching(word.lower()) if word and word.isascii() else []
+    if word.lower() in matches:
+        return _named(store, word, matches)
+    if word and (named := store.last(name=word, project=Project().label) or store.last(name=word)) is not None:
+        return named
+    return _of_job(store, word, matches) or _named(store, word, matches)
+
+
+def _last(store: Store, word: str) -> Entry:
+    """Return the newest run, of this project or of all."""
+    if why := store.last_refused():
+        raise _refused(store, word, why)
+    newest = store.last(project=Project().label if word == LAST_HERE else "")
+    if newest is not None:
+        return newest
+    other = store.last() if word == LAST_HERE else None
+    if other is None:
+        raise NotFoundError("there are no runs yet", code="not-found", hint="submit one with `yurt run train.py`")
+    hint = f"the newest run of all projects is `@last`: {other.run.id} of {other.run.project}"
+    raise NotFoundError("there are no runs of this project yet", code="not-found", hint=hint)
+
+
+def _of_job(store: Store, word: str, matches: Sequence[str]) -> Entry | None:
+    """Return the run of a job: CONTEXT:NUMBER, or a NUMBER that no other run has. UserError if there are several."""
+    context, colon, job = word.rpartition(":")
+    if not (job.isascii() and job.replace("_", "", 1).isdigit()):
+        return None
+    found = store.of_job(job, context)
+    if not found:
+        return None
+    if len(found) + (0 if colon else len(matches)) > 1:
+        names = ", ".join([*found, *matches][:4])
+        hint = f"type the run id: `{found[0]}`; or the context and the job: `CONTEXT:{job}`"
+        raise UserError(f"'{word}' is ambiguous: it matches several runs: {names}", code="usage", hint=hint)
+    return store.get(found[0])
+
+
+def _unknown(word: str) -> NotFoundError:
+    return NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
 
 
 def _refused(store: Store, word: str, why: str) -> NotFoundError:
@@ -59,14 +93,14 @@ def _refused(store: Store, word: str, why: str) -> NotFoundError:
 
 def _named(store: Store, word: str, matches: Sequence[str]) -> Entry:
     if not matches:
-        raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
+        raise _unknown(word)
     if len(matches) > 1 and word.lower() not in matches:
         names = ", ".join(matches[:4]) + (" …" if len(matches) > 4 else "")
         text = f"'{word}' is ambiguous: it matches {len(matches)} runs: {names}"
         raise UserError(text, code="usage", hint="type more characters of the run id")
     entry = store.get(word.lower() if word.lower() in matches else matches[0])
     if entry is None:
-        raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
+        raise _unknown(word)
     return entry
 
 
@@ -78,14 +112,12 @@ def _last_sweep(store: Store) -> Entry:
     return newest
 
 
-def _task(store: Store, word: str, first: str, number: str) -> Entry:
+def _task(store: Store, first: str, number: str) -> Entry:
     """Return a task by any name of its sweep. If a prefix matches runs and sweeps, only the sweeps count."""
-    if first in (*LAST, LAST_SWEEP):
+    matches = store.matching(first.lower()) if first and first.isascii() else []
+    if first in (LAST_HERE, LAST, LAST_SWEEP) or not matches:
         sweep = _one(store, first)
     else:
-        matches = store.matching(first.lower()) if first and first.isascii() else []
-        if not matches:
-            raise NotFoundError(f"run '{word}' not found", code="not-found", hint="list runs with `yurt ps`")
         sweep = _named(store, first, [each for each in matches if ids.is_sweep(each)] or matches)
     run, task = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"
     if not run.tasks:

@@ -29,16 +29,22 @@ class Made:
         ).fetchone()
         return row[0] if row else ""
 
-    def last(self, *, sweep: bool = False) -> Entry | None:
-        """Return the run, or the sweep, that was made last; one of another machine only if it is newer by its time."""
+    def last(self, *, sweep: bool = False, project: str = "", name: str = "") -> Entry | None:
+        """Return the run, or the sweep, that was made last; one of another machine only if it is newer by its time.
+
+        With `project` or `name`: of that project, with that name.
+        """
         among = "runs JOIN sweeps USING (id)" if sweep else "runs"
+        given = {column: value for column, value in (("project", project), ("name", name)) if value}
+        clauses = "".join(f" AND {column} = ?" for column in given)
         here = self._db.execute(
-            f"SELECT id, created FROM {among} JOIN made ON made.run = id ORDER BY number DESC LIMIT 1"
+            f"SELECT id, created FROM {among} JOIN made ON made.run = id WHERE 1{clauses} ORDER BY number DESC LIMIT 1",
+            tuple(given.values()),
         ).fetchone()
         there = self._db.execute(
-            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made)"
+            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made){clauses}"
             " ORDER BY created DESC LIMIT 1",
-            (here[1] if here else 0,),
+            (here[1] if here else 0, *given.values()),
         ).fetchone()
         found = there or here
         if found is None:

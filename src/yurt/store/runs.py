@@ -240,6 +240,20 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         )
         return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%"))]
 
+    def of_job(self, job: str, context: str = "") -> list[str]:
+        """Return the runs, sweeps and tasks with this job, of one context or of all, newest first."""
+        where, values = ("runs.context = ? AND ", (context,)) if context else ("", ())
+        runs = (
+            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where}"
+            "json_extract(CAST(records.status AS TEXT), '$.job') = ? ORDER BY created DESC"
+        )
+        tasks = (
+            f"SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE {where}"
+            "json_extract(CAST(tasks.status AS TEXT), '$.job') = ? ORDER BY created DESC"
+        )
+        query = tasks if "_" in job else runs
+        return [row[0] for row in self._db.execute(query, (*values, job))]
+
     def newest(
         self,
         limit: int | None = None,
