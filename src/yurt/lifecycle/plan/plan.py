@@ -92,6 +92,20 @@ def plan(
     return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_code])
 
 
+def check(context: Context, request: Request) -> None:
+    """Raise the errors of `plan` that need no connection to a site: UserError, and RefusedError for this machine."""
+    project = Project()
+    settings = precedence.resolve(context, request.flags)
+    wanted = precedence.as_context(context.name, settings)
+    kind = kind_of(wanted.type)
+    _check_text(settings, project, in_place=not request.snapshot and kind.here)
+    needs = scheduling.needs_of(wanted, request, settings, None)
+    _secrets(wanted, request, needs, kind)
+    _with_signal(request.restart_policy, needs.resources.minutes)
+    if kind.here:
+        checks.check(wanted, needs.resources, None, label=project.label, watch=unwatched)
+
+
 def _run(
     project: Project,
     wanted: Context,
