@@ -152,6 +152,8 @@ def test_invalid_arguments(here: Here) -> None:
         yurt.run(["true"], context="local", zip={"a": [1], "b": [1, 2]})
     with pytest.raises(UserError, match="1,000,000 combinations"):
         yurt.run(["true"], context="local", grid={"a": range(1000), "b": range(1000)})
+    with pytest.raises(UserError, match="option max_parallel must be at least 1, not 0"):
+        yurt.run(["true"], context="local", grid={"a": [1]}, max_parallel=0)
     with pytest.raises(NotFoundError):
         yurt.runs(sweep="nothing")
     with pytest.raises(TypeError, match="no option 'partitoin'"):
