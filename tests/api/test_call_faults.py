@@ -310,7 +310,7 @@ def test_a_link_that_is_down_while_calls_finish(here: Here, context: str, lab: L
         call: Any = executor.submit(until, go)
         try:
             eventually(call.running)
-            result = f"{yurt.runs(sweep=call.run.partition('.')[0], refresh=False)[0].folder}/result"
+            result = f"{yurt.runs(sweep=call.run.sweep, refresh=False)[0].folder}/result"
             lab.faults.cut(context)
             assert on_site("touch", go) == 0
             eventually(lambda: on_site("test", "-s", result) == 0)
