@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -75,6 +76,21 @@ def test_a_failing_initializer_breaks_the_executor(here: Here, tmp_path: Path, c
     assert record.levelno == logging.CRITICAL and "ValueError: no GPU here" in record.getMessage()
     states = sorted(task.state for task in yurt.runs(sweep="@last-sweep"))
     assert states.count("cancelled") >= 3 and states.count("completed") == 1, states
+
+
+def fails_in_the_first_task() -> None:
+    if os.environ["YURT_TASK_INDEX"] == "0":
+        raise ValueError("no GPU here")
+
+
+def test_a_call_that_finished_before_the_executor_broke_has_its_result(here: Here) -> None:
+    with yurt.executor("local", snapshot=False, initializer=fails_in_the_first_task) as executor:
+        receiver = executor._sender.receiver
+        receiver._shortest = receiver._longest = 4.0  # both tasks finish between two polls
+        with executor.together():
+            broken, fine = executor.submit(abs, -1), executor.submit(abs, -2)
+        assert fine.result(SECONDS) == 2
+        assert isinstance(broken.exception(SECONDS), BrokenExecutor)
 
 
 def test_an_invalid_initializer(here: Here) -> None:

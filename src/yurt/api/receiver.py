@@ -64,6 +64,7 @@ class Receiver:
         self._cancelling = False
         self._complete = self._left = False
         self._broken: BaseException | None = None
+        self._initializer_error: BrokenExecutorError | None = None
         self._last_warning = ""
 
     def add(self, sent: Submitted) -> None:
@@ -186,6 +187,8 @@ class Receiver:
         finally:
             with self._changed:
                 self._open = [sent for sent in self._open if sent.calls]
+            if self._initializer_error is not None:  # after all available results, which are valid
+                self._on_broken(self._initializer_error)
 
     def _cancel_withdrawn(self, store: Store) -> None:
         """Cancel the tasks of cancelled calls; the whole sweep if it has no other open calls."""
@@ -240,7 +243,7 @@ class Receiver:
                 else:
                     error = resolve(sent.calls.pop(at), entry, results.pop())
                     if isinstance(error, BrokenExecutorError):
-                        self._on_broken(error)
+                        self._initializer_error = error
                     del error  # it may hold large data
             entries = entries[count:] if count else []
         return len(sent.calls) < before
