@@ -23,6 +23,7 @@ from tests.api.conftest import CONTEXTS, Here
 from yurt.api import batch, pickles
 from yurt.api.errors import RemoteError, RemoteTraceback
 from yurt.api.executor import YurtExecutor
+from yurt.config import facts
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.testing.waiting import eventually
 
@@ -268,10 +269,19 @@ def test_invalid_options_raise_immediately(here: Here) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_a_request_that_the_site_rejects_is_raised(here: Here, context: str) -> None:
-    with yurt.executor(context, mem="900G") as executor:
+def test_a_request_that_the_site_rejects_is_raised(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, if the facts about the site are recorded, and otherwise by the call."""
+    assert here.yurt("context", "probe", context).code == 0
+    for options in ({"mem": "900G"}, {"partition": "absent"}):
+        with pytest.raises(RefusedError, match=next(iter(options.values()))) as refused:
+            yurt.executor(context, **options)  # type: ignore[arg-type]
+        assert refused.value.code == "impossible"
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "load", lambda _context: None)
+        executor = yurt.executor(context, mem="900G", snapshot=False)
+    with executor:
         error = executor.submit(slowly, 1).exception(SECONDS)
-    assert error is not None and "900G" in str(error)
+    assert isinstance(error, RefusedError) and "900G" in str(error)
 
 
 PROGRAM = """\

@@ -214,7 +214,8 @@ def executor(
       `tags=["first"]`.
 
     Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value, `ValueError` if
-    `max_workers` is less than 1, and `yurt.errors.NotFoundError` for an unknown context.
+    `max_workers` is less than 1, `yurt.errors.NotFoundError` for an unknown context, and `yurt.errors.RefusedError` if
+    the context cannot provide the resources, as far as yurt has recorded that; otherwise the calls raise it.
     """
     if max_workers is not None and options.get("max_parallel") is not None:
         raise UserError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -15,9 +16,10 @@ from yurt import __version__
 from yurt.backends.job.script import variables_of
 from yurt.backends.kinds import Kind, kind_of
 from yurt.clocks import clocks
+from yurt.config import facts as recorded_facts
 from yurt.config import precedence
 from yurt.config.precedence import Setting
-from yurt.errors import UserError
+from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import arguments, checks, command, scheduling
 from yurt.lifecycle.plan.arguments import Given
@@ -93,7 +95,11 @@ def plan(
 
 
 def check(context: Context, request: Request) -> None:
-    """Raise the errors of `plan` that need no connection to a site: UserError, and RefusedError for this machine."""
+    """Raise the errors of `plan` that are known before the first submission.
+
+    UserError: a setting is invalid. RefusedError: the site cannot provide the resources, by its recorded facts. The
+    site is queried only to confirm that; if it is unreachable, or was never probed, `plan` decides.
+    """
     project = Project()
     settings = precedence.resolve(context, request.flags)
     wanted = precedence.as_context(context.name, settings)
@@ -102,8 +108,10 @@ def check(context: Context, request: Request) -> None:
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
     _with_signal(request.restart_policy, needs.resources.minutes)
-    if kind.here:
-        checks.check(wanted, needs.resources, None, label=project.label, watch=unwatched)
+    facts = recorded_facts.load(wanted) if kind.probed else None
+    if kind.here or facts is not None:
+        with suppress(UnreachableError):
+            checks.check(wanted, needs.resources, facts, label=project.label, watch=unwatched)
 
 
 def _run(
