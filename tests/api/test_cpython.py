@@ -36,7 +36,6 @@ NOT_APPLICABLE = {
     "test_cancel_futures": "needs a call that runs at once; yurt has not submitted any when the test cancels them",
     "test_default_workers": "yurt sets no limit by default",
     "test_executor_map_current_future_cancel": SHARED,
-    "test_free_reference_yielded_future": "tests no executor",
     "test_hang_gh83386": NAMED,
     "test_hang_global_shutdown_lock": "tests the lock of a thread pool",
     "test_idle_process_reuse_multiple": WORKERS,
