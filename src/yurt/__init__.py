@@ -1,7 +1,7 @@
 """yurt: run research projects on Slurm clusters and fetch the results.
 
 For scripts inside a run: `yurt.log`, `yurt.params`, `yurt.checkpointing`; see yurt.node.
-For programs that submit runs: `yurt.executor`, `yurt.run`, `yurt.runs`; see yurt.api.
+For programs that submit runs: `yurt.executor`, `yurt.run`, `yurt.runs`, `yurt.get`; see yurt.api.
 """
 
 TYPE_CHECKING = False  # importing typing would cost more than the rest of this module
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from yurt.api.errors import CallError
     from yurt.api.executor import executor
     from yurt.api.run import run
-    from yurt.api.runs import Run, Runs, runs
+    from yurt.api.runs import Run, Runs, get, runs
     from yurt.node.checkpoints import checkpointing
     from yurt.node.metrics import log
     from yurt.node.values import params
@@ -24,6 +24,7 @@ else:
             "Run": "api.runs",
             "Runs": "api.runs",
             "executor": "api.executor",
+            "get": "api.runs",
             "run": "api.run",
             "runs": "api.runs",
         }.get(name)
@@ -42,6 +43,7 @@ __all__ = [
     "__version__",
     "checkpointing",
     "executor",
+    "get",
     "log",
     "params",
     "run",

@@ -45,6 +45,7 @@ CODES: dict[str, str] = {
     "call-python": "A function call ran under a different version of Python than the program that submitted it.",
     "call-detached": "The program stopped waiting for a function call, which continues.",
     "call-not-loaded": "A function or its arguments could not be loaded on the site.",
+    "call-initializer": "The initializer of an executor failed, so the executor accepts no more calls.",
     "call-not-sent": "A function or its arguments cannot be pickled or are too large.",
     "result-not-sent": "The result of a call cannot be pickled or is too large.",
     "result-unsafe": "The result file of a call is not yours alone, so yurt does not unpickle it.",
@@ -88,7 +89,10 @@ CODES: dict[str, str] = {
 
 
 class YurtError(Exception):
-    """An error with a fault, a code from `CODES`, and a hint that names the next command."""
+    """An error with a fault, a code from `CODES`, and a hint that names the next command.
+
+    The hint is also a note of the exception, so a traceback ends with it.
+    """
 
     fault: ClassVar[Fault] = "bug"
     exit_code: ClassVar[int] = 70
@@ -99,7 +103,24 @@ class YurtError(Exception):
         super().__init__(message)
         self.message = message
         self.code = code
+        self._hint = ""
         self.hint = hint
+
+    @property
+    def hint(self) -> str:
+        """What the user can do next; may be empty."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        others = [note for note in getattr(self, "__notes__", []) if note != f"hint: {self._hint}"]
+        self._hint = hint
+        self.__notes__ = [*others, f"hint: {hint}"] if hint else others
+
+    @property
+    def text(self) -> str:
+        """The message, and the hint on a line of its own."""
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickle, which would not pass the keyword arguments."""

@@ -113,7 +113,7 @@ def test_secrets_reach_functions_and_no_file(here: Here, context: str, monkeypat
     with yurt.executor(context, secrets=["HF_TOKEN"]) as executor:
         call = executor.submit(lambda: os.environ["HF_TOKEN"][::-1])
         assert call.result(SECONDS) == "1174-emases"
-        sweep = yurt.runs(sweep=call.run.partition(".")[0])[0].folder.rpartition("/tasks/")[0]
+        sweep = yurt.runs(sweep=call.task.partition(".")[0])[0].folder.rpartition("/tasks/")[0]
         find = "grep -rl sesame-471[1] $1; stat -c %a $1 $1/calls $1/tasks $1/tasks/0 $1/tasks/0/result"
         looked = executor.submit(subprocess.run, ["sh", "-c", find, "sh", sweep], capture_output=True, text=True)
         assert looked.result(SECONDS).stdout.split() == ["700", "600", "700", "700", "600"]
@@ -141,25 +141,25 @@ def test_a_result_that_others_could_have_written_is_not_unpickled(here: Here, ho
     with yurt.executor("local", snapshot=False) as executor:
         call, untouched = executor.submit(doubled, 1), executor.submit(doubled, 2)
         assert (call.result(SECONDS), untouched.result(SECONDS)) == (2, 4)
-    runs = {run.id: run for run in yurt.runs(sweep=call.run.partition(".")[0])}
-    subprocess.run(["sh", "-c", TAMPERED[how]], cwd=runs[call.run].folder, check=True)
+    runs = {run.id: run for run in yurt.runs(sweep=call.task.partition(".")[0])}
+    subprocess.run(["sh", "-c", TAMPERED[how]], cwd=runs[call.task].folder, check=True)
     with pytest.raises(yurt.CallError, match="does not unpickle the result") as refused:
-        runs[call.run].result()
+        runs[call.task].result()
     assert refused.value.code == "result-unsafe"
-    if untouched.run in runs:
-        assert runs[untouched.run].result() == 4
+    if untouched.task in runs:
+        assert runs[untouched.task].result() == 4
 
 
 def test_calls_cancelled_or_removed_by_others(here: Here) -> None:
     with yurt.executor("local", snapshot=False) as executor:
         ended = executor.submit(after, 100, 1)
         eventually(ended.running)
-        assert here.yurt("cancel", ended.run.partition(".")[0]).code == 0
+        assert here.yurt("cancel", ended.task.partition(".")[0]).code == 0
         error = ended.exception(SECONDS)
         assert isinstance(error, yurt.CallError) and "(cancelled)" in error.message
         removed = executor.submit(after, 0, 1)
         assert removed.result(SECONDS) == 1
-        (task,) = yurt.runs(sweep=removed.run.partition(".")[0])
+        (task,) = yurt.runs(sweep=removed.task.partition(".")[0])
         shutil.rmtree(task.folder)
         with pytest.raises(yurt.CallError, match="the run folder no longer exists on local"):
             task.result()
@@ -283,7 +283,7 @@ def test_calls_made_while_the_site_is_unreachable(here: Here, context: str, lab:
         try:
             call = executor.submit(after, 0, 11)
             eventually(lambda: call.run)
-            assert yurt.runs(sweep=call.run.partition(".")[0], refresh=False)[0].state == "waiting"
+            assert yurt.runs(sweep=call.task.partition(".")[0], refresh=False)[0].state == "waiting"
         finally:
             lab.faults.heal(context)
         assert call.result(SECONDS) == 11
@@ -310,7 +310,7 @@ def test_a_link_that_is_down_while_calls_finish(here: Here, context: str, lab: L
         call: Any = executor.submit(until, go)
         try:
             eventually(call.running)
-            result = f"{yurt.runs(sweep=call.run.partition('.')[0], refresh=False)[0].folder}/result"
+            result = f"{yurt.runs(sweep=call.run.sweep, refresh=False)[0].folder}/result"
             lab.faults.cut(context)
             assert on_site("touch", go) == 0
             eventually(lambda: on_site("test", "-s", result) == 0)

@@ -23,7 +23,8 @@ from tests.api.conftest import CONTEXTS, Here
 from yurt.api import batch, pickles
 from yurt.api.errors import RemoteError, RemoteTraceback
 from yurt.api.executor import YurtExecutor
-from yurt.errors import NotFoundError, UserError
+from yurt.config import facts
+from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.testing.waiting import eventually
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # as if it were a script or a notebook
@@ -45,10 +46,18 @@ def scaled(point: Point, by: float = 2) -> Point:
 
 
 class OddError(Exception):
-    """An exception that cannot be unpickled."""
+    """An exception that pickle cannot rebuild from its arguments."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} and {two}")
+        self.one, self.lock = one, threading.Lock()
+
+
+class FileError(OSError):
+    """One whose constructor accepts the arguments that pickle passes, with another result."""
+
+    def __init__(self, file: str, why: str = "unknown") -> None:
+        super().__init__(2, f"no {file}: {why}", file)
 
 
 def fails(how: str) -> Any:
@@ -56,6 +65,10 @@ def fails(how: str) -> Any:
         raise KeyError("nothing there")
     if how == "odd":
         raise OddError(1, 2)
+    if how == "file":
+        raise FileError("data.csv", "not downloaded")
+    if how == "locked":
+        raise ValueError("held", threading.Lock())
     if how == "exits":
         sys.exit(3)
     if how == "dies":
@@ -95,7 +108,7 @@ def test_functions_run_on_the_context_and_return_their_values(here: Here, contex
             assert [(type(each) is Point, each.x, each.y) for each in found] == [(True, 2, 4), (True, 1.5, 2.0)]
             assert (other.result(SECONDS), nested.result(SECONDS)) == (15, [2, 20])
     (sweep,) = set(here.sweeps()) - set(before)
-    assert [each.run for each in (other, nested)] == [f"{sweep}.2", f"{sweep}.3"]
+    assert [each.task for each in (other, nested)] == [f"{sweep}.2", f"{sweep}.3"]
     assert here.yurt("ps", "--json").json["data"][0]["tasks"] == 4
     shown = here.yurt("show", sweep, "--json").json["data"]
     assert shown["run"]["command"] == ["python:scaled+tripled+lambda"] and shown["run"]["name"] == "points"
@@ -109,7 +122,7 @@ def test_functions_run_on_the_context_and_return_their_values(here: Here, contex
 def test_errors_of_calls(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pickles, "LARGEST", 1 << 20)
     with yurt.executor(context) as executor:
-        kinds = ("raises", "odd", "exits", "dies", "large", "unpicklable")
+        kinds = ("raises", "odd", "file", "locked", "exits", "dies", "large", "unpicklable")
         calls = {kind: executor.submit(fails, kind) for kind in kinds}
         calls["absent"] = executor.submit(eval, "__import__('no_such_module_anywhere')")
         errors = {kind: call.exception(SECONDS) for kind, call in calls.items()}
@@ -118,19 +131,24 @@ def test_errors_of_calls(here: Here, context: str, monkeypatch: pytest.MonkeyPat
     assert isinstance(raised.__cause__, RemoteTraceback)
     text = "".join(traceback.format_exception(raised))
     assert 'raise KeyError("nothing there")' in text and "in fails" in text and "returns.py" not in text
-    assert isinstance(errors["odd"], RemoteError) and "OddError: 1 and 2" in str(errors["odd"])
+    odd, missing = errors["odd"], errors["file"]
+    assert isinstance(odd, OddError) and (str(odd), odd.one, hasattr(odd, "lock")) == ("1 and 2", 1, False)
+    assert isinstance(odd.__cause__, RemoteTraceback) and "raise OddError(1, 2)" in str(odd.__cause__)
+    assert isinstance(missing, FileError) and (missing.errno, missing.filename) == (2, "data.csv")
+    assert missing.strerror == "no data.csv: not downloaded"
+    assert isinstance(errors["locked"], RemoteError) and str(errors["locked"]).startswith("ValueError: ('held', <")
     assert isinstance(errors["exits"], SystemExit) and errors["exits"].code == 3
     assert isinstance(errors["absent"], ModuleNotFoundError)
     dies, large, unpicklable = errors["dies"], errors["large"], errors["unpicklable"]
     assert isinstance(dies, yurt.CallError) and isinstance(large, yurt.CallError)
     assert isinstance(unpicklable, yurt.CallError)
     assert (
-        dies.code == "call-without-result" and "killed by signal 9" in dies.message and dies.task == calls["dies"].run
+        dies.code == "call-without-result" and "killed by signal 9" in dies.message and dies.task == calls["dies"].task
     )
     assert dies.hint == f"see its output with `yurt logs {dies.task}`"
     assert large.code == "result-not-sent" and "the result is 3 MB; the limit is 1 MB" in large.message
     assert unpicklable.code == "result-not-sent" and "lock" in unpicklable.message
-    sweep = calls["dies"].run.partition(".")[0]
+    sweep = calls["dies"].task.partition(".")[0]
     assert {task.state for task in yurt.runs(sweep=sweep)} == {"failed"}
 
 
@@ -191,7 +209,7 @@ def test_cancelled_before_it_runs(here: Here, context: str, tmp_path: Path) -> N
         eventually(first.running)
         assert not first.cancel() and second.cancel() and second.cancelled()
         assert wait([second], timeout=1).done == {second}
-        eventually(lambda: yurt.runs(sweep=second.run.partition(".")[0])[1].state == "cancelled")
+        eventually(lambda: yurt.runs(sweep=second.task.partition(".")[0])[1].state == "cancelled")
         with yurt.executor(context) as other:
             other.submit(os.mkdir, go).result(SECONDS)
         assert first.result(SECONDS) == third.result(SECONDS) == go
@@ -218,6 +236,24 @@ def test_the_rest_of_the_interface(here: Here) -> None:
     executor.shutdown()
 
 
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"tags": "one"}, "option tags must be a list, not str"),
+    ({"tags": [1]}, "option tags must be a list of strings, but contains 1"),
+    ({"name": 5}, "option name must be a string, not int"),
+    ({"cpus": 1.5}, "option cpus must be an integer or a string, not float"),
+    ({"cpus": 100_000}, "100,?000"),
+    ({"time": "soon"}, "--time"),
+    ({"mem": -1}, "--mem"),
+    ({"retries": -1}, "option retries must be at least 0, not -1"),
+    ({"retries": "2"}, "option retries must be an integer, not str"),
+    ({"requeue": "yes"}, "option requeue must be True or False, not str"),
+    ({"max_requeues": 2}, "--max-requeues needs --requeue"),
+    ({"variables": "A=1"}, "option variables must be a mapping, not str"),
+    ({"sbatch": {"array": "1-5"}}, "array"),
+    ({"secrets": ["NO_SUCH_SECRET_ANYWHERE"]}, "NO_SUCH_SECRET_ANYWHERE"),
+]
+
+
 def test_invalid_options_raise_immediately(here: Here) -> None:
     with pytest.raises(TypeError, match=r"no option 'cpu'; did you mean 'cpus'\?"):
         yurt.executor("local", cpu=2)  # type: ignore[call-arg]
@@ -225,16 +261,27 @@ def test_invalid_options_raise_immediately(here: Here) -> None:
         yurt.executor("local", cpus="many")
     with pytest.raises(NotFoundError, match="no-such-context"):
         yurt.executor("no-such-context")
-    with pytest.raises(UserError, match="option tags must be a list, not str"):
-        yurt.executor("local", tags="one")
+    for options, message in INVALID:
+        with pytest.raises((UserError, RefusedError), match=message):
+            yurt.executor("local", **options)
+    assert not here.sweeps()
 
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha"])
-def test_a_request_that_the_site_rejects_is_raised(here: Here, context: str) -> None:
-    with yurt.executor(context, mem="900G") as executor:
+def test_a_request_that_the_site_rejects_is_raised(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, if the facts about the site are recorded, and otherwise by the call."""
+    assert here.yurt("context", "probe", context).code == 0
+    for options in ({"mem": "900G"}, {"partition": "absent"}):
+        with pytest.raises(RefusedError, match=next(iter(options.values()))) as refused:
+            yurt.executor(context, **options)  # type: ignore[arg-type]
+        assert refused.value.code == "impossible"
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "load", lambda _context: None)
+        executor = yurt.executor(context, mem="900G", snapshot=False)
+    with executor:
         error = executor.submit(slowly, 1).exception(SECONDS)
-    assert error is not None and "900G" in str(error)
+    assert isinstance(error, RefusedError) and "900G" in str(error)
 
 
 PROGRAM = """\
@@ -310,7 +357,7 @@ def test_retried_calls_are_the_same_calls(here: Here) -> None:
     with yurt.executor("local") as executor:
         futures = [executor.submit(os.path.getsize if at == 1 else len, str(flag)) for at in range(3)]
         assert [type(each.exception(SECONDS)) for each in futures] == [type(None), FileNotFoundError, type(None)]
-    sweep = futures[1].run.partition(".")[0]
+    sweep = futures[1].task.partition(".")[0]
     flag.write_text("seven" * 3)
     again = here.yurt("retry", "--failed", sweep, "--json").json["data"][0]["run"]["id"]
     (run,) = (each for each in yurt.runs() if each.id == again)

@@ -10,7 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    FIRST_EXCEPTION,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+    wait,
+)
 from pathlib import Path
 from typing import Any, cast
 
@@ -83,7 +91,36 @@ def interrupted_there(executor: Executor) -> Any:
     return list(found)
 
 
-TABLE = [unequal, values_of_others, closed_early, first_error, in_order, interrupted_there, shut]
+def named(executor: Executor) -> Any:
+    """`submit` reserves no name of an argument."""
+    call = executor.submit(dict, [("one", 1)], self=2, fn=3)
+    wrong: Any = executor.submit
+    return call.result(SECONDS), outcome(wrong)[0], outcome(lambda: wrong(fn=dict))[0]
+
+
+def repeated(executor: Executor) -> Any:
+    call: Future[Any] = executor.submit(abs, -1)
+    slow: Future[Any] = executor.submit(time.sleep, 3)
+    first = wait([call, slow, call], timeout=SECONDS, return_when=FIRST_COMPLETED)
+    return first == ({call}, {slow}), list(as_completed([call] * 3, SECONDS)) == [call], slow.exception(SECONDS)
+
+
+def not_yet(executor: Executor) -> Any:
+    slow = executor.submit(time.sleep, 1)
+    early = outcome(lambda: slow.result(0)), outcome(lambda: slow.exception(0.01)), slow.done()
+    return early, wait([slow], timeout=0).not_done == {slow}, wait([slow], timeout=SECONDS).done == {slow}
+
+
+def shut_at_once(executor: Executor) -> Any:
+    found = executor.map(str, range(6))
+    executor.shutdown()
+    return list(found)
+
+
+TABLE = [
+    *(named, repeated, not_yet, shut_at_once, unequal, values_of_others, closed_early, first_error, in_order),
+    *(interrupted_there, shut),
+]
 
 
 @pytest.mark.parametrize("operation", TABLE, ids=lambda each: each.__name__)
@@ -97,6 +134,8 @@ def test_in_an_event_loop(here: Here) -> None:
         with yurt.executor("local", snapshot=False) as executor:
             loop = asyncio.get_running_loop()
             assert await asyncio.gather(*(loop.run_in_executor(executor, abs, -each) for each in (1, 2))) == [1, 2]
+            with pytest.raises(ZeroDivisionError):
+                await asyncio.wrap_future(executor.submit(divmod, 1, 0))
             given_up = executor.submit(time.sleep, 60)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.wrap_future(given_up), 0.01)

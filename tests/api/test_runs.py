@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+import traceback
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 import yurt
 from tests.api.conftest import CONTEXTS, Here
+from yurt.api import rows as rows_module
+from yurt.api.options import Options
 from yurt.errors import NotFoundError, UserError
 
 SCRIPT = """\
@@ -36,10 +41,13 @@ def test_a_run_from_its_start_to_its_results(here: Here, context: str, tmp_path:
     assert same == run and same.exit_code == 0
 
 
+LABELS: Options = {"time": "5m", "name": "two", "tags": ["a", "b"]}
+
+
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_sweep_as_rows(here: Here, context: str) -> None:
     (here.project / "train.py").write_text(SCRIPT)
-    run = yurt.run(["python3", "train.py"], context=context, params={"task": 3}, grid={"lr": [0.3, 0.6]}, time="5m")
+    run = yurt.run(["python3", "train.py"], context=context, params={"task": 3}, grid={"lr": [0.3, 0.6]}, **LABELS)
     assert run.wait(120) == "completed"
     rows = yurt.runs(sweep="@last-sweep").to_rows()
     assert [(row["id"], row["task"], row["lr"], row["params.task"]) for row in rows] == [
@@ -47,11 +55,74 @@ def test_a_sweep_as_rows(here: Here, context: str) -> None:
         (f"{run.id}.1", 1, 0.6, 3),
     ]
     assert [row["loss"] for row in rows] == pytest.approx([0.1, 0.2])
+    assert [(row["command"], row["name"], row["tags"]) for row in rows] == [("python3 train.py", "two", ["a", "b"])] * 2
     assert yurt.Runs([run]).to_rows() == rows
     assert [task.id for task in yurt.runs(sweep=run, params={"lr": 0.6})] == [f"{run.id}.1"]
     assert len(yurt.runs(sweep=run, state="failed")) == 0 and len(yurt.runs(sweep=run, limit=1)) == 1
     with pytest.raises(UserError, match="is a sweep"):
         run.logs()
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_the_run_of_a_call(here: Here, context: str) -> None:
+    with yurt.executor(context, snapshot=False, time="5m") as executor:
+        with executor.together():
+            call = executor.submit(print, "printed")
+            assert call.run is None and repr(call) == "<yurt call (not submitted): pending>"
+        assert call.result(120) is None
+    assert call.run is not None and call.run.wait(120) == "completed"
+    run = call.run
+    assert (run.id, run.sweep, run.state) == (call.task, call.task.partition(".")[0], "completed")
+    assert run.stdout == run.logs("out") == "printed\n" and run.stderr == "" and run.job
+    assert repr(run) == f"<yurt.Run {run.id} completed on {context}>"
+    assert repr(call) == f"<yurt call {run.id}: finished returned NoneType>"
+
+
+def test_one_run_by_id_prefix_and_name(here: Here) -> None:
+    def started(name: str) -> yurt.Run:
+        return yurt.run(["true"], context="local", name=name, snapshot=False)
+
+    first, second = started("baseline"), started("twice")
+    again = started("twice")
+    assert yurt.get("baseline") == yurt.get(first.id) == first and yurt.get("@last") == again
+    assert yurt.get(second.id[:-1]) == second and yurt.get(second.id.upper()) == second
+    with pytest.raises(UserError, match=f"several runs have this name, such as {again.id} and {second.id}"):
+        yurt.get("twice")
+    for nothing in ("absent", "", "absent.0"):
+        with pytest.raises(NotFoundError, match="not found"):
+            yurt.get(nothing)
+    assert first.wait(60) == "completed" and yurt.get("baseline").exit_code == 0
+    sweep = yurt.run(["true"], context="local", grid={"x": [1, 2]}, snapshot=False)
+    assert yurt.get(f"{sweep.id}.1").params == {"x": 2} and len(yurt.get(sweep.id).tasks) == 2
+    assert sweep.wait(60) == "completed"
+
+
+def test_runs_are_a_table_in_notebooks(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "<script>alert('&')</script>"
+    sweep = yurt.run(["echo", evil], context="local", name=evil, tags=["a&b"], grid={"x": [evil, "y"]}, snapshot=False)
+    assert sweep.wait(60) == "completed"
+    for runs, rows in ((yurt.runs(), 1), (sweep.tasks, 2)):
+        text = runs._repr_html_()
+        table = ElementTree.fromstring(text)
+        assert len(table.findall("tbody/tr")) == rows and evil not in text and "a&amp;b" in text
+        cells = [cell.text for cell in table.findall("tbody/tr")[0]]
+        assert {runs[0].id, evil, "local", "a&b"} <= set(cells) and any("completed" in (cell or "") for cell in cells)
+    assert f"x={evil}" in cells
+    monkeypatch.setattr(rows_module, "MOST_SHOWN", 1)
+    assert sweep.tasks._repr_html_().endswith("<p>… and 1 more</p>")
+
+
+def test_a_traceback_ends_with_the_hint(here: Here) -> None:
+    with pytest.raises(NotFoundError) as raised:
+        yurt.get("absent")
+    text = "".join(traceback.format_exception(raised.value))
+    assert text.endswith("NotFoundError: run 'absent' not found\nhint: list runs with `yurt ps`\n")
+    raised.value.hint = "another"
+    again = pickle.loads(pickle.dumps(raised.value))
+    for error in (raised.value, again):
+        assert (error.hint, error.__notes__) == ("another", ["hint: another"])
+    error.hint = ""
+    assert error.__notes__ == []
 
 
 def test_from_the_command_line_and_back(here: Here) -> None:
@@ -81,6 +152,8 @@ def test_invalid_arguments(here: Here) -> None:
         yurt.run(["true"], context="local", zip={"a": [1], "b": [1, 2]})
     with pytest.raises(UserError, match="1,000,000 combinations"):
         yurt.run(["true"], context="local", grid={"a": range(1000), "b": range(1000)})
+    with pytest.raises(UserError, match="option max_parallel must be at least 1, not 0"):
+        yurt.run(["true"], context="local", grid={"a": [1]}, max_parallel=0)
     with pytest.raises(NotFoundError):
         yurt.runs(sweep="nothing")
     with pytest.raises(TypeError, match="no option 'partitoin'"):

@@ -33,9 +33,9 @@ def test_calls_submitted_together_are_one_sweep_however_long_it_takes(here: Here
         assert (first.result(60), second.result(60)) == (3, 5)
         error = leaves.exception(60)
     assert isinstance(error, yurt.CallError) and error.code == "call-not-loaded" and "SystemExit" in error.message
-    assert first.run.partition(".")[0] == second.run.partition(".")[0]
+    assert first.task.partition(".")[0] == second.task.partition(".")[0]
     with folders.store() as index:
-        kept = calls.unpack(kept_calls.of(index, first.run.partition(".")[0]) or b"")
+        kept = calls.unpack(kept_calls.of(index, first.task.partition(".")[0]) or b"")
     assert len(kept.functions) == 1
 
 

@@ -122,6 +122,7 @@ def test_a_killed_job_without_fetch(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.fetch=false", "fails=dies")
     assert done.returncode == 1 and "killed by signal 9" in done.stderr and "yurt.api.errors.CallError" in done.stderr
     (task,) = yurt.runs(sweep="@last-sweep")
+    assert f"\nhint: see its output with `yurt logs {task.id}`\n" in done.stderr
     assert task.state == "failed" and not list((app / "multirun").glob("*/*/*/model.txt"))
 
 
@@ -135,3 +136,9 @@ def test_the_launcher_has_the_options_of_the_executor() -> None:
 def test_an_unknown_option(here: Here, app: Path) -> None:
     done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.cpu=1")
     assert done.returncode == 1 and "Key 'cpu' not in 'YurtLauncherConf'" in done.stderr
+
+
+def test_an_invalid_value_is_reported_with_its_hint(here: Here, app: Path) -> None:
+    done = multirun(app, "hydra.launcher.context=local", "hydra.launcher.time=soon")
+    assert done.returncode == 1 and "--time" in done.stderr and "\nhint: for example: `--time 2h`\n" in done.stderr
+    assert not here.sweeps()

@@ -27,8 +27,16 @@ CELLS = [
     "scale = 'now'\nexecutor.submit(lambda: scale).result(100)",
     "def fails():\n    raise KeyError('of a cell')\nerror = executor.submit(fails).exception(100)\n"
     "executor.shutdown()\n[type(error), 'raise KeyError' in str(error.__cause__)]",
+    "tasks",
 ]
-SHOWN = {4: "[True, [2, 4]]", 5: "[4, 'scaling\\n', 2]", 7: "[10, 12]", 8: "'now'", 9: "[KeyError, True]"}
+SHOWN = {
+    4: "[True, [2, 4]]",
+    5: "[4, 'scaling\\n', 2]",
+    7: "[10, 12]",
+    8: "'now'",
+    9: "[KeyError, True]",
+    10: "<yurt.Runs: 2>",
+}
 
 
 class Kernels(KernelSpecManager):
@@ -57,3 +65,5 @@ def test_cells_of_a_notebook(here: Here, tmp_path: Path, monkeypatch: pytest.Mon
         if output.output_type == "execute_result"
     }
     assert values == SHOWN
+    (table,) = (output["data"]["text/html"] for output in notebook.cells[-1].outputs)
+    assert table.startswith("<table>") and table.count("completed") == 2

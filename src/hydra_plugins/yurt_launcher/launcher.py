@@ -59,7 +59,7 @@ class YurtLauncher(Launcher):
                 ]
             done = [_returned(call.exception(), call, config) for call, config in zip(calls, configs, strict=True)]
         if self._fetch and not folder.is_absolute():
-            _fetch(folder, {call.run: _subfolder(config) for call, config in zip(calls, configs, strict=True)})
+            _fetch(folder, {call.task: _subfolder(config) for call, config in zip(calls, configs, strict=True)})
         configure_log(hydra.hydra_logging, hydra.verbose)
         return done
 
@@ -115,7 +115,7 @@ def _fetch(folder: Path, names: dict[str, str]) -> None:
         entries = store.several([run for run in names if run])
         _done, errors = fetch_runs(store, entries, Wanted(folder=folder, several=True, names=names))
     for error in errors:
-        log.warning("%s", error.message)
+        log.warning("%s", error.text)
 
 
 __all__ = ["YurtLauncher", "keys"]

@@ -1,1 +1,1 @@
-"""The Python API: `yurt.executor`, `yurt.run` and `yurt.runs`. `yurt` imports these modules on first use."""
+"""The Python API: `yurt.executor`, `yurt.run`, `yurt.runs` and `yurt.get`. `yurt` imports them on first use."""

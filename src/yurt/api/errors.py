@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import BrokenExecutor
+
 from yurt.errors import RefusedError
 
 
@@ -13,6 +15,13 @@ class CallError(RefusedError):
     """
 
     task: str = ""
+
+
+class BrokenExecutorError(CallError, BrokenExecutor):
+    """The executor runs no more calls, because its initializer or yurt failed.
+
+    Also a `concurrent.futures.BrokenExecutor`.
+    """
 
 
 class RemoteTraceback(Exception):

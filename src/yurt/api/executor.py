@@ -21,9 +21,15 @@ from yurt.api.sender import Sender
 from yurt.backends import scripts
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts
-from yurt.errors import YurtError
+from yurt.errors import UserError, YurtError
+from yurt.lifecycle.plan import plan as planning
 from yurt.lifecycle.plan.request import Request
 from yurt.sites.fan_out import ready
+
+NO_LIMIT = 10_000
+"""The number of workers for libraries that ask for it, if the number of parallel calls has no limit."""
+
+Initializer = tuple[Callable[..., object], tuple[Any, ...]]
 
 
 class YurtExecutor(Executor):
@@ -35,11 +41,14 @@ class YurtExecutor(Executor):
     submitted yet are cancelled.
     """
 
-    def __init__(self, context: str | None, python: str, options: Options) -> None:
+    def __init__(self, context: str | None, python: str, first: Initializer | None, options: Options) -> None:
         ready()
         request = fields(options, "yurt.executor()")
         found = contexts.named(contexts.current_name(context or ""))
         python = python or (sys.executable if kind_of(found.type).here else "")
+        planning.check(found, _request(request, python, [{}], "calls"))
+        self._first = first
+        self._max_workers = options.get("max_parallel") or NO_LIMIT  # dask reads it
         self._sender = Sender(found, partial(_request, request, python))
         weakref.finalize(self, self._sender.close).atexit = False
 
@@ -48,9 +57,9 @@ class YurtExecutor(Executor):
 
         `submit` pickles the function and its arguments; later changes to them have no effect. If they cannot be
         pickled, or take more than 100 MB, the future raises `yurt.CallError`. Raises `RuntimeError` after `shutdown`
-        and while the interpreter exits.
+        and while the interpreter exits, and `concurrent.futures.BrokenExecutor` after the initializer has failed.
         """
-        return self._post(fn, lambda: _dumped(fn), (args, kwargs), pickles.shown(fn, args, kwargs))
+        return self._post(fn, lambda: self._dumped(fn), (args, kwargs), pickles.shown(fn, args, kwargs))
 
     def map(
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
@@ -64,7 +73,7 @@ class YurtExecutor(Executor):
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         deadline = None if timeout is None else time.monotonic() + timeout
-        function = cache(lambda: _dumped(fn))
+        function = cache(lambda: self._dumped(fn))
         with self._sender.batch.hold(MAX_DELAY):  # an iterable may wait for the result of another call
             given = zip(*iterables, strict=False)
             if chunksize == 1:
@@ -108,8 +117,17 @@ class YurtExecutor(Executor):
             leaving.leave([self._sender])
             raise
 
+    @property
+    def _broken(self) -> bool:
+        """Whether the executor accepts no more calls after a failure; the standard library's executors have it too."""
+        return self._sender.broken
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor cannot be pickled; create one inside the function")
+
+    def _dumped(self, fn: Callable[..., Any]) -> bytes:
+        """Return a pickled function. It shares its global variables with the initializer in the same pickle."""
+        return pickles.dump(fn if self._first is None else (fn, *self._first), f"{pickles.title(fn)}()")
 
     def _post(
         self, fn: Callable[..., Any], function: Callable[[], bytes], arguments: Any, shown: dict[str, Any]
@@ -129,10 +147,6 @@ def _request(options: dict[str, Any], python: str, sets: Sequence[dict[str, Any]
     same_version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, same_version]
     return Request(words=words, sets=list(sets), pass_sets=False, calls=title, **options)
-
-
-def _dumped(fn: Callable[..., Any]) -> bytes:
-    return pickles.dump(fn, f"{pickles.title(fn)}()")
 
 
 def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -173,7 +187,15 @@ def _flattened(chunks: Iterator[list[Any]]) -> Iterator[Any]:
             yield chunk.pop()
 
 
-def executor(context: str | None = None, *, python: str = "", **options: Unpack[Options]) -> YurtExecutor:
+def executor(
+    context: str | None = None,
+    *,
+    max_workers: int | None = None,
+    initializer: Callable[..., object] | None = None,
+    initargs: tuple[Any, ...] = (),
+    python: str = "",
+    **options: Unpack[Options],
+) -> YurtExecutor:
     """Return a `concurrent.futures.Executor` that runs function calls on a context.
 
         with yurt.executor("alpha", cpus=2, time="30m") as executor:
@@ -183,12 +205,35 @@ def executor(context: str | None = None, *, python: str = "", **options: Unpack[
     the site.
 
     - `context`: where the calls run; the current context if None.
+    - `max_workers`: how many calls may run at the same time, the same as the option `max_parallel`; no limit if None.
+    - `initializer`: a function that each task calls with the arguments `initargs` before it makes its call. If it
+      raises an exception, `submit` and calls that are not running raise `concurrent.futures.BrokenExecutor`.
     - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given; otherwise
       one with the same Python version as the calling program. On the context `local`, the calling program's own.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
       `tags=["first"]`.
 
-    Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value and
-    `yurt.errors.NotFoundError` for an unknown context.
+    Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value, `ValueError` if
+    `max_workers` is less than 1, `yurt.errors.NotFoundError` for an unknown context, and `yurt.errors.RefusedError` if
+    the context cannot provide the resources, as far as yurt has recorded that; otherwise the calls raise it.
     """
-    return YurtExecutor(context, python, options)
+    if max_workers is not None and options.get("max_parallel") is not None:
+        raise UserError(
+            "max_workers and max_parallel cannot be combined", code="usage", hint="pass only `max_workers=`"
+        )
+    for name, limit in (("max_workers", max_workers), ("max_parallel", options.get("max_parallel"))):
+        if limit is not None and limit <= 0:
+            raise ValueError(f"{name} must be greater than 0")
+    if max_workers is not None:
+        options["max_parallel"] = max_workers
+    return YurtExecutor(context, python, _checked(initializer, initargs), options)
+
+
+def _checked(initializer: Callable[..., object] | None, arguments: tuple[Any, ...]) -> Initializer | None:
+    """Return the initializer and its arguments. TypeError: it cannot be called. CallError: it cannot be pickled."""
+    if initializer is None:
+        return None
+    if not callable(initializer):
+        raise TypeError("initializer must be a callable")
+    pickles.dump((initializer, tuple(arguments)), f"the initializer {pickles.title(initializer)}()")
+    return initializer, tuple(arguments)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Lock
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from yurt.api.runs import Run
 
 PART = 1.0
 """Seconds: the longest uninterrupted part of a wait for a result."""
@@ -20,7 +23,7 @@ def _immediately(work: Callable[[], None]) -> None:
 class Call(Future[Any]):
     """A `concurrent.futures.Future` for one function call.
 
-    `run` is the id of the task that executes the call; it is empty until the call is submitted to the context.
+    `task` is the id of the task that executes the call; it is empty until the call is submitted to the context.
     Callbacks run one at a time in a thread of their own, so a callback may wait for other calls. While one callback
     takes longer than a second, others run in another thread.
     """
@@ -31,11 +34,28 @@ class Call(Future[Any]):
         run_callbacks: Callable[[Callable[[], None]], None] = _immediately,
     ) -> None:
         super().__init__()
-        self.run = ""
+        self.task = ""
         self._withdraw, self._run_callbacks = withdraw, run_callbacks
         self._lock = Lock()
         self._begun = self._withdrawn = False
         self._requested = False
+
+    @property
+    def run(self) -> Run | None:
+        """The task that executes the call, as a `yurt.Run`; None until the call is submitted to the context.
+
+        Its state is the one that the executor last received. Raises `yurt.errors.NotFoundError` if the task is no
+        longer in the index of this machine.
+        """
+        if not self.task:
+            return None
+        from yurt.api.runs import get
+
+        return get(self.task, refresh=False)
+
+    def __repr__(self) -> str:
+        state = super().__repr__().partition(" state=")[2].rstrip(">")
+        return f"<yurt call {self.task or '(not submitted)'}: {state}>"
 
     @property
     def awaited(self) -> bool:
@@ -116,6 +136,16 @@ def settle(call: Call, value: Any = None, error: BaseException | None = None) ->
             call.set_exception(error)
         else:
             call.set_result(value)
+
+
+def fail(call: Call, error: BaseException) -> None:
+    """Set the exception of a call that is not running, and cancel its task."""
+    with call._condition:
+        if call._begun:
+            return
+    settle(call, error=error)
+    call._withdrawn = True
+    call._withdraw(call)
 
 
 def drop(call: Call) -> bool:

@@ -53,16 +53,30 @@ NUMBERS = ("count", "range", "size", "time", "gpus")
 """Forms whose values may be numbers in Python; the command line has them as strings."""
 
 
+TYPES: dict[str, tuple[Any, str, str]] = {
+    "flag": (bool, "True or False", "True"),
+    "number": (int, "an integer", "1"),
+    "list": (Sequence, "a list", "['…']"),
+    "mapping": (Mapping, "a mapping", "{'NAME': 'VALUE'}"),
+    "options": (Mapping, "a mapping", "{'NAME': 'VALUE'}"),
+    **dict.fromkeys(NUMBERS, ((int, str), "an integer or a string", "1")),
+}
+"""By the form of an option: the types of its value, their description, and an example. Other forms are strings."""
+
+
 def fields(options: Options, what: str) -> dict[str, Any]:
     """Return the fields of a Request for these options. TypeError: `what`, the caller's name, has no such option."""
-    given: dict[str, Any] = dict(options)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     known = [row.option for row in TABLE if row.option]
-    for name in given:
+    for name in options:
         if name not in known:
             from difflib import get_close_matches
 
             near = get_close_matches(name, known, n=1)
             raise TypeError(f"{what} has no option '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+    for row in TABLE:
+        if row.option in given:
+            _check(row, given[row.option])
     typed = {row.option: _as_typed(row, given[row.option]) for row in TABLE if row.option in given}
     return {
         "flags": run_options.flags(typed),
@@ -78,12 +92,29 @@ def fields(options: Options, what: str) -> dict[str, Any]:
     }
 
 
-def _as_typed(row: Row, value: Any) -> Any:
-    """Return a value as the command line has it, numbers as strings. UserError: a string in place of a list."""
+def _check(row: Row, value: Any) -> None:
+    """Raise UserError if a value has the wrong type for its option."""
+    kind, what, example = TYPES.get(row.form, (str, "a string", "…"))
     if row.form == "list" and isinstance(value, str):
-        raise UserError(
-            f"option {row.option} must be a list, not str", code="usage", hint=f"pass `{row.option}=[{value!r}]`"
+        kind, example = list, f"[{value!r}]"
+    right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if not right:
+        text, hint = f"option {row.option} must be {what}, not {type(value).__name__}", f"pass `{row.option}={example}`"
+        raise UserError(text, code="usage", hint=hint)
+    if row.form == "number" and value < row.least:
+        text, hint = (
+            f"option {row.option} must be at least {row.least}, not {value}",
+            f"pass `{row.option}={row.least}`",
         )
+        raise UserError(text, code="usage", hint=hint)
+    for each in value if row.form == "list" else ():
+        if not isinstance(each, str):
+            text = f"option {row.option} must be a list of strings, but contains {each!r}"
+            raise UserError(text, code="usage", hint=f"pass `{row.option}=[{str(each)!r}]`")
+
+
+def _as_typed(row: Row, value: Any) -> Any:
+    """Return a value as the command line has it, numbers as strings."""
     if row.form in ("mapping", "options"):
         return {key: None if each is None else str(each) for key, each in (value or {}).items()}
     return str(value) if isinstance(value, int) and row.form in NUMBERS else value

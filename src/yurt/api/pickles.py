@@ -16,7 +16,7 @@ from typing import Any
 
 import cloudpickle
 
-from yurt.api.errors import CallError, RemoteError, RemoteTraceback
+from yurt.api.errors import BrokenExecutorError, CallError, RemoteError, RemoteTraceback
 from yurt.model.calls import CallResult, Calls
 from yurt.node import call as program
 from yurt.store import Entry
@@ -146,8 +146,13 @@ def value_of(entry: Entry, result: CallResult) -> Any:
             hint = "on this machine, install the package that defines the returned object, or return plain values"
             raise _error(entry, text, "result-not-sent", hint) from error
     if result.kind == "raised":
-        raise _raised(result) from RemoteTraceback(_with_source(result.traceback))
+        raise _raised(result) from remote_traceback(result)
     raise _why(entry, result)
+
+
+def remote_traceback(result: CallResult) -> RemoteTraceback:
+    """Return the traceback of an exception on the site."""
+    return RemoteTraceback(_with_source(result.traceback))
 
 
 _FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+), in .+')
@@ -169,9 +174,19 @@ def _with_source(text: str) -> str:
 def _raised(result: CallResult) -> BaseException:
     try:
         found = cloudpickle.loads(result.content)
+        found = _rebuilt(*found) if result.parts else found
     except Exception:
         found = None
     return found if isinstance(found, BaseException) else RemoteError(result.text)
+
+
+def _rebuilt(kind: type[BaseException], arguments: tuple[Any, ...], state: Mapping[str, Any]) -> BaseException:
+    """Return an exception without a call of its own constructor, whose arguments are not known."""
+    base: Any = next(each for each in kind.__mro__ if each.__module__ == "builtins")
+    error: BaseException = base.__new__(kind, *arguments)
+    base.__init__(error, *arguments)
+    BaseException.__setstate__(error, dict(state))
+    return error
 
 
 def _why(entry: Entry, result: CallResult) -> CallError:
@@ -180,6 +195,16 @@ def _why(entry: Entry, result: CallResult) -> CallError:
     if result.kind == "python":
         hint = f"create the executor with a `venv=` or `conda=` that has Python {HERE}, or with `python='python{HERE}'`"
         return _error(entry, f"the call cannot be unpickled{where}: {result.text}", "call-python", hint)
+    if result.kind == "initializer":
+        error = _error(
+            entry,
+            f"the initializer of the executor failed: {result.text}",
+            "call-initializer",
+            "correct the initializer, and create a new executor with `yurt.executor(…)`",
+            kind=BrokenExecutorError,
+        )
+        error.__cause__ = remote_traceback(result)
+        return error
     if result.kind == "load":
         text, hint = f"the call could not be loaded{where}: {result.text}", _hint_to_load(result.text)
         return _error(entry, text, "call-not-loaded", hint)
@@ -235,7 +260,7 @@ def _hint_to_load(text: str) -> str:
     return "install the module on the site, and pass its environment to the executor as `venv=` or `conda=`"
 
 
-def _error(entry: Entry, text: str, code: str, hint: str = "") -> CallError:
-    error = CallError(f"{entry.run.id}: {text}", code=code, hint=hint)
+def _error(entry: Entry, text: str, code: str, hint: str = "", *, kind: type[CallError] = CallError) -> CallError:
+    error = kind(f"{entry.run.id}: {text}", code=code, hint=hint)
     error.task = entry.run.id
     return error

@@ -6,13 +6,13 @@ import logging
 import sqlite3
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.api import pickles
-from yurt.api.errors import CallError
+from yurt.api.errors import BrokenExecutorError, CallError
 from yurt.api.future import Call, is_withdrawn, settle
 from yurt.backends.kinds import kind_of
 from yurt.errors import YurtError
@@ -49,12 +49,14 @@ class Submitted(msgspec.Struct):
 class Receiver:
     """Holds submitted calls and resolves them. Any number of threads may add calls; one runs `receive`.
 
+    If the initializer failed in a task, it calls `broken` with the error.
+
     No thread waits for the lock of a future while it holds the lock of the receiver, because Ctrl-C in
     `concurrent.futures.wait` may leave a future locked.
     """
 
-    def __init__(self, context: str, kind: str, files: Files) -> None:
-        self._context, self._files = context, files
+    def __init__(self, context: str, kind: str, files: Files, broken: Callable[[BrokenExecutorError], None]) -> None:
+        self._context, self._files, self._on_broken = context, files, broken
         self._shortest, self._longest = kind_of(kind).pauses
         self._changed = threading.Condition()
         self._open: list[Submitted] = []
@@ -62,15 +64,16 @@ class Receiver:
         self._cancelling = False
         self._complete = self._left = False
         self._broken: BaseException | None = None
+        self._initializer_error: BrokenExecutorError | None = None
         self._last_warning = ""
 
     def add(self, sent: Submitted) -> None:
         """Add the calls of a submitted sweep."""
         with self._changed:
             for at, call in sent.calls.items():
-                call.run = ids.task(sent.sweep, at)
+                call.task = ids.task(sent.sweep, at)
             self._open.append(sent)
-            self._withdrawn += [call.run for call in sent.calls.values() if is_withdrawn(call)]
+            self._withdrawn += [call.task for call in sent.calls.values() if is_withdrawn(call)]
             self._changed.notify_all()
         if self._broken is not None:
             self.end(self._broken)
@@ -80,8 +83,8 @@ class Receiver:
     def withdraw(self, call: Call) -> None:
         """Have the task of a cancelled call cancelled, if the call is submitted."""
         with self._changed:
-            if call.run:
-                self._withdrawn.append(call.run)
+            if call.task:
+                self._withdrawn.append(call.task)
                 self._changed.notify_all()
 
     def complete(self) -> None:
@@ -100,7 +103,7 @@ class Receiver:
         for sent in removed:
             for call in [call for call in list(sent.calls.values()) if not call.done()]:
                 found[sent.sweep] = found.get(sent.sweep, 0) + 1
-                text = f"the executor stopped waiting for {call.run}, which has not finished"
+                text = f"the executor stopped waiting for {call.task}, which has not finished"
                 hint = f"get its result later with `yurt.runs(sweep={sent.sweep!r})[NUMBER].result()`"
                 settle(call, error=CallError(text, code="call-detached", hint=hint))
         return found
@@ -137,11 +140,12 @@ class Receiver:
                 news = self._poll(store)
                 failures = 0
             except (YurtError, OSError, sqlite3.Error) as error:
+                text = error.text if isinstance(error, YurtError) else f"{error}"
                 of_site = isinstance(error, YurtError) and error.code not in INDEX_CODES
                 failures += not of_site
                 if failures == MAX_FAILURES:
                     raise
-                self._warn(f"{error}" if of_site else f"cannot refresh the calls on {self._context}: {error}")
+                self._warn(text if of_site else f"cannot refresh the calls on {self._context}: {text}")
             pause = self._shortest if news else min(pause * 1.3, self._longest)
             if self._result_is_late():
                 pause = min(pause, RETRY_DELAY)
@@ -183,6 +187,8 @@ class Receiver:
         finally:
             with self._changed:
                 self._open = [sent for sent in self._open if sent.calls]
+            if self._initializer_error is not None:  # after all available results, which are valid
+                self._on_broken(self._initializer_error)
 
     def _cancel_withdrawn(self, store: Store) -> None:
         """Cancel the tasks of cancelled calls; the whole sweep if it has no other open calls."""
@@ -198,12 +204,12 @@ class Receiver:
     def _cancel_tasks(self, store: Store, withdrawn: set[str], submitted: Sequence[Submitted]) -> None:
         for sent in submitted:
             calls = list(sent.calls.values())
-            open_ones = {call.run for call in calls if not call.done() or call.run in withdrawn}
+            open_ones = {call.task for call in calls if not call.done() or call.task in withdrawn}
             if open_ones and open_ones <= withdrawn:
                 withdrawn = withdrawn - open_ones | {sent.sweep}
         if entries := store.several(sorted(withdrawn)):
             _done, error = cancel_runs(store, entries)
-            self._warn(error.message if error is not None else "")
+            self._warn(error.text if error is not None else "")
 
     def _resolve_finished(self, store: Store, sent: Submitted) -> bool:
         whole = store.get(sent.sweep)
@@ -216,7 +222,7 @@ class Receiver:
             return True
         states = store.task_states(sent.sweep)
         for at, call in list(sent.calls.items()):
-            if call.cancelled():
+            if call.done():
                 del sent.calls[at]
             elif states.get(at) == "running":
                 call.begin()
@@ -235,7 +241,10 @@ class Receiver:
                 if self._may_still_appear(sent, at, entry, results[-1]):
                     results.pop()
                 else:
-                    resolve(sent.calls.pop(at), entry, results.pop())
+                    error = resolve(sent.calls.pop(at), entry, results.pop())
+                    if isinstance(error, BrokenExecutorError):
+                        self._initializer_error = error
+                    del error  # it may hold large data
             entries = entries[count:] if count else []
         return len(sent.calls) < before
 
@@ -253,16 +262,17 @@ class Receiver:
                 log.warning("%s", text)
 
 
-def resolve(call: Call, entry: Entry, result: CallResult) -> None:
-    """Set the result of a call, or its exception."""
+def resolve(call: Call, entry: Entry, result: CallResult) -> BaseException | None:
+    """Set the result of a call, or its exception. Returns the exception."""
     try:
         value = pickles.value_of(entry, result)
     except BaseException as error:
         _as_text(error.__cause__)
         settle(call, error=error.with_traceback(None))  # its cause has the remote traceback
-    else:
-        del result  # the pickle may be large
-        settle(call, value)
+        return error
+    del result  # the pickle may be large
+    settle(call, value)
+    return None
 
 
 def _as_text(error: BaseException | None) -> None:

@@ -1,4 +1,4 @@
-"""`yurt.runs`, `yurt.Run` and `yurt.Runs`: find runs, sweeps and tasks, and work with them."""
+"""`yurt.runs`, `yurt.get`, `yurt.Run` and `yurt.Runs`: find runs, sweeps and tasks, and work with them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import msgspec
-
+from yurt.api.rows import html, merged, rows_of
 from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import passes, read_filters
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
-from yurt.lifecycle.tasks import task_rows
 from yurt.model import ids, params
 from yurt.sites import connect, folders
 from yurt.sites.fan_out import ready
@@ -22,12 +20,9 @@ from yurt.store import Entry, Store
 from yurt.verbs import ps
 from yurt.verbs.steps import STEPS
 
-OWN = ("id", "sweep", "task", "name", "context", "state", "started", "ended", "seconds", "exit_code")
-"""Columns of a row that are neither parameters nor metrics."""
-
 
 class Run:
-    """A run, a sweep, or a task of a sweep. Returned by `yurt.run` and `yurt.runs`.
+    """A run, a sweep, or a task of a sweep. Returned by `yurt.run`, `yurt.runs` and `yurt.get`.
 
     The properties have the values of the last refresh; `refresh` and `wait` update them. Two objects are equal if they
     have the same id.
@@ -45,6 +40,11 @@ class Run:
     def name(self) -> str:
         """The name given to the run; may be empty."""
         return self._entry.run.name
+
+    @property
+    def sweep(self) -> str:
+        """The id of the sweep of a task; empty for other runs."""
+        return self._entry.run.sweep
 
     @property
     def context(self) -> str:
@@ -80,6 +80,11 @@ class Run:
     def reason(self) -> str:
         """Why the run is in that state; may be empty."""
         return self._entry.status.reason
+
+    @property
+    def job(self) -> str:
+        """The id of its job: of the Slurm job, or of the process on the context `local`; may be empty."""
+        return self._entry.status.job
 
     @property
     def exit_code(self) -> int | None:
@@ -153,6 +158,16 @@ class Run:
                 lines=lines,
             )
         return b"".join(found).decode(errors="replace")
+
+    @property
+    def stdout(self) -> str:
+        """What the run has written to its standard output so far, the same as `logs("out")`."""
+        return self.logs("out")
+
+    @property
+    def stderr(self) -> str:
+        """What the run has written to its standard error so far, the same as `logs("err")`."""
+        return self.logs("err")
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return everything logged with `yurt.log` so far: one dict for each call."""
@@ -232,7 +247,7 @@ class Run:
 
 
 class Runs(Sequence[Run]):
-    """A sequence of runs. Returned by `yurt.runs` and `yurt.Run.tasks`."""
+    """A sequence of runs. Returned by `yurt.runs` and `yurt.Run.tasks`. Notebooks show it as a table."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = list(runs)
@@ -254,14 +269,17 @@ class Runs(Sequence[Run]):
         return f"<yurt.Runs: {len(self)}>"
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dict for each run, and for each task of a sweep: its state, parameters and last metrics.
+        """Return one dict for each run, and for each task of a sweep: its command, state, parameters, last metrics.
 
         All rows have the same keys, as `pandas.DataFrame(rows)` and `polars.DataFrame(rows)` need. If a parameter or
         metric has the same name as another column, its key is prefixed with `params.` or `metrics.`.
         """
         with _index() as index:
-            found = [row for run in self._runs for row in _rows(index, run._entry)]
-        return _merged(found)
+            found = [row for run in self._runs for row in rows_of(index, run._entry)]
+        return merged(found)
+
+    def _repr_html_(self) -> str:
+        return html([run._entry for run in self._runs])
 
 
 def runs(
@@ -309,6 +327,38 @@ def runs(
         return Runs(tasks[:limit])
 
 
+def get(run: str, *, refresh: bool = True) -> Run:
+    """Return one run, sweep or task.
+
+        run = yurt.get("baseline")
+
+    - `run`: its name, its id, a prefix of the id, or anything else that `yurt show` accepts, such as `"@last"`.
+    - `refresh`: whether to query its site first if the run has not finished. If the site cannot be reached, a warning
+      is issued.
+
+    Raises `yurt.errors.NotFoundError` if there is no such run, and `yurt.errors.UserError` if there are several.
+    """
+    ready()
+    with _index() as index:
+        found = Run(_named(index, run))
+        if refresh and not found.done:
+            _warn(refresh_contexts(index, [found.context], steps=STEPS).warnings)
+            found._reload(index)
+        return found
+
+
+def _named(index: Store, word: str) -> Entry:
+    """Return the run with this name or id. An id goes first, and a name goes before a prefix of an id."""
+    exact = index.get(word)
+    if exact is not None:
+        return exact
+    named = ps.rows(index, limit=2, filters=[f"name={word}"], context="") if word else []
+    if len(named) > 1:
+        text = f"'{word}' is ambiguous: several runs have this name, such as {named[0].id} and {named[1].id}"
+        raise UserError(text, code="usage", hint=f"pass an id, or use `yurt.runs(name={word!r})`")
+    return which(index, [named[0].id if named else word])[0]
+
+
 def _filters(
     state: str | Sequence[str] | None, tag: str | None, name: str | None, values: Mapping[str, Any] | None
 ) -> list[str]:
@@ -329,45 +379,3 @@ def _warn(texts: Sequence[str]) -> None:
 
 def _tasks(index: Store, entry: Entry) -> list[Run]:
     return [Run(task) for task in index.several([ids.task(entry.run.id, at) for at in range(entry.run.tasks)])]
-
-
-def _rows(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """Return, for each row of a run, its own columns, its parameters and its metrics."""
-    run, status = entry.run, entry.status
-    shared = {"name": run.name, "context": run.context}
-    if run.tasks:
-        fields = ("state", "started", "ended", "seconds", "exit_code")
-        return [
-            (
-                {
-                    "id": row.id,
-                    "sweep": run.id,
-                    "task": row.task,
-                    **shared,
-                    **{key: getattr(row, key) for key in fields},
-                },
-                row.params,
-                row.metrics,
-            )
-            for row in task_rows(index, entry)
-        ]
-    own: dict[str, Any] = {"id": run.id, "sweep": run.sweep or None, "task": run.task, **shared, "state": status.state}
-    own |= {"started": status.started, "ended": status.ended, "seconds": status.seconds, "exit_code": status.exit_code}
-    logged = metrics.last(index, entry) or metrics.of(msgspec.json.encode(status.metrics))
-    return [(own, run.params, {each.name: each.value for each in logged})]
-
-
-def _merged(found: Sequence[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Merge the three parts of each row; all rows get the same keys."""
-    given = dict.fromkeys(key for _own, values, _logged in found for key in values)
-    logged = dict.fromkeys(key for _own, _values, numbers in found for key in numbers)
-    titles = {key: f"params.{key}" if key in logged or key in OWN else key for key in given}
-    names = {key: f"metrics.{key}" if key in given or key in OWN else key for key in logged}
-    return [
-        {
-            **own,
-            **{title: values.get(key) for key, title in titles.items()},
-            **{title: numbers.get(key) for key, title in names.items()},
-        }
-        for own, values, numbers in found
-    ]

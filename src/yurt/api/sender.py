@@ -9,14 +9,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures._base import LOGGER
 from contextlib import suppress
 from typing import Any
 
 from yurt.api import leaving, pickles
 from yurt.api.batch import Batch, Posted
 from yurt.api.callbacks import Callbacks
-from yurt.api.errors import CallError
-from yurt.api.future import PART, Call, drop, is_withdrawn, settle
+from yurt.api.errors import BrokenExecutorError, CallError
+from yurt.api.future import PART, Call, drop, fail, is_withdrawn, settle
 from yurt.api.receiver import Receiver, Submitted
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import plan as planning
@@ -43,7 +44,7 @@ class Sender:
     def __init__(self, context: Context, request: Callable[[Sequence[dict[str, Any]], str], Request]) -> None:
         self._context, self._request, self._project = context, request, Project()
         self.batch, self.callbacks = Batch(), Callbacks()
-        self.receiver = Receiver(context.name, context.type, connect.backend(context).files)
+        self.receiver = Receiver(context.name, context.type, connect.backend(context).files, self.fail)
         self._lock = threading.RLock()
         self._threads: list[threading.Thread] = []
         self._broken: BaseException | None = None
@@ -53,7 +54,7 @@ class Sender:
         self._left = False
 
     def post(self, posted: Posted) -> None:
-        """Queue a call. CallError: the executor failed, or this process is a fork.
+        """Queue a call. BrokenExecutorError: the executor failed. CallError: this process is a fork.
 
         RuntimeError: the executor is shut down, or the interpreter exits.
         """
@@ -63,13 +64,13 @@ class Sender:
                 code="call-not-sent",
                 hint="create an executor in this process with `yurt.executor(…)`",
             )
-        if self._broken is not None:
-            raise CallError(
-                f"the executor failed: {self._broken}",
-                code="call-not-sent",
-                hint="create a new executor with `yurt.executor(…)`",
-            ) from self._broken
         with leaving.accepting(self), self._lock:
+            if self._broken is not None:
+                raise BrokenExecutorError(
+                    f"the executor failed: {self._broken}",
+                    code="call-not-sent",
+                    hint="create a new executor with `yurt.executor(…)`",
+                ) from self._broken
             self.batch.post(posted)
             if not self._threads:
                 self._threads = [
@@ -78,6 +79,23 @@ class Sender:
                 ]
                 for each in self._threads:
                     each.start()
+
+    @property
+    def broken(self) -> bool:
+        """Whether the executor has failed."""
+        return self._broken is not None
+
+    def fail(self, error: BrokenExecutorError) -> None:
+        """Accept no more calls, because the initializer failed; calls that are not running get an error too."""
+        with self._lock:
+            if self._broken is not None:
+                return
+            self._broken = error
+        LOGGER.critical("Exception in initializer:\n%s", error.__cause__)
+        for call in self._open():
+            own = BrokenExecutorError(f"the call was cancelled: {error.message}", code=error.code, hint=error.hint)
+            own.task, own.__cause__ = call.task, error.__cause__
+            fail(call, own)
 
     def close(self) -> None:
         """Accept no more calls. Those that are queued are submitted, and their results are fetched."""
@@ -143,7 +161,7 @@ class Sender:
             self.batch.close()
             unsent = self.batch.empty()
             if not self._submitting:
-                unsent += [call for call in self.batch.taken() if not call.run]
+                unsent += [call for call in self.batch.taken() if not call.task]
             unsent = [call for call in unsent if not call.done() and drop(call)]
         with suppress(KeyboardInterrupt):
             self._wait_for(self._threads[:1])
@@ -204,7 +222,7 @@ class Sender:
     def _send_batch(self, store: Store) -> bool:
         """Submit the next batch. Returns False if there are no more. Refers to no call while it waits for one."""
         batch = self.batch.take()
-        posted = [each for each in batch if not each.call.cancelled()]
+        posted = [each for each in batch if not each.call.done()]
         try:
             if posted:
                 self._submit(store, posted)

@@ -24,7 +24,7 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
     about: Mapping[str, Any]
     """Settings for the program, as JSON values."""
     functions: Sequence[bytes]
-    """Pickled functions."""
+    """Pickled functions; with an initializer, the pickle of the function, the initializer and its arguments."""
     calls: Sequence[tuple[int, bytes]]
     """The function index and the pickled arguments of each call."""
     program: bytes
@@ -78,12 +78,15 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool = False
     kind: str = ""
-    """The kind of failure: raised, python, load, pickle, large, damaged or unsafe; empty if there is no result."""
+    """The kind of failure: raised, initializer, python, load, pickle, large, damaged or unsafe; empty if there is no
+    result."""
     text: str = ""
     node: str = ""
     traceback: str = ""
     content: bytes = b""
     """The pickled value or exception; empty if it could not be pickled."""
+    parts: bool = False
+    """Whether `content` is the type, the arguments and the attributes of an exception that pickle cannot rebuild."""
     last_words: str = ""
     """If there is no result: the last output of the task."""
     gone: bool = False

@@ -17,6 +17,9 @@ AGAIN = 85
 UNWRITTEN = 74
 """The exit code if the result cannot be written: EX_IOERR of sysexits.h."""
 
+EXPECTED = (("optuna.exceptions", "TrialPruned"),)
+"""Exceptions, as module and name, that report an outcome and no failure: the exit code of the task is 0."""
+
 TARGET = os.path.join(os.environ.get("YURT_RUN_DIR", ""), "result")
 """The file of the result, determined before the function can change the environment."""
 
@@ -37,18 +40,23 @@ def main() -> int:
         import cloudpickle
 
         call, given = cloudpickle.loads(function), cloudpickle.loads(arguments)
+        call, initializer, its_arguments = call if type(call) is tuple else (call, None, ())
     except (Exception, SystemExit) as error:  # some modules exit when they cannot be imported
         traceback.print_exc()
         return _failed("load", "%s (Python is %s)" % (_describe(error), sys.executable))
     if getattr(call, "__module__", "") == "__main__":
         for name, each in getattr(call, "__globals__", {}).items():
             globals().setdefault(name, each)  # multiprocessing looks up a script's functions there
+    kind = "initializer"
     try:
+        if initializer is not None:
+            initializer(*its_arguments)
+        kind = "raised"
         result = [call(*each) for each in given] if isinstance(given, list) else call(*given[0], **given[1])
     except BaseException as error:
         if isinstance(error, SystemExit) and error.code == AGAIN:
             raise
-        return _raised(error, cloudpickle)
+        return _raised(error, cloudpickle, kind)
     try:
         content = cloudpickle.dumps(result, protocol=4)
     except Exception as error:
@@ -76,19 +84,43 @@ def _read(file: str, number: int) -> Tuple[Dict[str, Any], bytes, bytes]:
         return about, stream.read(size), arguments
 
 
-def _raised(error: BaseException, cloudpickle: Any) -> int:
-    """Write the error that the function raised: as text, and pickled if that is possible."""
+def _raised(error: BaseException, cloudpickle: Any, kind: str) -> int:
+    """Write the error that the function, or the initializer, raised: as text, and pickled if that is possible."""
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
     lines = traceback.format_exception(type(error), error, trace)
     sys.stderr.write("".join(lines))
+    content, parts = _pickled(error, cloudpickle)
+    head = {"ok": False, "kind": kind, "text": _describe(error), "traceback": "".join(lines), "parts": parts}
+    _write(head, content)
+    names = [(each.__module__, each.__name__) for each in type(error).__mro__]
+    return 0 if kind == "raised" and any(each in EXPECTED for each in names) else 1
+
+
+def _pickled(error: BaseException, cloudpickle: Any) -> Tuple[bytes, bool]:
+    """Return a pickle of an exception, empty if there is none, and whether it holds the parts of the exception.
+
+    pickle rebuilds an exception by a call of its class with `args`. That fails, or has another result, if the
+    constructor takes other arguments than it passes on.
+    """
     try:
         content = cloudpickle.dumps(error, protocol=4)
-        cloudpickle.loads(content)
+        if _describe(cloudpickle.loads(content)) == _describe(error):
+            return content, False
     except Exception:
-        content = b""
-    head = {"ok": False, "kind": "raised", "text": _describe(error), "traceback": "".join(lines)}
-    _write(head, content)
-    return 1
+        pass
+    base: Any = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
+    arguments, state = (*base.__reduce__(error)[1:], {})[:2]
+    kept = {}
+    for name, each in state.items():
+        try:
+            cloudpickle.loads(cloudpickle.dumps(each, protocol=4))
+            kept[name] = each
+        except Exception:  # a lock or a file; the exception is worth more than this attribute
+            pass
+    try:
+        return cloudpickle.dumps((type(error), arguments, kept), protocol=4), True
+    except Exception:
+        return b"", False
 
 
 def _failed(kind: str, text: str) -> int:

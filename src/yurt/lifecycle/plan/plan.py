@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,10 @@ from yurt import __version__
 from yurt.backends.job.script import variables_of
 from yurt.backends.kinds import Kind, kind_of
 from yurt.clocks import clocks
+from yurt.config import facts as recorded_facts
 from yurt.config import precedence
 from yurt.config.precedence import Setting
-from yurt.errors import UserError
+from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import arguments, checks, command, scheduling
 from yurt.lifecycle.plan.arguments import Given
@@ -92,6 +94,26 @@ def plan(
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
     return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_home, *about_code])
+
+
+def check(context: Context, request: Request) -> None:
+    """Raise the errors of `plan` that are known before the first submission.
+
+    UserError: a setting is invalid. RefusedError: the site cannot provide the resources, by its recorded facts. The
+    site is queried only to confirm that; if it is unreachable, or was never probed, `plan` decides.
+    """
+    project = Project()
+    settings = precedence.resolve(context, request.flags)
+    wanted = precedence.as_context(context.name, settings)
+    kind = kind_of(wanted.type)
+    _check_text(settings, project, in_place=not request.snapshot and kind.here)
+    needs = scheduling.needs_of(wanted, request, settings, None)
+    _secrets(wanted, request, needs, kind)
+    _with_signal(request.restart_policy, needs.resources.minutes)
+    facts = recorded_facts.load(wanted) if kind.probed else None
+    if kind.here or facts is not None:
+        with suppress(UnreachableError):
+            checks.check(wanted, needs.resources, facts, label=project.label, watch=unwatched)
 
 
 def _run(
