@@ -332,31 +332,20 @@ def get(run: str, *, refresh: bool = True) -> Run:
 
         run = yurt.get("baseline")
 
-    - `run`: its name, its id, a prefix of the id, or anything else that `yurt show` accepts, such as `"@last"`.
+    - `run`: its id, a prefix of it, a name (then the newest run with that name), or anything else that `yurt show`
+      accepts, such as `"@last"`.
     - `refresh`: whether to query its site first if the run has not finished. If the site cannot be reached, a warning
       is issued.
 
-    Raises `yurt.errors.NotFoundError` if there is no such run, and `yurt.errors.UserError` if there are several.
+    Raises `yurt.errors.NotFoundError` if there is no such run, and `yurt.errors.UserError` if a prefix is ambiguous.
     """
     ready()
     with _index() as index:
-        found = Run(_named(index, run))
+        found = Run(which(index, [run])[0])
         if refresh and not found.done:
             _warn(refresh_contexts(index, [found.context], steps=STEPS).warnings)
             found._reload(index)
         return found
-
-
-def _named(index: Store, word: str) -> Entry:
-    """Return the run with this name or id. An id goes first, and a name goes before a prefix of an id."""
-    exact = index.get(word)
-    if exact is not None:
-        return exact
-    named = ps.rows(index, limit=2, filters=[f"name={word}"], context="") if word else []
-    if len(named) > 1:
-        text = f"'{word}' is ambiguous: several runs have this name, such as {named[0].id} and {named[1].id}"
-        raise UserError(text, code="usage", hint=f"pass an id, or use `yurt.runs(name={word!r})`")
-    return which(index, [named[0].id if named else word])[0]
 
 
 def _filters(
