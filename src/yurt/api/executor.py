@@ -38,7 +38,7 @@ class YurtExecutor(Executor):
     def __init__(self, context: str | None, python: str, options: Options) -> None:
         ready()
         request = fields(options, "yurt.executor()")
-        found = contexts.named(contexts.current_name(context or ""))
+        found = contexts.site(contexts.current_name(context or ""))
         python = python or (sys.executable if kind_of(found.type).here else "")
         self._sender = Sender(found, partial(_request, request, python))
         weakref.finalize(self, self._sender.close).atexit = False

@@ -35,6 +35,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     gpu_type: str | None = None
     memory_mb: int | None = None
     minutes: int | None = None
+    nodes: str | None = None
     ntasks: int | None = None
     partition: str | None = None
     account: str | None = None

@@ -70,10 +70,14 @@ RESOURCES = (
     Row(
         option="nodes",
         cli="--nodes N",
+        key="nodes",
         form="range",
+        resource="nodes",
         sbatch="nodes",
         scheduler=True,
+        example="2",
         help="Number of nodes; with more than 1, srun starts the command.",
+        about="Number of nodes: 2, or 2-4; with more than 1, srun starts the command.",
     ),
     Row(
         option="ntasks",
@@ -363,6 +367,7 @@ CONTEXT = (
     Row(key="tags", form="list", example="[baseline, paper]", about="Tags that every run gets."),
     Row(
         key="after_module_load_cmd",
+        aliases=("prolog_cmd",),
         example="source ~/setup.sh",
         about="Shell command to run after the modules are loaded.",
         effect="runs in every job",

@@ -20,7 +20,7 @@ def backend(context: Context) -> Backend:
 
 
 def named_backend(name: str) -> Backend:
-    return backend(contexts.named(name))
+    return backend(contexts.site(name))
 
 
 def slots() -> set[str]:

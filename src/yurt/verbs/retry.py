@@ -88,7 +88,7 @@ def retry(
         run = planned.plan.run
         on_kept(run.id)
         try:
-            entry, messages = enqueue(index, contexts.named(run.context), planned, watch=watch)
+            entry, messages = enqueue(index, contexts.site(run.context), planned, watch=watch)
             submitted.append(entry)
             warnings += messages
         except RefusedError as error:  # the site may accept the others
@@ -164,7 +164,7 @@ def plan(
         old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
     if old is None:
         raise no_plan(run.sweep or run.id)
-    context = contexts.named(run.context)
+    context = contexts.site(run.context)
     if context.type != run.context_type:
         raise RefusedError(
             f"run {run.id} needs a {run.context_type} context, but '{context.name}' is now a {context.type} context",
