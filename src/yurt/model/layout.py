@@ -119,6 +119,11 @@ def project_label(name: str, folder: str) -> str:
     return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
 
 
+def same_folder(label: str, other: str) -> bool:
+    """Whether two labels are of the same source folder, whatever the name of the project was."""
+    return label.rpartition("-")[2] == other.rpartition("-")[2]
+
+
 def base(storage: str) -> str:
     """Return yurt's folder on a site."""
     return f"{storage.rstrip('/')}/yurt"

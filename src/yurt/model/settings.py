@@ -196,6 +196,14 @@ ENVIRONMENT = (
         effect="activated in every job",
     ),
     Row(
+        option="requirements",
+        cli="--requirements --requirements_file FILE",
+        key="requirements_file",
+        example="requirements.txt",
+        help="File of Python requirements. Not used yet: yurt does not build environments.",
+        about="Not used yet: yurt does not build environments.",
+    ),
+    Row(
         option="container",
         cli="--container IMAGE",
         key="container",
@@ -375,12 +383,7 @@ CONTEXT = (
     Row(
         key="env",
         example="environment.yml",
-        about="Ignored: yurt does not build environments yet. A mapping is read as `variables`.",
-    ),
-    Row(
-        key="requirements_file",
-        example="requirements.txt",
-        about="Ignored: yurt does not build environments yet.",
+        about="Not used yet: yurt does not build environments. A mapping is read as `variables`.",
     ),
     Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files to leave out of the snapshot."),
     Row(

@@ -101,15 +101,17 @@ def retry(
 
 
 def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
-    """Return the failed runs of a project, oldest first."""
-    where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
-    return list(store.newest(where=where))[::-1]
+    """Return the failed runs of a project, also under other names of it, oldest first."""
+    where = {"state": FAILED, **({"context": [context]} if context else {})}
+    found = store.newest(where=where)
+    return [entry for entry in found if layout.same_folder(entry.run.project, project)][::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
     """Return the unfinished runs of a project; some may have failed since the last refresh."""
-    where = {"project": [project], **({"context": [context]} if context else {})}
-    return list(store.newest(where=where, unfinished=True))
+    where = {"context": [context]} if context else {}
+    found = store.newest(where=where, unfinished=True)
+    return [entry for entry in found if layout.same_folder(entry.run.project, project)]
 
 
 def refresh_unfinished(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:

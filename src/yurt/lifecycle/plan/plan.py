@@ -46,10 +46,10 @@ def plan(
 ) -> Planned:
     """Plan a run. UserError and RefusedError say what is impossible, and suggest the closest alternative.
 
-    `project` defaults to the one around the working directory. With an `index`, nodes on which earlier runs failed are
-    avoided.
+    `project` defaults to the one around the working directory, with the name that the request gives it. With an
+    `index`, nodes on which earlier runs failed are avoided.
     """
-    project = project or Project()
+    project = project or Project(request.project)
     settings = precedence.resolve(context, request.flags)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
@@ -176,8 +176,13 @@ def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
 def _ignored(wanted: Context, request: Request, kind: Kind) -> list[str]:
     """Return warnings about settings that have no effect on this context."""
     found = [] if kind.scheduler else _without_scheduler(request)
-    if wanted.env or wanted.requirements_file:
-        found.append("env and requirements_file are ignored: yurt does not build environments yet; use venv or conda")
+    by_option = request.flags.get("requirements_file")
+    unused = ["env"] if wanted.env else []
+    unused += ["--requirements" if by_option else "requirements_file"] if wanted.requirements_file else []
+    if unused:
+        are = "are" if len(unused) > 1 else "is"
+        names = " and ".join(unused)
+        found.append(f"{names} {are} not used yet: yurt does not build environments; use --venv or --conda")
     return found
 
 

@@ -23,6 +23,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `params` already have their types, so that a text stays a text."""
     flags: Mapping[str, Any] = {}
     """Settings given as options, by key of a context."""
+    project: str = ""
+    """The name of the project, instead of its own."""
     name: str = ""
     tags: Sequence[str] = ()
     note: str = ""
