@@ -141,6 +141,8 @@ def _request(options: dict[str, Any]) -> Request:
     words, arguments = _split(options["words"])
     if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
         app.current().warnings.append(f"{misplaced[0]} was passed to the script; put yurt's options before the script")
+    if words and not options["spec"]:
+        _check_spec(words[0])
     if options["base_image"]:
         image = options["base_image"]
         app.current().warnings.append(
@@ -158,7 +160,7 @@ def _request(options: dict[str, Any]) -> Request:
         params=given if sets is None else {} if sets.sweep else sets.sets[0],
         typed=sets is not None,
         sets=list(sets.sets) if sets is not None and sets.sweep else (),
-        pass_sets=sets is None or sets.arguments,
+        spec=("mrunner" if sets.mrunner else "plain") if sets is not None and options["spec"] else "",
         parallel=options["max_parallel"],
         flags=flags,
         project=sets.project if sets is not None else "",
@@ -174,6 +176,23 @@ def _request(options: dict[str, Any]) -> Request:
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _check_spec(script: str) -> None:
+    """Raise UserError for a spec file of mrunner in place of a script: mrunner takes it there."""
+    if not script.endswith(".py"):
+        return
+    from pathlib import Path
+
+    from yurt.lifecycle.plan import mrunner_script
+
+    file = Path(script)
+    if file.is_file() and mrunner_script.is_spec(file.read_text(errors="replace")):
+        raise UserError(
+            f"'{script}' is a spec file of mrunner, not a script; nothing was run",
+            code="usage",
+            hint=f"run its experiments with `yurt run --spec {script}`",
+        )
 
 
 def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:

@@ -36,6 +36,8 @@ SENT = "sent"
 
 # Only in the folder of a task.
 SET = "set"
+MRUNNER = "mrunner.pkl"
+"""Its parameters, for get_configuration() of an installed mrunner."""
 RESULT = "result"
 """The return value of a function call."""
 

@@ -65,6 +65,7 @@ def plan(
     code, about_code = _code(project, wanted, request, watch)
     folder = project_folder(wanted, facts, project.label)
     run = _run(project, wanted, request, settings, needs=needs, given=given, code=code, folder=folder, secrets=secrets)
+    mrunner = _asks_as_mrunner(wanted, request)
     made = Plan(
         run=run,
         project_folder=folder,
@@ -82,14 +83,40 @@ def plan(
         copy=request.copy,
         writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
-        arguments=request.pass_sets,
+        arguments=request.pass_sets and not mrunner,
+        mrunner=mrunner,
         parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
         calls=bool(request.calls),
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_code])
+    warnings = [*needs.warnings, *_ignored(wanted, request, kind), *_not_passed(made), *about_code]
+    return Planned(made, warnings)
+
+
+def _asks_as_mrunner(wanted: Context, request: Request) -> bool:
+    """Return whether the script of a spec file loads its parameters from a file, as under mrunner."""
+    if not request.spec:
+        return False
+    from yurt.lifecycle.plan import mrunner_script
+
+    keys = {key for each in request.sets for key in each}
+    path = wanted.variables.get("PYTHONPATH", "")
+    return mrunner_script.asks(request.words, keys, helpers=request.spec == "mrunner", python_path=path)
+
+
+def _not_passed(made: Plan) -> list[str]:
+    """Return a warning about Python objects that a script cannot get as arguments."""
+    sets = made.sets if made.arguments else []
+    names = sorted({key for each in sets for key, value in each.items() if params.has_pickled(value)})
+    if not names:
+        return []
+    if len(names) == 1:
+        what, how = f"parameter {names[0]} is a Python object", "is not passed as an argument"
+    else:
+        what, how = f"parameters {', '.join(names)} are Python objects", "are not passed as arguments"
+    return [f"{what} of the spec file and {how}; only get_configuration() of mrunner loads them"]
 
 
 def _run(

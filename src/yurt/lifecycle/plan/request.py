@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -38,6 +38,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """For a sweep: the typed parameters of each task."""
     pass_sets: bool = True
     """Whether `sets` are also passed as arguments of the command."""
+    spec: Literal["", "plain", "mrunner"] = ""
+    """Whether a spec file made `sets`, and whether with the helpers of mrunner."""
     parallel: int | None = None
     """How many tasks may run at a time."""
     hold: bool = False

@@ -59,8 +59,8 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The command of the spec file, if it has one."""
     variables: Mapping[str, str] = {}
     exclude: Sequence[str] = ()
-    arguments: bool = True
-    """Whether parameters are passed as arguments; scripts written for mrunner load them themselves."""
+    mrunner: bool = False
+    """Whether the spec file was made with the helpers of mrunner."""
     warnings: Sequence[str] = ()
 
 
@@ -211,7 +211,7 @@ def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]
         "script": words(first.script or "", file),
         "variables": variables(first),
         "exclude": list(dict.fromkeys(pattern for each in experiments for pattern in each.exclude)),
-        "arguments": not first.mrunner,
+        "mrunner": first.mrunner,
     }
 
 
