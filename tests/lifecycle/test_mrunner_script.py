@@ -54,7 +54,7 @@ def test_asks(
 
 @pytest.mark.parametrize("name", ["basic_conf.py", "gin_conf.py", "grid_conf.py"])
 def test_spec_files(name: str) -> None:
-    assert is_spec((FIXTURES / name).read_text())
+    assert is_spec(FIXTURES / name)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,13 @@ def test_spec_files(name: str) -> None:
     [
         CALLS,
         ARGPARSE,
-        "syntax error",
+        "mrunner syntax error",
+        "import mrunner\n",
         "experiments_list = [1]\n",
         "from mrunner.experiment import Experiment\nif __name__ == '__main__':\n    print(Experiment())\n",
     ],
 )
-def test_scripts_are_no_spec_files(text: str) -> None:
-    assert not is_spec(text)
+def test_scripts_are_no_spec_files(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(text)
+    assert not is_spec(file)

@@ -187,7 +187,7 @@ def _check_spec(script: str) -> None:
     from yurt.lifecycle.plan import mrunner_script
 
     file = Path(script)
-    if file.is_file() and mrunner_script.is_spec(file.read_text(errors="replace")):
+    if file.is_file() and mrunner_script.is_spec(file):
         raise UserError(
             f"'{script}' is a spec file of mrunner, not a script; nothing was run",
             code="usage",

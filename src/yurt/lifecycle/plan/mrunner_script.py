@@ -5,7 +5,6 @@ Reads the files of the project that the command names, and those that they impor
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -62,6 +61,8 @@ def _texts(scripts: Sequence[Path], folders: Sequence[Path]) -> Iterator[str]:
 
 def _imports(text: str) -> list[str]:
     """Return the names of the modules that a text may import; a name from a module may be a module itself."""
+    import ast
+
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -95,13 +96,9 @@ def _read(file: Path) -> str:
         return ""
 
 
-def is_spec(text: str) -> bool:
-    """Whether a text is a spec file of mrunner, and not a script."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+def is_spec(file: Path) -> bool:
+    """Whether a file is a spec file of mrunner, and not a script."""
+    text = _read(file)
+    if "mrunner" not in text or "__main__" in text or _calls(text):
         return False
-    made = {"mrunner.helpers.specification_helper", "mrunner.experiment"}
-    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    modules |= {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
-    return bool(made & modules) and "__main__" not in text and not _calls(text)
+    return bool({"mrunner.helpers.specification_helper", "mrunner.experiment"}.intersection(_imports(text)))
