@@ -18,6 +18,7 @@ CODES: dict[str, str] = {
     "config-unwritable": "A configuration file cannot be written.",
     "context-exists": "A context with this name already exists; yurt did not change it.",
     "context-changed": "Another process changed the context during the edit.",
+    "context-unsupported": "yurt does not support the type of the context yet.",
     "context-built-in": "The context `local` is built in and cannot be removed.",
     "not-confirmed": "The operation needs your confirmation; nothing was changed.",
     "editor-failed": "The editor did not start or exited with an error.",
@@ -136,6 +137,15 @@ class UserError(YurtError):
 
     fault = "user"
     exit_code = 2
+
+
+def no_kubernetes(context: str) -> UserError:
+    """Return the error for every use of a Kubernetes cluster."""
+    return UserError(
+        f"context '{context}' is a Kubernetes cluster, which yurt does not support yet",
+        code="context-unsupported",
+        hint="run `yurt context list` to see all contexts, and use another one with `--context NAME`",
+    )
 
 
 class NotFoundError(YurtError):

@@ -169,6 +169,111 @@ def test_copy_use_remove(yurt: Yurt, file: Path) -> None:
     assert yurt("context", "use", "local", "--json").json["data"] == {"name": "local", "shadowed_by": None}
 
 
+def test_the_words_of_mrunner(yurt: Yurt, file: Path) -> None:
+    assert yurt("context", "set-active", "small").out == "the current context is now 'small'\n"
+    assert yurt("context", "add", "--name", "new", "--slurm-url", "me@new", "--no-probe").code == 0
+    assert yurt("context", "show", "new").out == "new:\n  type: slurm\n  slurm_url: me@new\n"
+    twice = yurt("context", "add", "a", "--name", "b", "--slurm-url", "me@new", "--no-probe")
+    assert twice.code == 2 and "two names, 'a' and 'b'; give one of them" in twice.err
+    none = yurt("context", "add", "--slurm-url", "me@new", "--no-probe")
+    assert none.code == 2 and none.err.startswith("yurt: missing argument 'NAME'\n")
+    removed = "context 'small' removed\ncontext 'new' removed\nthe current context is now 'local'\n"
+    assert yurt("context", "delete", "small", "new").out == removed
+    assert "set-active" not in yurt("context", "--help").out
+
+
+FORK = """\
+contexts:
+  athena:
+    backend_type: slurm
+    cmd_type: sbatch
+    context_name: athena_old
+    slurm_url: alice@athena.example
+    storage_dir: /net/alice
+    partition: gpu
+    time: 60
+    nodes: 1
+    ntasks: 1
+    cpu: 4
+    gpu: 1
+    mem: 20G
+    sbatch_options: ["--gpus=1", "--exclusive"]
+    modules_to_load: [python/3.11]
+    prolog_cmd: |
+      export HOME_OF_ENVS=/net/alice
+      source /net/alice/setup.sh
+    scratch_dir_name: mrunner_scratch
+    log_output_path: /net/alice/%j.log
+  gke.sandbox:
+    type: kubernetes
+    storage: /storage
+    registry_url: registry.example
+    registry_username: alice
+    resources: {cpu: 4, tpu: 1, mem: 8G}
+    neptune: true
+    google_project_id: sandbox-1234
+    default_pvc_size: 100G
+current_context: ''
+"""
+
+
+def test_a_template_of_a_fork_of_mrunner(yurt: Yurt, file: Path) -> None:
+    file.write_text(FORK)
+    listed = yurt("context", "list")
+    assert (listed.code, listed.err) == (0, "") and "gke.sandbox" in listed.out
+    athena = yurt("context", "show", "athena", "--json").json
+    assert athena["data"]["keys"]["nodes"] == "1"
+    assert athena["data"]["keys"]["resources"] == {"cpu": 4, "gpu": 1, "mem": "20G"}
+    assert athena["data"]["keys"]["sbatch_options"] == {"gpus": "1", "exclusive": None}
+    assert athena["data"]["keys"]["after_module_load_cmd"].endswith("source /net/alice/setup.sh\n")
+    unused = "has keys of mrunner that yurt does not use"
+    assert athena["warnings"] == [f"context 'athena' {unused}: context_name, scratch_dir_name, log_output_path"]
+    names = "registry_username, google_project_id, default_pvc_size, resources.tpu"
+    assert yurt("context", "show", "gke.sandbox").err == f"yurt: warning: context 'gke.sandbox' {unused}: {names}\n"
+    theirs = file.with_name("theirs.yaml")
+    file.rename(theirs)
+    done = yurt("context", "import", str(theirs), "--yes")
+    assert done.out == "added: athena, gke.sandbox\n" and done.err.count(unused) == 2
+    assert "google_project_id" not in file.read_text()
+
+
+def test_unused_keys_are_said_once(yurt: Yurt, file: Path) -> None:
+    file.write_text("contexts:\n  here: {type: local, tpu: v2}\ncurrent_context: here\n")
+    run = ["run", "--no-snapshot", "--wait", "true"]
+    said = "yurt: warning: context 'here' has keys of mrunner that yurt does not use: tpu\n"
+    assert said in yurt("run", "--no-snapshot", "--dry-run", "true").err
+    assert said in yurt(*run).err
+    assert said not in yurt(*run).err
+    file.write_text("contexts:\n  here: {type: local, tpu: v2, log_output_path: x}\ncurrent_context: here\n")
+    assert "not use: tpu, log_output_path\n" in yurt(*run).err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--context", "gke", "true"],
+        ["run", "--context", "gke", "--dry-run", "true"],
+        ["--context", "gke", "run", "--grid", "a=1,2", "true"],
+        ["login", "gke"],
+        ["login", "--context", "gke"],
+        ["cluster", "--context", "gke"],
+        ["context", "probe", "gke"],
+        ["import", "gke"],
+        ["prune", "--all", "gke", "--yes"],
+        ["prune", "--context", "gke"],
+        ["ps", "--context", "gke"],
+        ["--context", "gke", "retry", "--failed"],
+    ],
+    ids=" ".join,
+)
+def test_kubernetes_is_not_there_yet(yurt: Yurt, file: Path, words: list[str]) -> None:
+    file.write_text("contexts:\n  gke: {type: kubernetes, storage: /storage}\n")
+    said = "context 'gke' is a Kubernetes cluster, which yurt does not support yet"
+    answer = yurt(*words)
+    assert (answer.code, answer.out, answer.err.splitlines()[0]) == (2, "", f"yurt: {said}")
+    assert "`yurt context list`" in answer.err.splitlines()[1]
+
+
 def test_local_in_the_file_can_be_removed(yurt: Yurt, file: Path) -> None:
     file.write_text("contexts:\n  local: {type: local, venv: x}\n")
     assert yurt("context", "remove", "local", "--json").json["data"] == {"names": ["local"], "current": None}
@@ -193,6 +298,12 @@ def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     file.unlink()
     assert yurt("context", "import", str(theirs)).out == "added: pl, big\nthe current context is now 'pl'\n"
     theirs.write_text("contexts: {a: {type: local}, b: {type: cloud}}\n")
+    some = yurt("context", "import", str(theirs))
+    warning = (
+        f"yurt: warning: not imported: {theirs}:1: contexts.b.type must be local, slurm or kubernetes, not 'cloud'"
+    )
+    assert (some.code, some.out) == (0, "added: a\n") and some.err.startswith(warning)
+    theirs.write_text("contexts: {b: {type: cloud}}\n")
     before = file.read_bytes()
     wrong = yurt("context", "import", str(theirs))
     assert wrong.code == 2 and wrong.err.startswith(f"yurt: {theirs}:1: contexts.b.type must be local, slurm or kub")

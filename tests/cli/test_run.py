@@ -297,6 +297,32 @@ def test_a_script_with_sbatch_lines_starts_its_tasks_itself(offline: User) -> No
     assert "\nlauncher=srun\n" in planned(offline, "--nodes", "2", "train.py")["script"]
 
 
+def test_nodes_of_a_context(offline: User) -> None:
+    """The key `nodes`, as in mrunner. A flag overrides it and the same sbatch option of the context."""
+    file = offline.home / "config" / "contexts.yaml"
+    file.write_text(CONTEXTS + "    nodes: 2\n")
+    view = planned(offline, "train.py")
+    assert "--nodes=2" in options(view) and "\nlauncher=srun\n" in view["script"]
+    assert "--nodes=1" in options(planned(offline, "--nodes", "1", "train.py"))
+    file.write_text(CONTEXTS.replace("{constraint: fast}", "{constraint: fast, nodes: 2, p: short, c: 1}"))
+    assert {"--nodes=2", "--partition=short"} <= set(options(planned(offline, "train.py")))
+    given = options(planned(offline, "--nodes", "1-2", "-p", "main", "--cpus", "3", "train.py"))
+    assert {"--nodes=1-2", "--partition=main", "--cpus-per-task=3", "--constraint=fast"} <= set(given) and len(
+        set(given)
+    ) == len(given)
+    both = options(planned(offline, "--nodes", "1", "--sbatch-option", "nodes=3", "train.py"))
+    assert "--nodes=3" in both and "--nodes=1" not in both
+
+
+def test_the_prolog_of_a_context(offline: User) -> None:
+    file = offline.home / "config" / "contexts.yaml"
+    file.write_text(CONTEXTS + "    prolog_cmd: |\n      export A=1\n      source ~/setup.sh\n")
+    assert (
+        "environment() { # from your context and your flags\n  export A=1\n  source ~/setup.sh\n}"
+        in (planned(offline, "train.py")["script"])
+    )
+
+
 @pytest.mark.parametrize("line", ["--array=1-3", "-a 1-3", "--wait", "--test-only"])
 def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
     (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,6 @@ ONE_FAULT = {
     "other name inside": (
         "contexts:\n  big:\n    type: local\n    name: small\n",
         "4: contexts.big.name is 'small', but the context is named 'big'; remove the key",
-    ),
-    "tpu": (
-        "contexts:\n  big:\n    type: local\n    tpu: v2\n",
-        "4: contexts.big.tpu is not supported: yurt does not run on TPUs; remove the key",
     ),
     "key twice": (
         "contexts:\n  big:\n    type: local\n    venv: a\n    venv: b\n",
@@ -119,8 +116,36 @@ ONE_FAULT = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), ONE_FAULT.values(), ids=ONE_FAULT)
-def test_one_fault(tmp_path: Path, text: str, message: str) -> None:
+OF_A_CONTEXT = {key: each for key, each in ONE_FAULT.items() if re.match(r"\d+: contexts\.", each[1])}
+OF_THE_FILE = {key: each for key, each in ONE_FAULT.items() if key not in OF_A_CONTEXT}
+
+
+@pytest.mark.parametrize(("text", "message"), OF_A_CONTEXT.values(), ids=OF_A_CONTEXT)
+def test_a_fault_of_one_context_blocks_no_other(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "contexts.yaml"
+    file.write_text(text + "  good: {type: local}\n")
+    found = contexts.load(file)
+    (name,) = found.invalid
+    assert list(found.contexts) == ["local", "good"]
+    error = contexts.why_invalid(file, name)
+    assert error.message == f"{file}:{message}" and (error.code, error.exit_code) == ("config-invalid", 2)
+    with pytest.raises(UserError) as caught:
+        contexts.use(file, name)
+    assert caught.value.message == error.message
+    with pytest.raises(UserError) as caught:
+        contexts.copy(file, name, "new")
+    assert caught.value.message == error.message
+    contexts.use(file, "good")
+    contexts.put(file, [Context(name="x", type="local")])
+    contexts.copy(file, "good", "new")
+    assert file.read_text().startswith(text) and contexts.load(file).invalid == {name}
+    if "twice" not in message:
+        contexts.remove(file, [name])
+        assert list(contexts.load(file).contexts) == ["local", "good", "x", "new"] and not contexts.load(file).invalid
+
+
+@pytest.mark.parametrize(("text", "message"), OF_THE_FILE.values(), ids=OF_THE_FILE)
+def test_a_fault_of_the_file(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "contexts.yaml"
     file.write_text(text)
     for call in (
@@ -171,6 +196,52 @@ def test_many_faults_as_a_user_sees_them(yurt: Yurt, tmp_path: Path) -> None:
     assert printed[-1] == f"  hint: edit the file with `nano {file}`"
     assert printed[:-1] == lines
     assert file.read_text() == MANY and [*file.parent.iterdir()] == [file]
+
+
+BAD_AND_GOOD = """\
+contexts:
+  good:
+    type: local
+  bad:
+    type: slurm
+    partitoin: gpu
+current_context: good
+"""
+
+
+def test_an_invalid_context_as_a_user_sees_it(yurt: Yurt, tmp_path: Path) -> None:
+    file = tmp_path / "config" / "contexts.yaml"
+    file.parent.mkdir()
+    file.write_text(BAD_AND_GOOD)
+    assert yurt("run", "--no-snapshot", "--wait", "true").code == 0
+    listed = yurt("context", "list")
+    assert listed.code == 0 and "good" in listed.out
+    faults = [
+        "  line 4: contexts.bad.slurm_url is missing (example: `slurm_url: alice@login.big.example`)",
+        "  line 6: contexts.bad.partitoin is not a key of a context; did you mean 'partition'? "
+        "(example: `partition: main`)",
+    ]
+    assert listed.err.splitlines() == [f"yurt: warning: {file} has 2 errors:", *faults]
+    for words in (
+        ["context", "show", "bad"],
+        ["context", "use", "bad"],
+        ["run", "--context", "bad", "true"],
+        ["login", "bad"],
+        ["ps", "--context", "bad"],
+    ):
+        named = yurt(*words)
+        assert (named.code, named.err.splitlines()[:3]) == (2, [f"yurt: {file} has 2 errors:", *faults])
+    assert "'good'" in yurt("context", "show", "god").err
+    exists = yurt("context", "add", "bad", "--slurm-url", "me@bad", "--no-probe")
+    assert exists.code == 2 and "context 'bad' already exists" in exists.err
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "type: local\\n" > "$1"\n')
+    editor.chmod(0o700)
+    assert yurt("context", "edit", "bad", environment={"VISUAL": str(editor)}).out == "context 'bad' changed\n"
+    assert yurt("context", "show", "bad").out == "bad:\n  type: local\n"
+    file.write_text(BAD_AND_GOOD.replace("current_context: good", "current_context: bad"))
+    assert yurt("run", "true").err.startswith(f"yurt: {file} has 2 errors:")
+    assert yurt("context", "remove", "bad").out == "context 'bad' removed\nthe current context is now 'local'\n"
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -37,10 +37,14 @@ def test_parsed_once(home: Path) -> None:
 
 def test_faults_are_reported_every_time(tmp_path: Path) -> None:
     file = tmp_path / "contexts.yaml"
-    file.write_text("contexts: {a: {type: nonsense}}\n")
+    file.write_text("contexts: [a]\n")
     for _each in range(2):
         with pytest.raises(UserError, match=r"contexts.yaml:1"):
             contexts.read(file)
+    file.write_text("contexts: {a: {type: nonsense}, b: {type: local, tpu: 1}}\n")
+    for _each in range(2):
+        found = contexts.read(file)
+        assert found.invalid == frozenset("a") and list(found.contexts) == ["b"] and found.unused == {"b": ("tpu",)}
     file.write_text("contexts: {a: {type: local, time: 2h}}\n")
     for _each in range(2):
         assert contexts.read(file).contexts["a"].time == "2h"

@@ -65,6 +65,16 @@ def test_grids_zipped_axes_and_a_base() -> None:
     ]
 
 
+def test_an_installed_mrunner_is_used(tmp_path: Path) -> None:
+    package = tmp_path / "mrunner"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "experiment.py").write_text("class Experiment:\n  parameters = {'a': 'real'}\n  name = 'n'\n")
+    file = written(tmp_path, "from mrunner.experiment import Experiment\nexperiments_list = [Experiment()]\n")
+    (only,) = spec.read(file).experiments
+    assert (only.parameters, only.name, only.mrunner) == ({"a": "real"}, "n", True)
+
+
 def test_get_combinations() -> None:
     found = spec.read(FIXTURES / "gin_conf.py")
     assert [(each.parameters["width"], each.parameters["depth"]) for each in found.experiments] == [

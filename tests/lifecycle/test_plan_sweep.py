@@ -119,7 +119,7 @@ def test_the_configuration_is_under_the_flags() -> None:
     )
     plan = planned(config=config)
     assert (plan.name, plan.project, plan.note, plan.tags, plan.sweep) == ("n", "p", "d", ["t"], True)
-    assert len(plan.sets) == 8 and plan.arguments and not plan.warnings
+    assert len(plan.sets) == 8 and not plan.mrunner and not plan.warnings
     assert plan.sets[0] == {"lr": 0.001, "batch": 32, "w": 1, "h": 3, "seed": 0, "act": "relu"}
     over = planned(config=config, grid=["lr=0.1,0.2"], param=["act=gelu", "h=9"], name="m", note="e", tags=["u", "t"])
     assert (over.name, over.note, over.tags) == ("m", "e", ["t", "u"]) and not over.warnings
@@ -148,7 +148,7 @@ def test_the_spec_is_over_the_configuration_and_under_the_flags() -> None:
     config = written("c.yaml", "name: c\ntags: [c]\nparameters: {lr: 1, batch: 32}\ngrid: {seed: [5, 6], x: [1, 2]}\n")
     spec = written("s.py", "spec = [dict(parameters=dict(lr=2, seed=s), name='s', tags=['s']) for s in (0, 1)]\n")
     plan = planned(config=config, spec=spec)
-    assert (plan.name, plan.tags, plan.sweep, plan.arguments) == ("s", ["c", "s"], True, True)
+    assert (plan.name, plan.tags, plan.sweep, plan.mrunner) == ("s", ["c", "s"], True, False)
     assert list(plan.sets) == [{"batch": 32, "x": x, "lr": 2, "seed": seed} for x in (1, 2) for seed in (0, 1)]
     over = planned(config=config, spec=spec, param=["lr=3"], grid=["x=9"], name="f")
     assert over.name == "f" and not over.warnings
@@ -172,7 +172,7 @@ def test_mrunner_spec() -> None:
     assert (plan.name, plan.project, plan.tags) == ("grid_conf", "nethack", ["grid_conf", "mine"])
     assert plan.script == ["sh", "-c", 'ldconfig /libs/; python3 grid.py "$@"', "sh"]
     assert plan.variables == {"OMP_NUM_THREADS": "1", "PYTHONPATH": ".:src"} and plan.exclude == ["checkpoint"]
-    assert not plan.arguments and len(plan.sets) == 5 and len(plan.warnings) == 2
+    assert plan.mrunner and len(plan.sets) == 5 and len(plan.warnings) == 2
     assert [each["seed"] for each in plan.sets] == [0, 0, 1, 1, 2]
 
 

@@ -177,10 +177,13 @@ def test_aliases() -> None:
             "contexts.big.resources.mem must be a memory size such as 4096 (MB), 512M, 8G or 1T, not 'lots' "
             "(example: `mem: 8G`)",
         ),
-        ({"type": "local", "tpu": 1}, "contexts.big.tpu is not supported: yurt does not run on TPUs; remove the key"),
         (
-            {"type": "local", "resources": {"tpu": 1}},
-            "contexts.big.resources.tpu is not supported: yurt does not run on TPUs; remove the key",
+            {"type": "local", "nodes": "two"},
+            "contexts.big.nodes must be a number such as 2, or a range such as 2-4, not 'two' (example: `nodes: 2`)",
+        ),
+        (
+            {"type": "local", "nodes": "2-0"},
+            "contexts.big.nodes must be a number such as 2, or a range such as 2-4, not '2-0' (example: `nodes: 2`)",
         ),
         (
             {"type": "local", "name": "small"},
@@ -197,7 +200,27 @@ def test_a_message_for_every_fault(body: Any, message: str) -> None:
 
 
 def test_all_faults_are_reported() -> None:
-    assert len(faults_of({"type": "slurm", "ntasks": "x", "resources": {"cpu": "y", "mem": "z", "tpu": 1}})) == 5
+    assert len(faults_of({"type": "slurm", "ntasks": "x", "resources": {"cpu": "y", "mem": "z", "gpus": 1}})) == 5
+
+
+def test_keys_of_mrunner_that_yurt_does_not_use() -> None:
+    body = {
+        "type": "local",
+        "google_project_id": "sandbox-1",
+        "registry_url": "registry.example",
+        "registry_username": "alice",
+        "tpu": "v2",
+        "resources": "cpu=2 tpu=1",
+        "context_name": "small",
+    }
+    found, faults = check_file({"contexts": {"big": body}, "current_context": ""})
+    assert not faults and found.current_context is None
+    assert found.unused == {
+        "big": ("google_project_id", "registry_username", "tpu", "context_name", "resources.tpu"),
+    }
+    assert found.contexts["big"].registry_url == "registry.example"
+    assert found.contexts["big"].resources == ContextResources(cpu=2)
+    assert check_file({"contexts": {"big": {"type": "local", "name": "big"}}})[0].unused == {}
 
 
 @pytest.mark.parametrize("name", ["big", "0", "plgrid.plggluna.sandbox", "a_b-C.9"])

@@ -31,6 +31,7 @@ IN_CONTEXT = {
     "text": "str | None",
     "flag": "bool",
     "count": "int | None",
+    "range": "str | None",
     "size": "str | None",
     "time": "str | int | None",
     "gpus": "int | str | None",
@@ -87,7 +88,9 @@ def test_types_in_python(row: Row) -> None:
 
 @of([row for row in TABLE if row.resource])
 def test_types_in_resources(row: Row) -> None:
-    assert str(get_type_hints(Resources)[row.resource]) == ("str | None" if row.form == "text" else "int | None")
+    assert str(get_type_hints(Resources)[row.resource]) == (
+        "str | None" if row.form in ("text", "range") else "int | None"
+    )
 
 
 @of([row for row in TABLE if row.form == "choice"])

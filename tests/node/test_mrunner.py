@@ -150,3 +150,14 @@ def test_the_real_munch_goes_first(run: Run, tmp_path: Path) -> None:
     (real / "munch.py").write_text("kind = 'real'\n")
     path = f"{run.environment['PYTHONPATH']}:{real}"
     assert run("import munch\nprint(munch.kind)", PYTHONPATH=path)[0] == "real\n"
+
+
+def test_the_real_mrunner_goes_first(run: Run, tmp_path: Path) -> None:
+    helpers = tmp_path / "real" / "mrunner" / "helpers"
+    helpers.mkdir(parents=True)
+    (helpers.parent / "__init__.py").write_text("kind = 'real'\n")
+    (helpers / "__init__.py").write_text("")
+    (helpers / "client_helper.py").write_text("def get_configuration(): return 'of the real one'\n")
+    path = f"{run.environment['PYTHONPATH']}:{tmp_path / 'real'}"
+    script = "import mrunner\nfrom mrunner.helpers.client_helper import *\nprint(mrunner.kind, get_configuration())"
+    assert run(script, PYTHONPATH=path)[0] == "real of the real one\n"

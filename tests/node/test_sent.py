@@ -165,6 +165,38 @@ def test_on_a_cluster(laptop: Laptop, context: str) -> None:
     assert sorted(row.get("rank", 0) for row in rows[several["id"]]) == [0, 1, 2]
 
 
+CONF = """\
+from mrunner.helpers.specification_helper import create_experiments_helper
+
+experiments_list = create_experiments_helper(
+    experiment_name="digits",
+    project_name="lab/digits",
+    script="python3 SCRIPT",
+    base_config={"lr": 0.1, "name": "a 'b'"},
+    params_grid={"seed": [1, 2]},
+)
+"""
+
+
+@pytest.mark.lab
+def test_spec_files_of_mrunner_on_a_cluster(laptop: Laptop) -> None:
+    """Their parameters reach a script with get_configuration(), and one that reads its arguments."""
+    calls = "import pickle, sys\nfrom mrunner.helpers.client_helper import get_configuration\n"
+    calls += "given = get_configuration()\nprint(given.lr, given.seed, given.name)\n"
+    calls += "with open(sys.argv[sys.argv.index('--config') + 1], 'rb') as file:\n"
+    calls += "    print(pickle.load(file)['parameters'] == {'lr': given.lr, 'seed': given.seed, 'name': given.name})\n"
+    for name, text in {"calls.py": calls, "reads.py": "import sys\nprint(sys.argv[1:])\n"}.items():
+        (laptop.project / name).write_text(text)
+        (laptop.project / f"conf_{name}").write_text(CONF.replace("SCRIPT", name))
+    for name, expected in (
+        ("calls.py", ["0.1 1 a 'b'\nTrue\n", "0.1 2 a 'b'\nTrue\n"]),
+        ("reads.py", [str(["--lr", "0.1", "--name", "a 'b'", "--seed", seed]) + "\n" for seed in "12"]),
+    ):
+        run = laptop.run("alpha", "--spec", f"conf_{name}")["run"]
+        assert laptop.ended(run["id"])["state"] == "completed", laptop("logs", run["id"])
+        assert [laptop("logs", f"{run['id']}.{number}").out for number in (0, 1)] == expected
+
+
 PIECES = """\
 import yurt
 with yurt.checkpointing() as saved:

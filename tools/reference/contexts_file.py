@@ -25,7 +25,8 @@ file.
 mrunner files work unchanged: the column "other names" lists mrunner's names, and a mapping under `env` is read as
 `variables`. A list can also be written as a space-separated string, and a mapping as a list or string of `key=value`
 pairs. Values are read literally, so `12:00:00` and `0123` need no quotes. A time without a unit is in minutes; memory
-without a unit is in MB. `tpu` is rejected because yurt does not support TPUs.
+without a unit is in MB. yurt accepts the keys of mrunner that it does not use, such as `google_project_id`,
+`default_pvc_size` and `tpu`, and says so once. A context with errors does not affect the other contexts of the file.
 
 """
 

@@ -133,6 +133,7 @@ MEANINGS = {
     "Cancelled.note": "Why the request is pending; empty if it was delivered.",
     "Change.kind": "Kind of the change.",
     "Cleared.runs": "Ids of the runs.",
+    "Resources.nodes": "Number of nodes of the job, or a range such as 2-4.",
     "Cluster.avoided_nodes": "Nodes that yurt avoids.",
     "ComparedValue.key": "Name of the property.",
     "ComparedValue.left": "Value of the left run.",

@@ -44,7 +44,7 @@ class YurtExecutor(Executor):
     def __init__(self, context: str | None, python: str, first: Initializer | None, options: Options) -> None:
         ready()
         request = fields(options, "yurt.executor()")
-        found = contexts.named(contexts.current_name(context or ""))
+        found = contexts.site(contexts.current_name(context or ""))
         python = python or (sys.executable if kind_of(found.type).here else "")
         planning.check(found, _request(request, python, [{}], "calls"))
         self._first = first

@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     modules: Sequence[str]
     venv: str
     conda: str
+    requirements: str
     container: str
     variables: Mapping[str, str]
     secrets: Sequence[str]

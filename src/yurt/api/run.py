@@ -58,7 +58,7 @@ def run(
     if isinstance(command, str):
         words = command.split()
         raise UserError("the command must be a list, not str", code="usage", hint=f"pass `yurt.run({words!r})`")
-    found = contexts.named(contexts.current_name(context or ""))
+    found = contexts.site(contexts.current_name(context or ""))
     given = plain(params or {})
     many = sets_of(given, grid, zip, sets)
     with folders.store() as index:

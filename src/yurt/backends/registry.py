@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yurt.errors import UserError
+from yurt.errors import no_kubernetes
 from yurt.hosts import Host, LocalHost, SshHost
 from yurt.model.context import Context
 
@@ -27,11 +27,7 @@ def backend_of(context: Context, *, accounting: Callable[[], bool], slots: Path)
         from yurt.backends.slurm.backend import SlurmBackend
 
         return SlurmBackend(host_of(context), accounting)
-    raise UserError(
-        f"context '{context.name}' has type {context.type}, which `yurt run` does not support",
-        code="usage",
-        hint="run `yurt context list` to see the type of each context",
-    )
+    raise no_kubernetes(context.name)
 
 
 def host_of(context: Context) -> Host:
@@ -40,8 +36,4 @@ def host_of(context: Context) -> Host:
         return LocalHost()
     if context.type == "slurm" and context.slurm_url:
         return SshHost(context.name, context.slurm_url, context.ssh_options, context.ssh_command)
-    raise UserError(
-        f"context '{context.name}' has type {context.type}, which `yurt login` does not support",
-        code="usage",
-        hint="run `yurt context list` to see the type of each context",
-    )
+    raise no_kubernetes(context.name)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
+
+from yurt.errors import NotFoundError
 
 CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
@@ -56,10 +59,10 @@ def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
     try:
         from yurt.config import contexts
 
-        found = contexts.load(contexts.default_file()).contexts
+        found = contexts.load(contexts.default_file())
     except Exception:
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in (*found.contexts, *sorted(found.invalid)) if name.startswith(incomplete)]
 
 
 def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -140,11 +143,17 @@ class Verb(_WithExamples):
     def __init__(self, *args: Any, examples: Sequence[str], context_help: str = CONTEXT_HELP, **more: Any) -> None:
         super().__init__(*args, **more)
         self.examples = examples
+        self.selects_runs = context_help == ONLY_CONTEXT
         self.params = [*self.params, *global_options(context_help)]
 
     def invoke(self, ctx: click.Context) -> Any:
         from yurt.model.progress import on_slow
 
+        if self.selects_runs and (name := current().context):
+            from yurt.config import contexts
+
+            with suppress(NotFoundError):  # runs stay in the index when their context is removed
+                contexts.site(name)
         now = ctx.find_root().ensure_object(App)
         on_slow(lambda text: _say(now, text))
         try:
@@ -175,6 +184,8 @@ class Group(_WithExamples, click.Group):
     ) -> None:
         super().__init__(*args, **more)
         self.lazy = lazy or {}
+        self.other_names: dict[str, str] = {}
+        """Words of mrunner, which the help does not list, and the command that each of them means."""
         self.examples = examples
         self.params = [*self.params, *global_options(context_help)]
 
@@ -182,6 +193,7 @@ class Group(_WithExamples, click.Group):
         return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = self.other_names.get(cmd_name, cmd_name)
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
         module, _, attribute = self.lazy[cmd_name][0].partition(":")
@@ -222,14 +234,15 @@ def every_command(root: click.Command, path: str = "yurt") -> Iterator[tuple[str
 
 
 def verb(
-    group: click.Group | None = None, *, examples: Sequence[str], **more: Any
+    group: click.Group | None = None, *, examples: Sequence[str], also: Sequence[str] = (), **more: Any
 ) -> Callable[[Callable[..., Any]], Verb]:
-    """Return a decorator that makes a function a verb, in a group if one is given."""
+    """Return a decorator that makes a function a verb, in a group if one is given; `also` are other names of it."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
         made: Verb = click.command(cls=Verb, examples=examples, **more)(function)
-        if group is not None:
+        if isinstance(group, Group):
             group.add_command(made)
+            group.other_names |= dict.fromkeys(also, str(made.name))
         return made
 
     return decorate

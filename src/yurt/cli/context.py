@@ -97,7 +97,7 @@ def copy(source: str, target: str) -> None:
     render.result(verbs.copy(source, target), lambda: print(f"context '{source}' copied to '{target}'"))
 
 
-@verb(context, examples=["yurt context use big"], context_help="")
+@verb(context, examples=["yurt context use big"], context_help="", also=["set-active"])
 @click.argument("name", metavar="NAME", shell_complete=context_names)
 def use(name: str) -> None:
     """Make NAME the current context."""
@@ -106,7 +106,12 @@ def use(name: str) -> None:
     render.result(verbs.use(name), lambda: print(f"the current context is now '{name}'"))
 
 
-@verb(context, examples=["yurt context remove big", "yurt context remove old older"], context_help="")
+@verb(
+    context,
+    examples=["yurt context remove big", "yurt context remove old older"],
+    context_help="",
+    also=["delete"],
+)
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=context_names)
 def remove(names: tuple[str, ...]) -> None:
     """Remove contexts from this machine.
@@ -138,9 +143,9 @@ def remove(names: tuple[str, ...]) -> None:
 def import_(file: Path, replace: bool, yes: bool) -> None:
     """Import all contexts from a yurt or mrunner file.
 
-    Nothing is imported if any context in FILE is invalid or, without --replace, differs from an existing context with
-    the same name. Settings that run programs or send files, such as ssh_command, ssh_options and
-    after_module_load_cmd, are shown, and you are asked to confirm them.
+    Invalid contexts are left out, with a warning for each. Nothing is imported if, without --replace, a context differs
+    from an existing one with the same name. Settings that run programs or send files, such as ssh_command, ssh_options
+    and after_module_load_cmd, are shown, and you are asked to confirm them.
     """
     from yurt.verbs import context as verbs
 

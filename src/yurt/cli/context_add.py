@@ -37,7 +37,8 @@ def _ask(question: str, names: Sequence[str]) -> str:
     ],
     context_help="",
 )
-@click.argument("name")
+@click.argument("name", metavar="NAME", required=False, default="")
+@click.option("--name", "named", metavar="NAME", default="", help="NAME as an option, as in mrunner.")
 @click.option(
     "--slurm-url", required=True, metavar="USER@HOST", help="Login node, or a host alias from your ssh configuration."
 )
@@ -51,7 +52,9 @@ def _ask(question: str, names: Sequence[str]) -> str:
 @click.option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
 @click.option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")
 @click.option("--use", is_flag=True, help="Make NAME the current context.")
-def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe: bool, use: bool, **keys: Any) -> None:
+def add(
+    name: str, ssh_options: tuple[str, ...], ssh_command: str | None, *, named: str, probe: bool, use: bool, **keys: Any
+) -> None:
     """Add a context for a Slurm cluster.
 
     Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME.
@@ -62,6 +65,11 @@ def add(name: str, ssh_options: tuple[str, ...], ssh_command: str | None, probe:
     from yurt.model.context import Context
     from yurt.verbs import context_add as verbs
 
+    if name and named:
+        raise click.UsageError(f"the context has two names, '{name}' and '{named}'; give one of them")
+    name = name or named
+    if not name:
+        raise click.UsageError("missing argument 'NAME'")
     contexts.check_name(name)
     given = {key: value for key, value in keys.items() if value is not None}
     try:

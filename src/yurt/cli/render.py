@@ -284,6 +284,17 @@ def value(each: Any) -> str:
     return each if isinstance(each, str) else msgspec.json.encode(each).decode()
 
 
+LONGEST_VALUE = 200
+"""Maximum number of columns of a value in a table or a list; --json and --csv have all of it."""
+
+
+def readable(each: Any) -> str:
+    """Return a setting or parameter as text for people: at most LONGEST_VALUE columns, pickled objects in words."""
+    from yurt.model.params import has_pickled, summary
+
+    return short(summary(each) if has_pickled(each) else value(each), LONGEST_VALUE)
+
+
 def span(seconds: float) -> str:
     """Return a duration in short form: 42s, 7m, 3h12m, 5d."""
     count = max(0, int(seconds))

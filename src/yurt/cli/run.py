@@ -57,6 +57,11 @@ EXAMPLES = [
     "--config", "config", metavar="FILE", help="Read parameters from FILE, such as neptune.yaml or yurt.yaml."
 )
 @click.option("--spec", metavar="FILE.py", help="Read experiments from an mrunner-style Python file.")
+@click.option(
+    "--base_image",
+    metavar="IMAGE",
+    help="Docker image, as in mrunner. Not used yet: use --container for an image on the site.",
+)
 @click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
 @click.option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
 @click.option("--limit", metavar="N", type=Number(1), help="Run only the first N parameter sets.")
@@ -136,9 +141,16 @@ def _request(options: dict[str, Any]) -> Request:
     words, arguments = _split(options["words"])
     if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
         app.current().warnings.append(f"{misplaced[0]} was passed to the script; put yurt's options before the script")
+    if words and not options["spec"]:
+        _check_spec(words[0])
+    if options["base_image"]:
+        image = options["base_image"]
+        app.current().warnings.append(
+            f"--base_image {image} is not used: yurt does not build images; use --container with an image on the site"
+        )
     flags = run_options.flags({**options, **_mappings(options)})
     largest = options["largest_file"]
-    sets = _sets(options)
+    sets = _sets(options, arguments)
     if sets is not None and sets.variables:
         flags["variables"] = {**sets.variables, **flags["variables"]}
     given = {key: value for key, _, value in _pairs("param", options["params"], needs_value=True)}
@@ -148,9 +160,10 @@ def _request(options: dict[str, Any]) -> Request:
         params=given if sets is None else {} if sets.sweep else sets.sets[0],
         typed=sets is not None,
         sets=list(sets.sets) if sets is not None and sets.sweep else (),
-        pass_sets=sets is None or sets.arguments,
+        spec=("mrunner" if sets.mrunner else "plain") if sets is not None and options["spec"] else "",
         parallel=options["max_parallel"],
         flags=flags,
+        project=sets.project if sets is not None else "",
         name=options["name"] or (sets.name if sets is not None else ""),
         tags=options["tags"] if sets is None else sets.tags,
         note=options["note"] or (sets.note if sets is not None else ""),
@@ -163,6 +176,23 @@ def _request(options: dict[str, Any]) -> Request:
         secrets=options["secrets"],
         largest_file=None if largest is None else largest << 20,
     )
+
+
+def _check_spec(script: str) -> None:
+    """Raise UserError for a spec file of mrunner in place of a script: mrunner takes it there."""
+    if not script.endswith(".py"):
+        return
+    from pathlib import Path
+
+    from yurt.lifecycle.plan import mrunner_script
+
+    file = Path(script)
+    if file.is_file() and mrunner_script.is_spec(file):
+        raise UserError(
+            f"'{script}' is a spec file of mrunner, not a script; nothing was run",
+            code="usage",
+            hint=f"run its experiments with `yurt run --spec {script}`",
+        )
 
 
 def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
@@ -188,7 +218,7 @@ def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
     raise UserError("no script or command given", code="usage", hint="for example: `yurt run train.py -- --lr 0.1`")
 
 
-def _sets(options: dict[str, Any]) -> SweepPlan | None:
+def _sets(options: dict[str, Any], arguments: Sequence[str]) -> SweepPlan | None:
     """Return the sets of parameters of a sweep; None if it is one run."""
     if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
         for each in ("shuffle", "seed", "limit", "max_parallel"):
@@ -214,6 +244,7 @@ def _sets(options: dict[str, Any]) -> SweepPlan | None:
             shuffle=options["shuffle"],
             seed=options["seed"],
             limit=options["limit"],
+            arguments=arguments,
             name=options["name"],
             tags=options["tags"],
             note=options["note"],

@@ -54,7 +54,7 @@ def print_parts(**parts: Sequence[tuple[str, Any, str]]) -> None:
         if pairs:
             print(f"\n{title}")
             for key, value, source in pairs:
-                print(render.plain(f"  {key}: {render.value(value)}" + (f"  ({source})" if source else "")))
+                print(render.plain(f"  {key}: {render.readable(value)}" + (f"  ({source})" if source else "")))
 
 
 def settings(run: Any) -> list[tuple[str, Any, str]]:

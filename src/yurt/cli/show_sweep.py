@@ -104,15 +104,15 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
 
 
 def _text(column: Column, row: TaskRow, *, truncate: bool) -> str:
-    from yurt.model.params import as_text
+    from yurt.model.params import summary
 
     value = column.of(row)
     if value is None:
         return ""
     if column.title == "took":
         return render.span(value)
-    text = f"{value:.6g}" if isinstance(value, float) and column.part == "metrics" else as_text(value)
-    return render.short(text, WIDEST) if truncate else render.plain(text)
+    text = f"{value:.6g}" if isinstance(value, float) and column.part == "metrics" else summary(value)
+    return render.short(text, WIDEST if truncate else render.LONGEST_VALUE)
 
 
 def _more(found: SweepShown, shown: int, matching: int) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from yurt.config import paths
 from yurt.config.parse_cache import cached
-from yurt.errors import NotFoundError, UserError
+from yurt.errors import NotFoundError, UserError, no_kubernetes
 from yurt.model.context import LOCAL, Context, ContextsFile
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ def default_file() -> Path:
 
 
 def load(file: Path) -> ContextsFile:
-    """Return the contexts of the file and the built-in context `local`.
+    """Return the valid contexts of the file and the built-in context `local`; the others are in `invalid`.
 
-    UserError lists every fault of the file with its line.
+    UserError lists every fault with its line if the file cannot be read at all.
     """
     found = read(file)
-    if LOCAL.name in found.contexts:
+    if LOCAL.name in (*found.contexts, *found.invalid):
         return found
-    return ContextsFile({LOCAL.name: LOCAL, **found.contexts}, found.current_context)
+    return msgspec.structs.replace(found, contexts={LOCAL.name: LOCAL, **found.contexts})
 
 
 def read(file: Path) -> ContextsFile:
@@ -77,11 +77,33 @@ def _lines_in(body: Any, name: str, lines: dict[tuple[str, ...], int]) -> dict[s
 
 
 def named(name: str) -> Context:
-    """Return the context with that name. NotFoundError suggests a similar name."""
-    existing = load(default_file()).contexts
-    if name not in existing:
-        raise not_found(name, existing)
-    return existing[name]
+    """Return the context with that name. NotFoundError suggests a similar name; UserError lists its faults."""
+    file = default_file()
+    return _existing(file, load(file), name)
+
+
+def _existing(file: Path, found: ContextsFile, name: str) -> Context:
+    if name in found.invalid:
+        raise why_invalid(file, name)
+    if name not in found.contexts:
+        raise not_found(name, (*found.contexts, *found.invalid))
+    return found.contexts[name]
+
+
+def why_invalid(file: Path, name: str) -> UserError:
+    """Return the error with the faults of an invalid context, and their lines."""
+    from yurt.config import contexts_text
+    from yurt.config.text import text_of
+
+    return contexts_text.why_invalid(text_of(file, trusted=True), file, name)
+
+
+def site(name: str) -> Context:
+    """Return the context with that name, to use its site. UserError as for `named`, and if yurt does not support it."""
+    context = named(name)
+    if context.type == "kubernetes":
+        raise no_kubernetes(name)
+    return context
 
 
 def check_name(name: str) -> None:
@@ -152,7 +174,7 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
     def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        known = set(new.contexts) & set(existing.contexts)
+        known = set(new.contexts) & {*existing.contexts, *existing.invalid}
         other = _differing(file, existing, new, replace=replace)
         same = [name for name in new.contexts if name in known and name not in other]
         current = None if existing.current_context else new.current_context
@@ -160,7 +182,7 @@ def merge(file: Path, new: ContextsFile, *, replace: bool = False) -> Merged:
         text, wanted = _with(text, existing, new.contexts)
         if current is None:
             return text, wanted
-        return splice.set_current(text, current), ContextsFile(wanted.contexts, current)
+        return splice.set_current(text, current), msgspec.structs.replace(wanted, current_context=current)
 
     change(file, edit)
     return done[0]
@@ -177,7 +199,11 @@ def new_effects(file: Path, new: ContextsFile, *, replace: bool = False) -> "lis
 
 def _differing(file: Path, existing: ContextsFile, new: ContextsFile, *, replace: bool) -> list[str]:
     """Return the names of contexts that exist with other values. UserError if there are any, without `replace`."""
-    found = [name for name in new.contexts if existing.contexts.get(name, new.contexts[name]) != new.contexts[name]]
+    found = [
+        name
+        for name in new.contexts
+        if name in existing.invalid or existing.contexts.get(name, new.contexts[name]) != new.contexts[name]
+    ]
     if found and not replace:
         names = ", ".join(f"'{name}'" for name in found)
         raise UserError(
@@ -197,12 +223,13 @@ def remove(file: Path, names: Iterable[str]) -> None:
     def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        for name in removed & set(existing.contexts):
+        for name in removed & {*existing.contexts, *existing.invalid}:
             text = splice.remove(text, name)
-        rest = {name: context for name, context in existing.contexts.items() if name not in removed}
+        left = {name: context for name, context in existing.contexts.items() if name not in removed}
+        rest = ContextsFile(left, existing.current_context, existing.invalid - removed)
         if existing.current_context not in removed:
-            return text, ContextsFile(rest, existing.current_context)
-        return splice.set_current(text, None), ContextsFile(rest)
+            return text, rest
+        return splice.set_current(text, None), msgspec.structs.replace(rest, current_context=None)
 
     if removed:
         change(file, edit)
@@ -215,11 +242,10 @@ def copy(file: Path, source: str, target: str) -> None:
     """
     from yurt.config.contexts_change import change, parses_to
 
-    existing = load(file).contexts
-    if source not in existing:
-        raise not_found(source, existing)
+    existing = load(file)
+    _existing(file, existing, source)
     check_name(target)
-    if target in existing:
+    if target in existing.contexts or target in existing.invalid:
         raise UserError(
             f"context '{target}' already exists",
             code="context-exists",
@@ -242,14 +268,12 @@ def use(file: Path, name: str) -> None:
     """Make a context the current one. NotFoundError if it does not exist."""
     from yurt.config.contexts_change import change
 
-    existing = load(file).contexts
-    if name not in existing:
-        raise not_found(name, existing)
+    _existing(file, load(file), name)
 
     def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        return splice.set_current(text, name), ContextsFile(existing.contexts, name)
+        return splice.set_current(text, name), msgspec.structs.replace(existing, current_context=name)
 
     change(file, edit)
 
@@ -259,10 +283,14 @@ def body_text(file: Path, name: str) -> str:
     from yurt.config import splice
     from yurt.config.text import text_of
 
-    existing = load(file).contexts
-    if name not in existing:
-        raise not_found(name, existing)
-    return splice.body_of(text_of(file), name) or _dumped(existing[name])
+    found = load(file)
+    if name not in found.invalid:
+        context = _existing(file, found, name)
+        return splice.body_of(text_of(file), name) or _dumped(context)
+    written = splice.body_of(text_of(file), name)
+    if not written:
+        raise why_invalid(file, name)  # its body is not on separate lines, so only an editor of the file can change it
+    return written
 
 
 def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
@@ -271,21 +299,27 @@ def replace_body(file: Path, name: str, body: str, *, was: str) -> None:
     UserError if the new text has faults (with its own line numbers), or if the current text is no longer `was`; the
     file is then unchanged.
     """
+    from yurt.config import contexts_text
     from yurt.config.contexts_change import change
     from yurt.config.contexts_text import parse
 
     def edit(text: str, existing: ContextsFile) -> tuple[str, ContextsFile]:
         from yurt.config import splice
 
-        if (name not in existing.contexts and name != LOCAL.name) or body_text(file, name) != was:
+        known = (*existing.contexts, *existing.invalid, LOCAL.name)
+        if name not in known or body_text(file, name) != was:
             raise UserError(
                 f"another process changed context '{name}' during the edit",
                 code="context-changed",
                 hint=f"run `yurt context edit {name}` again",
             )
         made, start = splice.put(text, name, body)
-        changed = parse(made, f"{name}.yaml", skip=made.count("\n", 0, start)).contexts[name]
-        return made, ContextsFile({**existing.contexts, name: changed}, existing.current_context)
+        skip = made.count("\n", 0, start)
+        found = parse(made, f"{name}.yaml", skip=skip)
+        if name in found.invalid:
+            raise contexts_text.why_invalid(made, f"{name}.yaml", name, skip=skip)
+        contexts = {**existing.contexts, name: found.contexts[name]}
+        return made, ContextsFile(contexts, existing.current_context, existing.invalid - {name})
 
     change(file, edit)
 
@@ -314,4 +348,5 @@ def _with(text: str, existing: ContextsFile, new: Mapping[str, Context]) -> tupl
     for name, context in new.items():
         if existing.contexts.get(name) != context:
             text, _start = splice.put(text, name, _dumped(context))
-    return text, ContextsFile({**existing.contexts, **new}, existing.current_context)
+    contexts = {**existing.contexts, **new}
+    return text, ContextsFile(contexts, existing.current_context, existing.invalid - set(new))

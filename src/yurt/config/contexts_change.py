@@ -37,11 +37,16 @@ def change(file: Path, edit: Edit) -> None:
 
 
 def parses_to(text: str, expected: ContextsFile) -> bool:
-    """Whether a text is valid and parses to exactly these contexts."""
+    """Whether a text parses to exactly these contexts; an invalid one stays invalid."""
     try:
-        return parse(text, "") == expected
+        found = parse(text, "")
     except UserError:
         return False
+    return (found.contexts, found.current_context, found.invalid) == (
+        expected.contexts,
+        expected.current_context,
+        expected.invalid,
+    )
 
 
 def _edited(file: Path, edit: Edit, text: str, before: ContextsFile) -> tuple[str, ContextsFile]:

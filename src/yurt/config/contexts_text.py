@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from yurt.config import faults
 from yurt.errors import UserError
 from yurt.model.context import ContextsFile
-from yurt.model.context_check import Fault, check_file
+from yurt.model.context_check import Fault, check_file, context_of
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a text says, its faults, and the line of every key."""
+
+    content: ContextsFile
+    faults: Sequence[Fault] = ()
+    lines: dict[tuple[str, ...], int] = {}
 
 
 def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:
-    """Parse a contexts file. UserError lists every fault; the first `skip` lines do not count in line numbers."""
+    """Parse a contexts file. A context with faults is in `invalid`; the first `skip` lines do not count.
+
+    UserError lists every fault if the file itself has one, such as invalid YAML: then none of its contexts is usable.
+    """
     import yaml
 
     from yurt.config import yaml_text
@@ -22,11 +36,20 @@ def parse(text: str, file: Path | str, *, skip: int = 0) -> ContextsFile:
             return found
     except (yaml.YAMLError, RecursionError):
         pass
-    raise _explained(text, file, skip)
+    reading = _read(text, file, skip)
+    if any(context_of(fault) is None for fault in reading.faults):
+        raise faults.error(file, reading.faults, reading.lines)
+    return reading.content
 
 
-def _explained(text: str, file: Path | str, skip: int) -> UserError:
-    """Parse again with line numbers, which is slower, and return the error for all faults."""
+def why_invalid(text: str, file: Path | str, name: str, *, skip: int = 0) -> UserError:
+    """Return the error for all faults of one context, which `parse` found invalid."""
+    reading = _read(text, file, skip)
+    return faults.error(file, [fault for fault in reading.faults if context_of(fault) == name], reading.lines)
+
+
+def _read(text: str, file: Path | str, skip: int) -> Reading:
+    """Parse again with line numbers, which is slower. UserError if the text is not YAML."""
     import yaml
 
     from yurt.config import yaml_text
@@ -35,11 +58,17 @@ def _explained(text: str, file: Path | str, skip: int) -> UserError:
         document, lines, twice = yaml_text.parse_with_lines(text)
     except yaml.YAMLError as error:
         line, problem = yaml_text.syntax_fault(text, error)
-        return faults.error(file, [Fault((), problem)], {(): max(1, line - skip)})
+        raise faults.error(file, [Fault((), problem)], {(): max(1, line - skip)}) from None
     except RecursionError:
-        return faults.error(file, [Fault((), "is nested too deeply")], {})
-    wrong = check_file(document)[1]
+        raise faults.error(file, [Fault((), "is nested too deeply")], {}) from None
+    content, wrong = check_file(document)
     wrong += [
         Fault(path, f"is set twice, in lines {one - skip} and {two - skip}; keep one") for path, one, two in twice
     ]
-    return faults.error(file, wrong, {path: max(1, line - skip) for path, line in lines.items()})
+    invalid = content.invalid | {name for fault in wrong if (name := context_of(fault)) is not None}
+    content = msgspec.structs.replace(
+        content,
+        contexts={name: each for name, each in content.contexts.items() if name not in invalid},
+        invalid=invalid,
+    )
+    return Reading(content, wrong, {path: max(1, line - skip) for path, line in lines.items()})

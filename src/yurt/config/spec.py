@@ -47,7 +47,7 @@ class SpecExperiment(msgspec.Struct, frozen=True):
     exclude: list[str] = []
     python_path: str | None = None
     mrunner: bool = False
-    """Made with mrunner's helpers: its script loads its parameters itself and takes none as arguments."""
+    """Made with mrunner's helpers."""
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -42,7 +42,8 @@ def main() -> None:
     signal.alarm(int(sys.argv[5]))  # stops a file that hangs if yurt was killed
     os.set_inheritable(pipe, False)
     sys.argv = [file]
-    sys.path[:0] = [shim, os.path.dirname(os.path.abspath(file)), os.getcwd()]
+    sys.path[:0] = [os.path.dirname(os.path.abspath(file)), os.getcwd()]
+    sys.path.append(shim)  # last: an installed mrunner is used instead
     try:
         answer: dict[str, Any] = {"experiments": [_plain(number, each) for number, each in _found(file, limit)]}
         answer["notes"] = [*getattr(sys.modules.get("mrunner"), "notes", []), *notes]

@@ -32,6 +32,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     user_id: str | None = None
     resources: ContextResources = ContextResources()
     time: str | int | None = None
+    nodes: str | None = None
     ntasks: int | None = None
     nodelist: str | None = None
     exclude_nodes: str | None = None
@@ -60,6 +61,10 @@ class ContextsFile(msgspec.Struct, frozen=True):
 
     contexts: dict[str, Context] = {}
     current_context: str | None = None
+    invalid: frozenset[str] = frozenset()
+    """Contexts with faults; they are not in `contexts`."""
+    unused: dict[str, tuple[str, ...]] = {}
+    """Keys of contexts that yurt accepts because mrunner has them, and does not use."""
 
 
 LOCAL = Context(name="local", type="local")

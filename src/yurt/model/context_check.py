@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from yurt.model.context import LOCAL, Context, ContextsFile
-from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, canonical_key, is_name, pairs, tidy
+from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, canonical_key, is_name, is_unused, pairs, tidy
 
 FILE_EXAMPLES = {"contexts": "{big: {type: slurm, slurm_url: alice@big.example}}", "current_context": "big"}
 
@@ -30,7 +30,10 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def check_file(document: Any) -> tuple[ContextsFile, list[Fault]]:
-    """Return the contexts of a parsed contexts file and every fault in it; use the contexts only without faults."""
+    """Return the valid contexts of a parsed contexts file, and every fault in it.
+
+    A fault whose path has the name of a context makes only this context invalid; use none of them with another fault.
+    """
     if document is None:
         return ContextsFile(), []
     if not isinstance(document, dict):
@@ -46,15 +49,42 @@ def check_file(document: Any) -> tuple[ContextsFile, list[Fault]]:
     if bodies is not None and not isinstance(bodies, dict):
         faults.append(_wrong(("contexts",), "must be a mapping of names to contexts", bodies, FILE_EXAMPLES))
         bodies = None
-    found = {}
+    found, unused = {}, {}
     for name, body in (bodies or {}).items():
-        context, wrong = _check_context(name, body)
+        used, ignored = _without_unused(name, body)
+        context, wrong = _check_context(name, used)
         faults += wrong
         if context is not None:
             found[name] = context
+        if context is not None and ignored:
+            unused[name] = tuple(ignored)
     current = document.get("current_context")
+    current = None if current == "" else current  # mrunner writes an empty text if there is none
     faults += _check_current(current, [*(bodies or {}), LOCAL.name])
-    return ContextsFile(found, current), faults
+    invalid = frozenset(name for fault in faults if (name := context_of(fault)) is not None)
+    return ContextsFile(found, current, invalid, unused), faults
+
+
+def context_of(fault: Fault) -> str | None:
+    """Return the name of the context that has a fault; None for a fault of the file."""
+    return fault.path[1] if len(fault.path) > 1 and fault.path[0] == "contexts" else None
+
+
+def _without_unused(name: Any, body: Any) -> tuple[Any, list[str]]:
+    """Return the body of a context without the keys that yurt does not use, and these keys."""
+    if not isinstance(body, dict):
+        return body, []
+    # mrunner's `context copy` keeps the old context_name.
+    unused = [key for key, value in body.items() if is_unused(key) or (key == "context_name" and value != name)]
+    used = {key: value for key, value in body.items() if key not in unused}
+    try:
+        amounts = pairs(used.get("resources"))
+    except ValueError:
+        return used, unused
+    if "tpu" not in amounts:
+        return used, unused
+    used["resources"] = {key: value for key, value in amounts.items() if key != "tpu"}
+    return used, [*unused, "resources.tpu"]
 
 
 def _check_current(current: Any, names: Sequence[Any]) -> list[Fault]:
@@ -97,9 +127,7 @@ def check_body(
     faults: list[Fault] = []
     for key, value in body.items():
         here, real = (*path, str(key)), canonical_key(str(key), value)
-        if key == "tpu":
-            faults.append(_no_tpu(here))
-        elif _top(real) in KEYS and _top(real) not in known:
+        if _top(real) in KEYS and _top(real) not in known:
             faults.append(Fault(here, f"is a key of a context, not of {what}; move it to contexts.yaml"))
         elif _top(real) not in known:
             faults.append(unknown(here, known, examples, what))
@@ -110,10 +138,6 @@ def check_body(
         else:
             _take(real, value, here, values, faults)
     return values, faults
-
-
-def _no_tpu(path: tuple[str, ...]) -> Fault:
-    return Fault(path, "is not supported: yurt does not run on TPUs; remove the key")
 
 
 def _top(key: str) -> str:
@@ -127,9 +151,7 @@ def _check_resources(value: Any, path: tuple[str, ...], values: dict[str, Any], 
         faults.append(_wrong(path, "must be a mapping of cpu, gpu and mem to amounts", value, EXAMPLES))
         return
     for key, each in found.items():
-        if key == "tpu":
-            faults.append(_no_tpu((*path, key)))
-        elif key not in RESOURCES:
+        if key not in RESOURCES:
             examples = {name: EXAMPLES[f"resources.{name}"] for name in RESOURCES}
             faults.append(unknown((*path, key), RESOURCES, examples, "resources"))
         elif each is not None:

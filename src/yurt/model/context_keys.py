@@ -17,6 +17,12 @@ EXAMPLES: dict[str, str] = {row.key: row.example for row in TABLE if row.key}
 ALIASES: dict[str, str] = {other: row.key for row in TABLE for other in row.aliases}
 """Other names of keys. In addition, `env` with a mapping is `variables`."""
 
+UNUSED = (
+    *("google_project_id", "default_pvc_size", "tpu", "log_output_path"),
+    *("scratch_dir_name", "cache_dir_name", "grid_logs_dir_name", "grid_configs_dir_name"),
+)
+"""Keys of mrunner's contexts that have no meaning in yurt, besides every other key that starts with `registry_`."""
+
 KEYS: tuple[str, ...] = Context.__struct_fields__
 RESOURCES: tuple[str, ...] = ContextResources.__struct_fields__
 
@@ -33,6 +39,11 @@ def is_name(text: object) -> bool:
 def canonical_key(key: str, value: Any) -> str:
     """Return the canonical name of a key: one of KEYS, resources.cpu and so on; an unknown key is unchanged."""
     return "variables" if key == "env" and isinstance(value, Mapping) else ALIASES.get(key, key)
+
+
+def is_unused(key: object) -> bool:
+    """Whether a key of a context is accepted because mrunner has it, and not used."""
+    return key in UNUSED or (isinstance(key, str) and key.startswith("registry_") and key not in KEYS)
 
 
 def tidy(key: str, value: Any) -> Any:
@@ -60,6 +71,13 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or not _WHOLE.fullmatch(str(value)) or int(value) < 1:
         raise ValueError("must be a positive integer")
     return int(value)
+
+
+def _range(value: Any) -> str:
+    bounds = [_WHOLE.fullmatch(each) for each in str(value).split("-")]
+    if isinstance(value, bool) or len(bounds) > 2 or not all(each and int(each[0]) for each in bounds):
+        raise ValueError("must be a number such as 2, or a range such as 2-4")
+    return str(value)
 
 
 def _truth(value: Any) -> bool:
@@ -132,6 +150,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "text": _text,
     "flag": _truth,
     "count": _whole,
+    "range": _range,
     "size": _checked(parse_memory, _text),
     "time": _checked(parse_time, _number_or_text),
     "gpus": _checked(parse_gpus, _number_or_text),

@@ -36,6 +36,8 @@ SENT = "sent"
 
 # Only in the folder of a task.
 SET = "set"
+MRUNNER = "mrunner.pkl"
+"""Its parameters, for get_configuration() of an installed mrunner."""
 RESULT = "result"
 """The return value of a function call."""
 
@@ -121,6 +123,11 @@ def project_label(name: str, folder: str) -> str:
     """Return the folder name of a project in storage: its simplified name and a short id of its source folder."""
     plain = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-.")[:40] or "project"
     return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
+
+
+def same_folder(label: str, other: str) -> bool:
+    """Whether two labels are of the same source folder, whatever the name of the project was."""
+    return label.rpartition("-")[2] == other.rpartition("-")[2]
 
 
 def base(storage: str) -> str:

@@ -57,11 +57,11 @@ def typed(text: str) -> Any:
 
 
 def words(params: Mapping[str, Any]) -> list[str]:
-    """Return the arguments for parameters: --key value; text unchanged, lists as JSON, null omitted."""
+    """Return the arguments for parameters: --key value; text unchanged, lists as JSON, null and objects omitted."""
     made: list[str] = []
     for key, value in params.items():
         check_key(key)
-        if not _is_null(value):
+        if not _is_null(value) and not has_pickled(value):
             made += [f"--{key}", as_text(value)]
     return made
 
@@ -90,6 +90,34 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def is_pickled(value: Any) -> bool:
+    """Whether a value is a Python object of a spec file, which only get_configuration() loads."""
+    return isinstance(value, Mapping) and set(value) == {"pickled", "cloudpickle"}
+
+
+def has_pickled(value: Any) -> bool:
+    """Whether a value is or contains a pickled object."""
+    if is_pickled(value):
+        return True
+    each = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return any(map(has_pickled, each))
+
+
+def summary(value: Any) -> str:
+    """Return a value for people: as passed to the script, but a pickled object as Python shows it."""
+    if is_pickled(value):
+        return str(value["pickled"])
+    return as_text(_readable(value)) if has_pickled(value) else as_text(value)
+
+
+def _readable(value: Any) -> Any:
+    if is_pickled(value):
+        return value["pickled"]
+    if isinstance(value, Mapping):
+        return {key: _readable(each) for key, each in value.items()}
+    return [_readable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def check_key(key: str) -> None:

@@ -35,6 +35,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     gpu_type: str | None = None
     memory_mb: int | None = None
     minutes: int | None = None
+    nodes: str | None = None
     ntasks: int | None = None
     partition: str | None = None
     account: str | None = None
@@ -265,6 +266,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of each task of a sweep, in addition to those of the run."""
     arguments: bool = True
     """Whether the parameters of a task are also passed as arguments."""
+    mrunner: bool = False
+    """Whether the parameters of a task are passed as mrunner passes them: `--config` and a file."""
     parallel: int | None = None
     """The maximum number of concurrent tasks."""
     follow: bool = False

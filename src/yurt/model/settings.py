@@ -70,10 +70,14 @@ RESOURCES = (
     Row(
         option="nodes",
         cli="--nodes N",
+        key="nodes",
         form="range",
+        resource="nodes",
         sbatch="nodes",
         scheduler=True,
+        example="2",
         help="Number of nodes; with more than 1, srun starts the command.",
+        about="Number of nodes: 2, or 2-4; with more than 1, srun starts the command.",
     ),
     Row(
         option="ntasks",
@@ -190,6 +194,14 @@ ENVIRONMENT = (
         help="Conda environment to activate.",
         about="Conda environment that a run activates.",
         effect="activated in every job",
+    ),
+    Row(
+        option="requirements",
+        cli="--requirements --requirements_file FILE",
+        key="requirements_file",
+        example="requirements.txt",
+        help="File of Python requirements. Not used yet: yurt does not build environments.",
+        about="Not used yet: yurt does not build environments.",
     ),
     Row(
         option="container",
@@ -371,6 +383,7 @@ CONTEXT = (
     ),
     Row(
         key="after_module_load_cmd",
+        aliases=("prolog_cmd",),
         example="source ~/setup.sh",
         about="Shell command to run after the modules are loaded.",
         effect="runs in every job",
@@ -378,12 +391,7 @@ CONTEXT = (
     Row(
         key="env",
         example="environment.yml",
-        about="Ignored: yurt does not build environments yet. A mapping is read as `variables`.",
-    ),
-    Row(
-        key="requirements_file",
-        example="requirements.txt",
-        about="Ignored: yurt does not build environments yet.",
+        about="Not used yet: yurt does not build environments. A mapping is read as `variables`.",
     ),
     Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files to leave out of the snapshot."),
     Row(

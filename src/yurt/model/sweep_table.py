@@ -167,7 +167,7 @@ def as_csv(available: Sequence[Column], rows: Iterable[TaskRow]) -> str:
     writer.writerow([each.title for each in available])
     for row in rows:
         values = (each.of(row) for each in available)
-        writer.writerow(["" if value is None else params.as_text(value) for value in values])
+        writer.writerow(["" if value is None else params.summary(value) for value in values])
     return out.getvalue()
 
 

@@ -24,7 +24,7 @@ def backend(context: Context) -> Backend:
 
 
 def named_backend(name: str) -> Backend:
-    return backend(contexts.named(name))
+    return backend(contexts.site(name))
 
 
 def responding_backend(name: str) -> Backend:

@@ -8,7 +8,7 @@ from typing import Any
 from yurt.backends.kinds import kind_of
 from yurt.backends.registry import host_of
 from yurt.config import facts as cache
-from yurt.errors import RefusedError, UnreachableError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError, no_kubernetes
 from yurt.hosts.base import refusal
 from yurt.model.context import Context
 from yurt.model.facts import Facts
@@ -127,8 +127,4 @@ def _with(facts: Facts, **changes: Any) -> Facts:
 
 def _check_type(context: Context) -> None:
     if not kind_of(context.type).has_host:
-        raise UserError(
-            f"context '{context.name}' has type {context.type}, which `yurt context probe` does not support",
-            code="usage",
-            hint="run `yurt context list` to see the type of each context",
-        )
+        raise no_kubernetes(context.name)

@@ -12,11 +12,12 @@ from yurt.model import layout
 class Project:
     """The project around the working directory: its folder, its name, and the working directory within it."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        """`name` replaces the project's own name."""
         here = Path.cwd()
         found = project.find(here)
         self.folder = found.folder if found is not None else _top(here)
-        self.name = found.name if found is not None else self.folder.name
+        self.name = name or (found.name if found is not None else self.folder.name)
         self.label = layout.project_label(self.name, str(self.folder))
         relative = os.path.relpath(here, self.folder)
         self.subfolder = "" if relative == "." else relative

@@ -30,7 +30,7 @@ def cluster(name: str = "", *, allow: Sequence[str] = (), watch: Watch = unwatch
 
     NotFoundError: yurt does not avoid one of these nodes.
     """
-    context = contexts.named(contexts.current_name(name))
+    context = contexts.site(contexts.current_name(name))
     store = folders.store()
     facts = facts_of(context, watch=watch)
     avoided = {each.node for each in bad_nodes.known(store, context.name)}

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from yurt.config import contexts, facts
+from yurt.config import contexts, contexts_text, facts, unused_keys
 from yurt.config.contexts import Merged
-from yurt.config.contexts_text import parse
 from yurt.config.precedence import Setting
 from yurt.config.text import text_of
 from yurt.errors import NotFoundError, UserError
@@ -77,14 +76,17 @@ class Removed(msgspec.Struct, frozen=True):
 
 
 def list_(flag: str = "") -> Result[Contexts]:
-    """List all contexts, including `local`."""
+    """List all valid contexts, including `local`. The faults of the others are warnings."""
     current = contexts.current_name(flag)
+    file = contexts.default_file()
+    known = contexts.load(file)
     found = [
         Listed(each.name, each.type, each.slurm_url, each.partition, each.account, each.name == current)
-        for each in contexts.load(contexts.default_file()).contexts.values()
+        for each in known.contexts.values()
     ]
-    exists = any(each.current for each in found)
-    warnings = [] if exists else [f"the current context '{current}' does not exist"]
+    warnings = [contexts.why_invalid(file, name).message for name in sorted(known.invalid)]
+    if current not in known.contexts and current not in known.invalid:
+        warnings.append(f"the current context '{current}' does not exist")
     return Result(kind="contexts", data=Contexts(found, current), warnings=warnings)
 
 
@@ -94,7 +96,8 @@ def show(name: str = "", flag: str = "") -> Result[ContextShown]:
     context = contexts.named(name or current)
     keys = msgspec.to_builtins(context)
     del keys["name"]
-    return Result(kind="context", data=ContextShown(context.name, context.name == current, keys))
+    shown = ContextShown(context.name, context.name == current, keys)
+    return Result(kind="context", data=shown, warnings=unused_keys.all_of(context.name))
 
 
 def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
@@ -145,14 +148,15 @@ def remove(names: Sequence[str]) -> Result[Removed]:
     file = contexts.default_file()
     known = contexts.read(file)
     for name in names:
-        if name == LOCAL.name and name not in known.contexts:
+        existing = (*known.contexts, *known.invalid)
+        if name == LOCAL.name and name not in existing:
             raise UserError(
                 "context 'local' is built in and cannot be removed",
                 code="context-built-in",
                 hint="run `yurt context list` to see all contexts",
             )
-        if name not in known.contexts:
-            raise contexts.not_found(name, known.contexts)
+        if name not in existing:
+            raise contexts.not_found(name, existing)
     contexts.remove(file, names)
     for name in names:
         facts.forget(name)
@@ -165,14 +169,21 @@ Accept = Callable[[Sequence[Effect]], bool]
 
 
 def import_(file: Path, *, replace: bool = False, accept: Accept = lambda _effects: False) -> Result[Merged]:
-    """Import the contexts of an mrunner or yurt file, all or none.
+    """Import the valid contexts of an mrunner or yurt file, all or none. The faults of the others are warnings.
 
-    UserError if they would run programs or send files that the user does not `accept`; nothing is written.
+    UserError if no context is valid, or if they would run programs or send files that the user does not `accept`;
+    nothing is written.
     """
     if not file.exists():
         hint = "check the path, which is relative to the working directory"
         raise NotFoundError(f"file '{file}' not found", code="not-found", hint=hint)
-    found = parse(text_of(file), file)
+    text = text_of(file)
+    found = contexts_text.parse(text, file)
+    wrong = [contexts_text.why_invalid(text, file, name) for name in sorted(found.invalid)]
+    if wrong and not found.contexts:
+        raise wrong[0]
+    if found.current_context in found.invalid:
+        found = msgspec.structs.replace(found, current_context=None)
     effects = contexts.new_effects(contexts.default_file(), found, replace=replace)
     if effects and not accept(effects):
         raise UserError(
@@ -180,4 +191,7 @@ def import_(file: Path, *, replace: bool = False, accept: Accept = lambda _effec
             code="not-confirmed",
             hint="nothing was imported; if you trust these settings, add `--yes`",
         )
-    return Result(kind="contexts-imported", data=contexts.merge(contexts.default_file(), found, replace=replace))
+    done = contexts.merge(contexts.default_file(), found, replace=replace)
+    warnings = [f"not imported: {each.message}" for each in wrong]
+    warnings += [unused_keys.sentence(name, keys) for name, keys in found.unused.items()]
+    return Result(kind="contexts-imported", data=done, warnings=warnings)

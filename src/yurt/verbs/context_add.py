@@ -41,7 +41,7 @@ def add(
     """
     file = contexts.default_file()
     known = contexts.load(file)
-    if wanted.name in known.contexts:
+    if wanted.name in known.contexts or wanted.name in known.invalid:
         raise UserError(
             f"context '{wanted.name}' already exists",
             code="context-exists",

@@ -17,7 +17,7 @@ def probe(
     `deep`: also query a compute node, with a job that must start within `timeout` seconds and that connects to
     `internet`.
     """
-    context = contexts.named(contexts.current_name(name))
+    context = contexts.site(contexts.current_name(name))
     if deep:
         found = ask_node(context, internet=internet or INTERNET, patience=timeout, watch=watch)
     else:

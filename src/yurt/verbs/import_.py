@@ -49,7 +49,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result[Imported]:
     """Import the runs in a context's storage, of one project or of all. Skipped folders are warnings."""
     store = folders.store()
-    context = contexts.named(name)
+    context = contexts.site(name)
     facts = facts_if_probed(context, watch=watch)
     base = folders.base_folder(context, facts)
     files = connect.backend(context).files

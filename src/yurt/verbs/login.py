@@ -37,7 +37,7 @@ def logout(names: Sequence[str] = (), *, context: str = "") -> Result[list[Logge
 
 def _named(names: Sequence[str], context: str) -> list[Context]:
     """Look up all contexts, before the first connection."""
-    return [contexts.named(name) for name in names or (contexts.current_name(context),)]
+    return [contexts.site(name) for name in names or (contexts.current_name(context),)]
 
 
 def _open(context: Context, *, may_prompt: bool) -> LoggedIn:

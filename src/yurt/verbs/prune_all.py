@@ -48,7 +48,7 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
 def survey(name: str, *, unfetched: bool = False, watch: Watch = unwatched) -> Result[Cleared]:
     """Find the files to remove. RefusedError: a run has not finished, or the context has the only copy of results."""
     store = folders.store()
-    context = contexts.named(name)
+    context = contexts.site(name)
     watch(Event(f"querying {name}"))
     refreshed = refresh_contexts(store, [name], steps=STEPS)
     for error in refreshed.failed.values():

@@ -88,7 +88,7 @@ def retry(
         run = planned.plan.run
         on_kept(run.id)
         try:
-            entry, messages = enqueue(index, contexts.named(run.context), planned, watch=watch)
+            entry, messages = enqueue(index, contexts.site(run.context), planned, watch=watch)
             submitted.append(entry)
             warnings += messages
         except RefusedError as error:  # the site may accept the others
@@ -101,15 +101,17 @@ def retry(
 
 
 def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
-    """Return the failed runs of a project, oldest first."""
-    where = {"project": [project], "state": FAILED, **({"context": [context]} if context else {})}
-    return list(store.newest(where=where))[::-1]
+    """Return the failed runs of a project, also under other names of it, oldest first."""
+    where = {"state": FAILED, **({"context": [context]} if context else {})}
+    found = store.newest(where=where)
+    return [entry for entry in found if layout.same_folder(entry.run.project, project)][::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
     """Return the unfinished runs of a project; some may have failed since the last refresh."""
-    where = {"project": [project], **({"context": [context]} if context else {})}
-    return list(store.newest(where=where, unfinished=True))
+    where = {"context": [context]} if context else {}
+    found = store.newest(where=where, unfinished=True)
+    return [entry for entry in found if layout.same_folder(entry.run.project, project)]
 
 
 def refresh_unfinished(store: Store, entries: Sequence[Entry], *, watch: Watch = unwatched) -> list[str]:
@@ -164,7 +166,7 @@ def plan(
         old = msgspec.structs.replace(old, sets=chosen, run=msgspec.structs.replace(old.run, tasks=len(chosen)))
     if old is None:
         raise no_plan(run.sweep or run.id)
-    context = contexts.named(run.context)
+    context = contexts.site(run.context)
     if context.type != run.context_type:
         raise RefusedError(
             f"run {run.id} needs a {run.context_type} context, but '{context.name}' is now a {context.type} context",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.config import contexts
+from yurt.config import contexts, unused_keys
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
@@ -63,7 +63,7 @@ def run(
     except YurtError as error:
         _note_refused(error)
         raise
-    return Result(kind="run", data=entry, warnings=warnings)
+    return Result(kind="run", data=entry, warnings=[*unused_keys.first_time(place.name), *warnings])
 
 
 def _note_refused(error: YurtError) -> None:
@@ -93,14 +93,14 @@ def preview(
 
     place, planned, _known = _planned(request, context, after, after_any, watch)
     view = _view(planned.plan, connect.backend(place).runs)
-    return Result(kind="plan", data=view, warnings=planned.warnings)
+    return Result(kind="plan", data=view, warnings=[*unused_keys.all_of(place.name), *planned.warnings])
 
 
 def _planned(
     request: Request, context: str, after: Sequence[str], after_any: Sequence[str], watch: Watch
 ) -> tuple[Context, Planned, Store | None]:
     """Plan a run. A plan that fails creates nothing, not even an empty index."""
-    place = contexts.named(contexts.current_name(context))
+    place = contexts.site(contexts.current_name(context))
     known = folders.known_store()
     if after or after_any:
         known = known or folders.store()

@@ -13,7 +13,7 @@ from functools import cache
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job import module
+from yurt.backends.job import module, mrunner_config
 from yurt.model import layout
 from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup
@@ -228,11 +228,20 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
         words = values.words(rest) if plan.arguments else []
         if words:
             lines.append(_command(os.fsencode(word) for word in words))
+        if plan.mrunner:
+            lines += _mrunner(mrunner_config.content(plan.run, {**common, **each}))
         text = b"\n".join(lines) + b"\n"
         texts.append(text)
         offsets.append(b"%012d %08d\n" % (at, len(text)))
         at += len(text)
     return b"".join(texts), b"".join(offsets)
+
+
+def _mrunner(content: bytes) -> list[bytes]:
+    file = f'"$YURT_RUN_DIR/{layout.MRUNNER}"'.encode()
+    aside = f'"$YURT_RUN_DIR/{layout.MRUNNER}.$$"'.encode()
+    write = b"printf %s " + quote_bytes(content) + b" > " + aside + b" && mv " + aside + b" " + file
+    return [write, b'set -- "$@" --config ' + file]
 
 
 def params(plan: Plan) -> bytes:

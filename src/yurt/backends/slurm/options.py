@@ -139,10 +139,11 @@ def faults(more: Mapping[str, str | None]) -> list[str]:
 
 def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
     """Return whether the command needs srun: more than one task or node."""
+    asked = {"nodes": resources.nodes} | {long_name(name): value for name, value in more.items()}
     counts = [resources.ntasks or 1]
-    for name, value in more.items():
-        if long_name(name) in ("nodes", "ntasks", "ntasks-per-node"):
-            counts.append(int(re.match(r"\d+", value or "1").group()) if re.match(r"\d+", value or "") else 1)  # type: ignore[union-attr]
+    for name in ("nodes", "ntasks", "ntasks-per-node"):
+        first = re.match(r"\d+", asked.get(name) or "")
+        counts.append(int(first[0]) if first else 1)
     return max(counts) > 1
 
 

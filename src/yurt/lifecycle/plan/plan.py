@@ -49,10 +49,10 @@ def plan(
 ) -> Planned:
     """Plan a run. UserError and RefusedError say what is impossible, and suggest the closest alternative.
 
-    `project` defaults to the one around the working directory. With an `index`, nodes on which earlier runs failed are
-    avoided.
+    `project` defaults to the one around the working directory, with the name that the request gives it. With an
+    `index`, nodes on which earlier runs failed are avoided.
     """
-    project = project or Project()
+    project = project or Project(request.project)
     settings = precedence.resolve(context, request.flags)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
@@ -69,6 +69,7 @@ def plan(
     code, about_code = _code(project, wanted, request, watch)
     folder = project_folder(wanted, facts, project.label)
     run = _run(project, wanted, request, settings, needs=needs, given=given, code=code, folder=folder, secrets=secrets)
+    mrunner = _asks_as_mrunner(wanted, request)
     made = Plan(
         run=run,
         project_folder=folder,
@@ -86,14 +87,16 @@ def plan(
         copy=request.copy,
         writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
-        arguments=request.pass_sets,
+        arguments=request.pass_sets and not mrunner,
+        mrunner=mrunner,
         parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
         calls=bool(request.calls),
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    return Planned(made, [*needs.warnings, *_ignored(wanted, request, kind), *about_home, *about_code])
+    warnings = [*needs.warnings, *_ignored(wanted, request, kind), *_not_passed(made), *about_home, *about_code]
+    return Planned(made, warnings)
 
 
 def check(context: Context, request: Request) -> None:
@@ -114,6 +117,30 @@ def check(context: Context, request: Request) -> None:
     if kind.here or facts is not None:
         with suppress(UnreachableError):
             checks.check(wanted, needs.resources, facts, label=project.label, watch=unwatched)
+
+
+def _asks_as_mrunner(wanted: Context, request: Request) -> bool:
+    """Return whether the script of a spec file loads its parameters from a file, as under mrunner."""
+    if not request.spec:
+        return False
+    from yurt.lifecycle.plan import mrunner_script
+
+    keys = {key for each in request.sets for key in each}
+    path = wanted.variables.get("PYTHONPATH", "")
+    return mrunner_script.asks(request.words, keys, helpers=request.spec == "mrunner", python_path=path)
+
+
+def _not_passed(made: Plan) -> list[str]:
+    """Return a warning about Python objects that a script cannot get as arguments."""
+    sets = made.sets if made.arguments else []
+    names = sorted({key for each in sets for key, value in each.items() if params.has_pickled(value)})
+    if not names:
+        return []
+    if len(names) == 1:
+        what, how = f"parameter {names[0]} is a Python object", "is not passed as an argument"
+    else:
+        what, how = f"parameters {', '.join(names)} are Python objects", "are not passed as arguments"
+    return [f"{what} of the spec file and {how}; only get_configuration() of mrunner loads them"]
 
 
 def _run(
@@ -200,8 +227,13 @@ def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
 def _ignored(wanted: Context, request: Request, kind: Kind) -> list[str]:
     """Return warnings about settings that have no effect on this context."""
     found = [] if kind.scheduler else _without_scheduler(request)
-    if wanted.env or wanted.requirements_file:
-        found.append("env and requirements_file are ignored: yurt does not build environments yet; use venv or conda")
+    by_option = request.flags.get("requirements_file")
+    unused = ["env"] if wanted.env else []
+    unused += ["--requirements" if by_option else "requirements_file"] if wanted.requirements_file else []
+    if unused:
+        are = "are" if len(unused) > 1 else "is"
+        names = " and ".join(unused)
+        found.append(f"{names} {are} not used yet: yurt does not build environments; use --venv or --conda")
     return found
 
 

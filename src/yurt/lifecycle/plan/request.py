@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,6 +23,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `params` already have their types, so that a text stays a text."""
     flags: Mapping[str, Any] = {}
     """Settings given as options, by key of a context."""
+    project: str = ""
+    """The name of the project, instead of its own."""
     name: str = ""
     tags: Sequence[str] = ()
     note: str = ""
@@ -36,6 +38,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """For a sweep: the typed parameters of each task."""
     pass_sets: bool = True
     """Whether `sets` are also passed as arguments of the command."""
+    spec: Literal["", "plain", "mrunner"] = ""
+    """Whether a spec file made `sets`, and whether with the helpers of mrunner."""
     parallel: int | None = None
     """How many tasks may run at a time."""
     hold: bool = False

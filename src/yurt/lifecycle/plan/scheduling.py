@@ -16,6 +16,7 @@ from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.resources import parse_time
 from yurt.model.run import Resources
+from yurt.model.settings import TABLE
 from yurt.store import Store
 
 
@@ -47,7 +48,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
     """Combine flags, the context and the script's #SBATCH lines. UserError for an invalid option."""
-    options = dict(wanted.sbatch_options)
+    options = without(wanted.sbatch_options, _overridden(request))
     if request.hold:
         options["hold"] = None
     resources = checks.resources_of(wanted)
@@ -71,6 +72,16 @@ def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None
         minutes=_minutes(needs, facts),
         use_srun=_use_srun(needs, facts),
     )
+
+
+def _overridden(request: Request) -> set[str]:
+    """Return the sbatch options that a flag of their own sets, such as --nodes, and --sbatch-option does not."""
+    from yurt.backends.slurm.options import long_name
+
+    by_name = {long_name(name) for name in request.flags.get("sbatch_options") or ()}
+    parts = {f"resources.{part}": value for part, value in (request.flags.get("resources") or {}).items()}
+    given = {**request.flags, **parts}
+    return {row.sbatch for row in TABLE if row.resource and given.get(row.key)} - by_name
 
 
 def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:

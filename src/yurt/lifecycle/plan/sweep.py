@@ -36,6 +36,8 @@ class Flags(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     """Seed for --shuffle; random if not given."""
     limit: int | None = None
+    arguments: Sequence[str] = ()
+    """The arguments after `--`; a parameter among them overrides the files."""
     name: str = ""
     tags: Sequence[str] = ()
     note: str = ""
@@ -57,8 +59,8 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The command of the spec file, if it has one."""
     variables: Mapping[str, str] = {}
     exclude: Sequence[str] = ()
-    arguments: bool = True
-    """Whether parameters are passed as arguments; scripts written for mrunner load them themselves."""
+    mrunner: bool = False
+    """Whether the spec file was made with the helpers of mrunner."""
     warnings: Sequence[str] = ()
 
 
@@ -150,7 +152,7 @@ def _once(owners: dict[str, str], key: str, flag: str) -> None:
 
 def _grids(flags: Flags, config: Experiment | None, spec: Spec | None, over: Sequence[Axis]) -> list[Grid]:
     """Return the axes in order of increasing priority. Keys that a later axis sets are removed from earlier ones."""
-    decided = {key for axis in over for key in axis.keys}
+    decided = {key for axis in over for key in axis.keys} | set(params.read(flags.arguments))
     rows: list[Axis] = []
     if spec is not None:
         given = [each.parameters for each in spec.experiments]
@@ -209,7 +211,7 @@ def _of_spec(file: str, experiments: Sequence[SpecExperiment]) -> dict[str, Any]
         "script": words(first.script or "", file),
         "variables": variables(first),
         "exclude": list(dict.fromkeys(pattern for each in experiments for pattern in each.exclude)),
-        "arguments": not first.mrunner,
+        "mrunner": first.mrunner,
     }
 
 
