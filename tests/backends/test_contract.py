@@ -120,7 +120,7 @@ class Cluster(ShellContract):
         eventually(lambda: read(backend, runs, "out.log"))
         seen = observe(backend, waits)
         assert (seen.live, seen.native) == ("held", "PENDING (JobHeldUser)")
-        assert seen.reason == f"waiting for you to run `scontrol release {seen.job}`"
+        assert seen.reason == "held; release it with `yurt release`"
         host.run('scancel "$@"', *jobs)
         assert follow(backend, waits).state == "cancelled" and read(backend, waits, "winner") == ""
         status = follow(backend, runs)
@@ -131,9 +131,9 @@ class Cluster(ShellContract):
         made = plan("true", flags={"sbatch_options": {"begin": "now+1hour"}})
         clean.append(made)
         job = submit(backend, made).job
-        backend.runs.hold(job)
+        backend.runs.hold([job])
         assert observe(backend, made).live == "held"
-        backend.runs.release(job)
+        backend.runs.release([job])
         assert observe(backend, made).live == "queued"
 
     def test_tasks_are_started_by_srun(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:

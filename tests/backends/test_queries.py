@@ -69,7 +69,7 @@ def observed(text: str, *runs: str) -> dict[str, Observation]:
             (
                 "held",
                 "PENDING (JobHeldUser)",
-                "waiting for you to run `scontrol release 69_[1-3]`",
+                "held; release it with `yurt release`",
                 "69_[1-3]",
                 "",
                 None,
@@ -77,7 +77,7 @@ def observed(text: str, *runs: str) -> dict[str, Observation]:
         ),
         (
             "run2|x",
-            ("held", "PENDING (JobHeldUser)", "waiting for you to run `scontrol release 56`", "56", "", None),
+            ("held", "PENDING (JobHeldUser)", "held; release it with `yurt release`", "56", "", None),
         ),
         (
             "never",

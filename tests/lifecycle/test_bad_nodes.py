@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -100,8 +101,8 @@ class Releasing(Pods):
         super().__init__()
         self.released: list[str] = []
 
-    def release(self, job: str) -> None:
-        self.released.append(job)
+    def release(self, jobs: Sequence[str]) -> None:
+        self.released += jobs
 
 
 def test_a_task_whose_launch_failed_is_released(store: Store) -> None:

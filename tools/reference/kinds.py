@@ -17,6 +17,7 @@ from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
+from yurt.verbs.hold import Held
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Settings, Stopped
 from yurt.verbs.login import LoggedIn
@@ -37,6 +38,8 @@ KINDS: dict[str, tuple[str, Any]] = {
     "log": ("yurt logs", LogLine),
     "runs-finished": ("yurt wait", list[Entry]),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
+    "runs-held": ("yurt hold", list[Held]),
+    "runs-released": ("yurt release", list[Held]),
     "runs-retried": ("yurt retry", list[Entry]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
     "runs-pruned": ("yurt prune", Pruned),

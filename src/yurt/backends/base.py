@@ -78,11 +78,11 @@ class Runs(Protocol):
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         """Cancel the `open` tasks of a sweep in one request, even if the sweep is not uploaded yet."""
 
-    def hold(self, job: str) -> None:
-        """Hold a pending job. Best effort; without a scheduler this does nothing."""
+    def hold(self, jobs: Sequence[str]) -> None:
+        """Hold pending jobs, each an id or `jobname=NAME`, in one request. Without a scheduler this does nothing."""
 
-    def release(self, job: str) -> None:
-        """Release a held job. Best effort; without a scheduler this does nothing."""
+    def release(self, jobs: Sequence[str]) -> None:
+        """Release held jobs, named as for `hold`. Without a scheduler this does nothing."""
 
     def discard(self, run: RunRef) -> None:
         """Remove the files of a refused submission, so that it cannot start later. Best effort."""

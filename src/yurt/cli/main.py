@@ -23,6 +23,8 @@ VERBS = {
     "logs": ("yurt.cli.logs:logs", "Show the output of runs."),
     "wait": ("yurt.cli.wait:wait", "Wait until runs have finished."),
     "cancel": ("yurt.cli.cancel:cancel", "Cancel runs."),
+    "hold": ("yurt.cli.hold:hold", "Keep queued runs from starting."),
+    "release": ("yurt.cli.hold:release", "Let held runs start."),
     "shell": ("yurt.cli.shell:shell", "Open a shell inside a run."),
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),

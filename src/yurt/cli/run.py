@@ -74,7 +74,7 @@ EXAMPLES = [
 )
 @setting_options(settings.CODE)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
-@click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `scontrol release JOB`.")
+@click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
 @click.option(
     "--after",
     multiple=True,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from yurt.errors import YurtError
 from yurt.model.facts import Facts
 from yurt.model.run import Chosen, Plan, Resources, Status
 from yurt.model.state import Observation
@@ -41,7 +43,8 @@ def release_held(store: Store, runs: Runs, seen: Mapping[str, Observation]) -> N
             or entry.status.retries >= max(entry.run.restart_policy.retries, LAUNCHES)
         ):
             continue
-        runs.release(observation.job)
+        with suppress(YurtError):  # the next refresh tries again
+            runs.release([observation.job])
         if entry.run.task is None:
             store.change([run], lambda _run, status: _with_retry(status))
         else:

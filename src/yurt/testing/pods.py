@@ -141,11 +141,11 @@ class Pods:
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
         raise RefusedError(f"pods: sweep {sweep.id} not found", code="site-refused")
 
-    def hold(self, job: str) -> None:
-        del job
+    def hold(self, jobs: Sequence[str]) -> None:
+        del jobs
 
-    def release(self, job: str) -> None:
-        del job
+    def release(self, jobs: Sequence[str]) -> None:
+        del jobs
 
     def discard(self, run: RunRef) -> None:
         if not self.holder(run.folder, "winner"):

@@ -161,10 +161,10 @@ class ShellBackend(ABC):
             raise self.failure(answer)
         return read_placed(answer.text, sweep=bool(tasks))
 
-    def hold(self, job: str) -> None:  # noqa: B027
+    def hold(self, jobs: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
 
-    def release(self, job: str) -> None:  # noqa: B027
+    def release(self, jobs: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
 
     def discard(self, run: RunRef) -> None:

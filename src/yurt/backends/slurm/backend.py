@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -24,6 +23,12 @@ from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
+
+CONTROL = """\
+what=$1 code=0
+shift
+for each; do timeout 60 scontrol "$what" "$each" || code=1; done
+exit $code"""
 
 
 class SlurmBackend(ShellBackend):
@@ -90,13 +95,16 @@ class SlurmBackend(ShellBackend):
             raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
         return read_gates(answer.text)
 
-    def hold(self, job: str) -> None:
-        with contextlib.suppress(YurtError):
-            self.host.run('timeout 60 scontrol hold "$1"', job)
+    def hold(self, jobs: Sequence[str]) -> None:
+        self._control("hold", jobs)
 
-    def release(self, job: str) -> None:
-        with contextlib.suppress(YurtError):
-            self.host.run('timeout 60 scontrol release "$1"', job)
+    def release(self, jobs: Sequence[str]) -> None:
+        self._control("release", jobs)
+
+    def _control(self, what: str, jobs: Sequence[str]) -> None:
+        answer = self.host.run(CONTROL, what, *jobs)
+        if answer.code:
+            raise refusal(self.host.name, f"cannot {what} the job", answer.errors)
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)

@@ -62,7 +62,7 @@ REASONS = {
     "BeginTime": "waiting for its earliest start time",
     "Dependency": "waiting for another job to finish",
     "DependencyNeverSatisfied": "its dependency can never be satisfied; it will not start",
-    "JobHeldUser": "waiting for you to run `scontrol release {job}`",
+    "JobHeldUser": "held; release it with `yurt release`",
     "JobHeldAdmin": "waiting for an administrator to release it",
     "JobHoldMaxRequeue": "it was requeued too often",
     UNLAUNCHED: "its launch on the node failed",

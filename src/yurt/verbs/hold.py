@@ -1,0 +1,81 @@
+"""hold and release: keep queued runs from starting, and let them start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.errors import UserError
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import which
+from yurt.model import layout
+from yurt.sites import connect, folders
+from yurt.store import Entry, Store
+from yurt.verbs.result import Result
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A run, and its state after the request."""
+
+    id: str
+    context: str
+    state: str
+
+
+def hold(names: Sequence[str]) -> Result[list[Held]]:
+    """Hold queued runs and sweeps: they do not start until they are released. UserError if one is not in a queue."""
+    return _tell(names, "hold")
+
+
+def release(names: Sequence[str]) -> Result[list[Held]]:
+    """Release runs and sweeps that were held, also by `run --hold` or by `scontrol hold`."""
+    return _tell(names, "release")
+
+
+def _tell(names: Sequence[str], what: str) -> Result[list[Held]]:
+    index = folders.store()
+    runs = [entry.run.id for entry in which(index, names)]
+    warnings = _refresh(index, runs)
+    by_context: dict[str, list[str]] = {}
+    for entry in index.several(runs):
+        by_context.setdefault(entry.run.context, []).extend(_jobs(entry))
+    for context, jobs in by_context.items():
+        site = connect.named_backend(context).runs
+        (site.hold if what == "hold" else site.release)(jobs)
+    warnings += _refresh(index, runs)
+    data = [Held(entry.run.id, entry.run.context, _state(entry, what)) for entry in index.several(runs)]
+    return Result(kind=f"runs-{'held' if what == 'hold' else 'released'}", data=data, warnings=warnings)
+
+
+def _state(entry: Entry, what: str) -> str:
+    """Return the state. The queue is not asked about each pending task of a sweep, so the index has only `queued`."""
+    return "held" if entry.run.tasks and what == "hold" else entry.status.state
+
+
+def _refresh(index: Store, runs: Sequence[str]) -> list[str]:
+    return refresh_contexts(index, sorted({entry.run.context for entry in index.several(runs)})).warnings
+
+
+def _jobs(entry: Entry) -> list[str]:
+    """Return the jobs of a run for the scheduler."""
+    run, status = entry.run, entry.status
+    if not kind_of(run.context_type).scheduler:
+        raise UserError(f"run {run.id} is on this machine, which has no queue", code="usage", hint="see `yurt ps`")
+    if run.task is not None:
+        raise UserError(
+            f"{run.id} is a task; only a whole sweep can be held", code="usage", hint=f"name the sweep: `{run.sweep}`"
+        )
+    if status.state in ("waiting", "submitting"):
+        raise UserError(
+            f"run {run.id} is not submitted yet: {status.reason or status.state}",
+            code="usage",
+            hint=f"see `yurt show {run.id}`",
+        )
+    if status.final or (status.state not in ("queued", "held", "requeued") and not run.tasks):
+        raise UserError(
+            f"run {run.id} is not in the queue: it is {status.state}", code="usage", hint=f"see `yurt show {run.id}`"
+        )
+    names = [f"{run.id}+{offset}" for offset in status.offsets] if run.tasks else [run.id]
+    return [f"jobname={layout.job_name(name)}" for name in names]
