@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -235,6 +236,7 @@ def test_an_environment_is_made_in_order(programs: Path) -> None:
     venv = programs / "my venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "activate").write_text('echo "venv $LINE"\n')
+    (venv / "bin" / "python").symlink_to(sys.executable)
     setup = Setup(
         modules=["cuda/12", "two words"],
         modules_init=str(programs),

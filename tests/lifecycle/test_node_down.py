@@ -90,7 +90,7 @@ def test_a_restart_that_slurm_rejects_ends_the_run(laptop: Laptop, lab: Lab, dow
 
 def test_wait_prints_why_a_run_does_not_start(laptop: Laptop, lab: Lab, down: list[str]) -> None:
     down.append("n3")
-    assert control(lab, "update", "nodename=n3", "state=down", "reason=test") == 0
+    assert control(lab, "update", "nodename=n3", "state=drain", "reason=test") == 0  # slurmd ends a state down soon
     run = laptop.run("alpha", "--nodelist", "n3", "true")["run"]["id"]
     done = laptop("wait", run, "--timeout", "6")
     assert done.code == 4

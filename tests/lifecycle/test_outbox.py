@@ -108,7 +108,7 @@ def lies(lab: Lab, ssh: Ssh) -> Iterator[Callable[[], str]]:
 
 def test_a_lost_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Callable[[], str]) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
-    laptop.run("alpha", "true")
+    laptop.ended(laptop.run("alpha", "true")["run"]["id"])  # a job reads .bashrc too
     lies()
     made = laptop.run("alpha", "sh", "-c", f"echo ran >> {ledger}")
     assert made["status"]["state"] == "waiting" and "is saved" in made["warnings"][0]
@@ -118,7 +118,7 @@ def test_a_lost_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Ca
 
 def test_cancel_after_a_submission_that_looks_refused(laptop: Laptop, ssh: Ssh, lies: Callable[[], str]) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
-    laptop.run("alpha", "true")
+    laptop.ended(laptop.run("alpha", "true")["run"]["id"])  # a job reads .bashrc too
     lies()
     made = laptop.run("alpha", "sh", "-c", f"echo begun >> {ledger}; sleep 60; echo over >> {ledger}")
     done = laptop("cancel", made["run"]["id"], "--json").json["data"][0]

@@ -81,6 +81,9 @@ class Exchange:
                 else:
                     self._read(descriptor)
             self._check(time.monotonic())
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
         self._process.wait(max(1.0, self._heard + self._limits.timeout - time.monotonic()))
         return bytes(self._out), bytes(self._err)
 
