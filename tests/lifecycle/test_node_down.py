@@ -76,7 +76,8 @@ def test_a_restart_that_slurm_rejects_ends_the_run(laptop: Laptop, lab: Lab, dow
     grid = ["--grid", "n=1"] if sweep else []
     try:
         options = [*grid, "--sbatch-option", "partition=brief", "--retries", "3", "--time", "5"]
-        run = laptop.run("alpha", *options, "sh", "-c", "sleep 300")["run"]["id"]
+        run = laptop.run("alpha", *options, "sh", "-c", "echo begun; sleep 300")["run"]["id"]
+        eventually(lambda: laptop.quick("logs", f"{run}.0" if sweep else run).out == "begun\n")
         break_node(laptop, lab, down, run)
     finally:
         eventually(lambda: control(lab, "delete", "partitionname=brief") == 0)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NO_ROOM = ("disk-full", "quota-full")
 
+TERMINATING = "cancelled; the job is terminating"
+
 TEMPORARY = ("submit-limit", "scheduler-busy", "storage-unsafe", *NO_ROOM)
 """Codes of rejections after which the site may accept the same run later."""
 
@@ -78,7 +80,7 @@ def _after_closing(store: Store, plan: Plan, winner: str, why: str, *, start: in
     if begun:
         note_sweep_cancelled(store, run, begun)
     elif not run.tasks and start == 1 and winner != CANCELLED:
-        set_fields(store, run.id, state="unknown", reason="cancelled; the job is terminating")
+        set_fields(store, run.id, state="unknown", reason=TERMINATING)
     else:
         end(store, run.id, "failed", why if start == 1 else f"its restart was rejected: {why}")
         return True
@@ -91,8 +93,10 @@ def _give_up_tasks(store: Store, plan: Plan, runs: Runs, why: str) -> bool:
     winners, now = runs.cancel_tasks(ref), time.time()
 
     def failed(number: int, status: Status) -> Status:
-        if status.final or (pending[number] == 1 and winners.get(number) != CANCELLED):
+        if status.final:
             return status
+        if pending[number] == 1 and winners.get(number) != CANCELLED:  # an earlier submission passed the gate
+            return msgspec.structs.replace(status, state="unknown", reason=TERMINATING)
         reason = why if pending[number] == 1 else f"its restart was rejected: {why}"
         return msgspec.structs.replace(status, state="failed", reason=reason, ended=now, cancel_requested=False)
 
