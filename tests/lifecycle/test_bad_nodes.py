@@ -12,10 +12,11 @@ import pytest
 from tests.store.test_runs import run as run_number
 from yurt.backends.slurm.states import UNLAUNCHED
 from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.outbox import refused
 from yurt.lifecycle.refresh import refresh
 from yurt.model import ids
 from yurt.model.facts import Facts, NodeKind, Partition
-from yurt.model.run import Plan, Resources, RestartPolicy, Status
+from yurt.model.run import Plan, Resources, RestartPolicy, RunRef, Status
 from yurt.model.state import Observation
 from yurt.store import BadNode, Store
 from yurt.testing.pods import Pods
@@ -113,3 +114,24 @@ def test_a_task_whose_launch_failed_is_released(store: Store) -> None:
         bad_nodes.release_held(store, backend, seen)
     assert backend.released == ["7_1"] * bad_nodes.LAUNCHES
     assert store.tasks(made)[1].retries == bad_nodes.LAUNCHES
+
+
+class Closing(Pods):
+    """Closes the gates of tasks; the first one had passed its gate."""
+
+    def cancel_tasks(self, sweep: RunRef) -> dict[int, str]:
+        del sweep
+        return {0: "n0nce.7", 1: "cancelled"}
+
+
+def test_a_rejected_task_that_passed_its_gate_is_observed_again(store: Store) -> None:
+    """It must not stay in the outbox for ever: each later submission would be rejected too."""
+    made = sweep(store)
+    lost = Observation(record="node_failed", node="n1", reason="its node failed")
+    refresh._next_task_statuses(store, {f"{made}.0": lost, f"{made}.1": lost}, time.time(), None)
+    assert dict(store.pending_tasks(made)) == {0: 1, 1: 1}
+    plan = store.plan(made)
+    assert plan is not None and refused.give_up(store, plan, Closing(), "invalid partition")
+    found = {number: (each.state, each.reason) for number, each in store.tasks(made).items()}
+    assert found[0] == ("unknown", refused.TERMINATING) and found[1] == ("failed", "invalid partition")
+    assert store.pending_tasks(made) == []
