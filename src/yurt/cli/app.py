@@ -234,12 +234,17 @@ def every_command(root: click.Command, path: str = "yurt") -> Iterator[tuple[str
 
 
 def verb(
-    group: click.Group | None = None, *, examples: Sequence[str], also: Sequence[str] = (), **more: Any
+    group: click.Group | None = None,
+    *,
+    examples: Sequence[str],
+    also: Sequence[str] = (),
+    cls: type[Verb] = Verb,
+    **more: Any,
 ) -> Callable[[Callable[..., Any]], Verb]:
     """Return a decorator that makes a function a verb, in a group if one is given; `also` are other names of it."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
-        made: Verb = click.command(cls=Verb, examples=examples, **more)(function)
+        made: Verb = click.command(cls=cls, examples=examples, **more)(function)
         if isinstance(group, Group):
             group.add_command(made)
             group.other_names |= dict.fromkeys(also, str(made.name))

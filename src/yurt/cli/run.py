@@ -34,7 +34,25 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+class Run(app.Verb):
+    """The command `run`: an unknown option after a swallowed script is an argument of the script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]  # click empties the list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            from yurt.cli import run_mistakes
+
+            run_mistakes.check_unparsed(given, self)
+            raise
+
+
+@verb(
+    cls=Run,
+    examples=EXAMPLES,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
 @click.argument("words", nargs=-1, metavar="[SCRIPT|COMMAND]... [-- PARAMS...]", type=click.UNPROCESSED)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option(
@@ -135,12 +153,12 @@ def _follows(entry: Entry) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
+    from yurt.cli import run_mistakes
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
-    if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
-        app.current().warnings.append(f"{misplaced[0]} was passed to the script; put yurt's options before the script")
+    app.current().warnings += run_mistakes.check(words, options, click.get_current_context().command)
     if words and not options["spec"]:
         _check_spec(words[0])
     if options["base_image"]:
