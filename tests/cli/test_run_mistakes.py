@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
+import msgspec
 import pytest
 
+from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
 from tests.user import User, said
+from yurt.config import facts as kept
 
 WRONG = [
     (["--grid", "lr=0.1", "0.01", "train.py"], "'0.01' is not a command", "`--grid lr=0.1,0.01`"),
@@ -79,3 +84,44 @@ def test_a_port_in_the_address_of_a_cluster(user: User, address: str) -> None:
     answer = user.quick("context", "add", "big", "--slurm-url", address)
     assert said(answer, 2).startswith(f"--slurm-url: '{address}' contains a port, which ssh takes as an option")
     assert f"`--slurm-url {host} --ssh-option=-p --ssh-option=22`" in answer.err
+
+
+def test_a_script_outside_the_project(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = user.home / "outside.py"
+    outside.write_text("print(1)\n")
+    for words in (["../outside.py"], ["python", "../outside.py"]):
+        assert said(user.quick("run", *words), 2).startswith("'../outside.py' is outside the project '")
+    assert user.contents() == []
+    assert warnings(user, str(outside)) == []
+    assert warnings(user, "--no-snapshot", "../outside.py") == []
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
+    monkeypatch.setenv("YURT_CONFIG_HOME", str(user.home / "config"))
+    kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    assert warnings(user, "--context", "big", str(outside)) == [
+        f"'{outside}' is outside the project and is not uploaded; the run uses the file of that name on the site"
+    ]
+
+
+def test_an_ignored_file_that_the_command_names(user: User) -> None:
+    (user.project / "data").mkdir()
+    (user.project / "data" / "x.csv").write_text("1\n")
+    (user.project / "kept.csv").write_text("1\n")
+    (user.project / ".gitignore").write_text("data/\n")
+    why = "is ignored, so the run does not get it; upload what .gitignore ignores with"
+    sentence = f"'data/x.csv' {why} `--include 'data/x.csv'`"
+    assert warnings(user, "train.py", "data/x.csv", "kept.csv") == [sentence]
+    assert warnings(user, "train.py", "--", "--data=./data/x.csv") == [sentence]
+    assert warnings(user, "--include", "data/x.csv", "train.py", "data/x.csv") == []
+    assert warnings(user, "--no-snapshot", "train.py", "data/x.csv") == []
+    assert warnings(user, "train.py", "--out", "data") == [f"'data' {why} `--include 'data/**'`"]
+    assert warnings(user, "--include", "data/**", "train.py", "--out", "data") == []
+    (user.project / "yurt.yaml").write_text("writable: [data]\n")
+    assert warnings(user, "train.py", "--out", "data") == []
+
+
+def test_an_ignored_script(user: User) -> None:
+    (user.project / ".yurtignore").write_text("train.py\n")
+    assert warnings(user, "train.py") == [
+        "'train.py' is ignored, so the run does not get it; upload what .gitignore ignores with `--include 'train.py'`"
+    ]
