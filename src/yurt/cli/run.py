@@ -56,7 +56,11 @@ class Run(app.Verb):
 @click.argument("words", nargs=-1, metavar="[SCRIPT|COMMAND]... [-- PARAMS...]", type=click.UNPROCESSED)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option(
-    "--param", "params", multiple=True, metavar="KEY=VALUE", help="Pass --KEY VALUE to the script; repeatable."
+    "--param",
+    "params",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Pass --KEY VALUE to the script, or KEY=VALUE with Hydra; repeatable.",
 )
 @click.option(
     "--grid",
@@ -79,6 +83,12 @@ class Run(app.Verb):
     "--base_image",
     metavar="IMAGE",
     help="Docker image, as in mrunner. Not used yet: use --container for an image on the site.",
+)
+@click.option(
+    "--style",
+    metavar="STYLE",
+    type=click.Choice(["options", "hydra"]),
+    help="How the script gets parameters: options (--KEY VALUE) or hydra (KEY=VALUE); detected by default.",
 )
 @click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
 @click.option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
@@ -178,6 +188,7 @@ def _request(options: dict[str, Any]) -> Request:
         params=given if sets is None else {} if sets.sweep else sets.sets[0],
         typed=sets is not None,
         sets=list(sets.sets) if sets is not None and sets.sweep else (),
+        style=options["style"] or "",
         spec=("mrunner" if sets.mrunner else "plain") if sets is not None and options["spec"] else "",
         parallel=options["max_parallel"],
         flags=flags,
