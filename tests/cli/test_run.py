@@ -243,6 +243,21 @@ def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
         assert part in people.out
     assert "# time: 2h (contexts.yaml:7)\n" in people.out and "# sbatch --job-name=yurt-" in people.out
     assert "environment() {" in people.out and "set -- \"$@\" 'python' 'train.py'" in people.out
+    assert (
+        len(people.out.splitlines()) <= 40 and "# From here on the script is the same for every run." not in people.out
+    )
+    full = offline("-v", "run", "--dry-run", "train.py").out
+    hidden = len(view["script"].splitlines())
+    assert f"# job.sh has {hidden} lines; see all of it with `yurt -v run --dry-run …`\n" in people.out
+    assert "# From here on the script is the same for every run." in full and len(full.splitlines()) > hidden
+
+
+def test_a_dry_run_stays_short(offline: User) -> None:
+    variables = [word for number in range(50) for word in ("--var", f"V{number}=x")]
+    (offline.project / "job.sbatch").write_text("#!/bin/sh\n#SBATCH --mem=1G\nmodule load x\n")
+    out = offline.quick("run", "--dry-run", *variables, "--module", "gcc", "job.sbatch").out
+    assert "#SBATCH --mem=1G\n" in out and "  load_module gcc\n" in out and " more lines\n" in out
+    assert len(out.splitlines()) <= 45
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 

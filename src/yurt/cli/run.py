@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from yurt.store import Entry
     from yurt.verbs.run import PlanView
 
+ENVIRONMENT = "environment() { # from your context and your flags"
+"""The first line of the part of job.sh that sets up modules and environments."""
+
+EVERY_RUN = tuple(
+    f"export {name}="
+    for name in (
+        "YURT_RUN_ID",
+        "YURT_RUN_DIR",
+        "YURT_CONTEXT",
+        "YURT_OUTPUTS",
+        "YURT_CHECKPOINTS",
+        "YURT_PARAMS",
+        "YURT_SWEEP_ID",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONUNBUFFERED",
+    )
+)
+MOST_LINES = 12
+"""How many lines of job.sh and of its values `--dry-run` shows without -v."""
+
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
     "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py",
@@ -126,7 +146,7 @@ class Run(app.Verb):
 )
 @click.option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
 @click.option("--wait", is_flag=True, help="Wait until the run has finished.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and the job script without submitting.")
+@click.option("--dry-run", is_flag=True, help="Show the plan without submitting; with -v, also the whole job script.")
 def run(**options: Any) -> int:
     """Run a script or a command on a context.
 
@@ -332,5 +352,30 @@ def _print_plan(view: PlanView) -> None:
     for each in run.settings:
         print(f"# {each.key}: {render.plain(render.value(each.value))} ({render.plain(each.source)})")
     print(f"# {render.plain(view.submitted_as)}")
-    parts = f"\n# --- job.sh\n\n{view.script}\n# --- data\n\n{view.data}\n"
+    script, data = view.script, view.data
+    if not app.current().verbose:
+        script, data = _own_lines(script), _own_data(data)
+    parts = f"\n# --- job.sh\n\n{script}\n# --- data\n\n{data}\n"
     render.verbatim(parts.encode(errors="backslashreplace"))
+    if not app.current().verbose:
+        print(f"# job.sh has {len(view.script.splitlines())} lines; see all of it with `yurt -v run --dry-run …`")
+
+
+def _own_lines(script: str) -> str:
+    """Return the lines of a job script that differ between runs: #SBATCH lines and the environment."""
+    lines = script.splitlines()
+    kept = [line for line in lines if line.startswith("#SBATCH")]
+    if ENVIRONMENT in lines:
+        start = lines.index(ENVIRONMENT)
+        kept += lines[start : lines.index("}", start) + 1]
+    return _cut(kept)
+
+
+def _own_data(data: str) -> str:
+    """Return the values of a run without the variables that every run gets."""
+    return _cut([line for line in data.splitlines() if not line.startswith(EVERY_RUN)])
+
+
+def _cut(lines: list[str]) -> str:
+    more = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], *([f"# … {render.count(more, 'more line')}"] if more > 0 else [])]) + "\n"
