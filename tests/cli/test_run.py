@@ -474,10 +474,21 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert len(lines) == 5 and "\033[31m" in child.before
     assert max(width(line) for line in lines) <= columns
     for run, line in zip(reversed(ids), lines[1:], strict=True):
-        assert line.startswith(run)
+        assert line.startswith(run if columns == 240 else run.partition("-")[2])
     titles = [title for title in ("name", "command", "reason") if title[:5] in lines[0]]
-    assert titles == {46: [], 60: ["name", "command"]}.get(columns, ["name", "command", "reason"])
+    assert titles == {46: ["name"]}.get(columns, ["name", "command", "reason"])
     assert ("quite some words to say" in child.before) == (columns == 240)
+
+
+def test_ps_keeps_what_matters_at_80_columns(user: User) -> None:
+    run = user.quick("run", "--wait", "--json", "sh", "-c", "exit 3", "train.py", "--lr", "0.1").json["data"]["run"]
+    child = user.spawn("ps", "--cached", columns=80)
+    child.expect(pexpect.EOF)
+    title, line = (re.sub("\033\\[[0-9;]*m", "", each) for each in child.before.split("\r\n") if each)
+    assert title.split() == ["run", "state", "age", "took", "command", "reason"], "all runs are on one context"
+    assert line.split()[:2] == [run["id"].partition("-")[2], "failed"] and "sh -c 'exit 3' train.py --lr" in line
+    assert user.quick("show", "--cached", line.split()[0]).code == 0
+    assert run["id"] in user.quick("ps", "--cached").out, "a pipe gets the whole id"
 
 
 def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:
