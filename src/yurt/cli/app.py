@@ -66,7 +66,7 @@ def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the runs and sweeps that complete a word, newest first: their ids or the second part of their ids.
+    """Return the runs and sweeps that complete a word, newest first: their ids, the second part of their ids, or names.
 
     After a sweep's id and a dot, return its tasks.
     """
@@ -83,7 +83,8 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
             return [f"{first}.{task}" for task in range(sweep.run.tasks) if str(task).startswith(number)]
     except Exception:
         return []
-    return [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+    ids = [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+    return ids + (index.names(incomplete) if incomplete else [])
 
 
 def global_options(context_help: str = CONTEXT_HELP) -> list[click.Parameter]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import app, completers, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
@@ -73,7 +73,13 @@ class Run(app.Verb):
     examples=EXAMPLES,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.argument("words", nargs=-1, metavar="[SCRIPT|COMMAND]... [-- PARAMS...]", type=click.UNPROCESSED)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[SCRIPT|COMMAND]... [-- PARAMS...]",
+    type=click.UNPROCESSED,
+    shell_complete=completers.files,
+)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option(
     "--param",
@@ -96,9 +102,18 @@ class Run(app.Verb):
     help="Sweep over values in lockstep: the first of each key, then the second, and so on.",
 )
 @click.option(
-    "--config", "config", metavar="FILE", help="Read parameters from FILE, such as neptune.yaml or yurt.yaml."
+    "--config",
+    "config",
+    metavar="FILE",
+    shell_complete=completers.files,
+    help="Read parameters from FILE, such as neptune.yaml or yurt.yaml.",
 )
-@click.option("--spec", metavar="FILE.py", help="Read experiments from an mrunner-style Python file.")
+@click.option(
+    "--spec",
+    metavar="FILE.py",
+    shell_complete=completers.files,
+    help="Read experiments from an mrunner-style Python file.",
+)
 @click.option(
     "--base_image",
     metavar="IMAGE",
