@@ -78,10 +78,11 @@ class User:
         out, err = (stream.buffer.getvalue().decode() for stream in streams)
         return note(words, Called(code, out, err), {**self.environment, **environment})
 
-    def spawn(self, *words: str, columns: int = 80) -> pexpect.spawn:
+    def spawn(self, *words: str, columns: int = 80, cwd: Path | None = None) -> pexpect.spawn:
         """Start yurt in a terminal."""
         environment = {**os.environ, **self.environment, "TERM": "xterm-256color"}
-        return pexpect.spawn(YURT, [*words], env=environment, encoding="utf8", timeout=60, dimensions=(40, columns))
+        where = {"env": environment, "cwd": cwd}
+        return pexpect.spawn(YURT, [*words], **where, encoding="utf8", timeout=60, dimensions=(40, columns))
 
     def contents(self) -> list[object]:
         """Return every run in the index and every local run folder."""

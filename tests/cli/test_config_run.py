@@ -91,5 +91,5 @@ def test_the_project_of_a_file(yurt: Yurt, tmp_path: Path, monkeypatch: pytest.M
     assert run_of(yurt)["project"].startswith("lab-letters-")
     assert yurt("run", "--no-snapshot", "--wait", "false").code == 1
     assert not run_of(yurt)["project"].startswith("lab-")
-    again = yurt("retry", "--failed", "--json").json["data"]
+    again = yurt("retry", "--failed", "--yes", "--json").json["data"]
     assert len(again) == 3, "runs of this folder, under any name of the project"

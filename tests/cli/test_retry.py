@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pexpect
 import pytest
 
 from tests.cli.test_run import CONTEXTS, FACTS, NOWHERE
@@ -63,7 +64,7 @@ def test_retry_refreshes_the_state_first(user: User) -> None:
     third = user.quick("--json", "run", "sh", "-c", PATIENT + "; exit 3").json["data"]["run"]
     Path(third["folder"], "go").touch()
     eventually(Path(third["folder"], "exit.json").exists)
-    retried = user.quick("retry", "--failed", "--json").json["data"]
+    retried = user.quick("retry", "--failed", "--yes", "--json").json["data"]
     assert [each["run"]["retry_of"] for each in retried] == [runs[1]["id"], third["id"]]
 
 
@@ -78,14 +79,14 @@ def test_all_failed_runs_are_retried_once(user: User) -> None:
     elsewhere.mkdir()
     assert user("retry", "--failed", cwd=elsewhere).out == "no failed runs to retry in this project\n"
     assert user.quick("retry", "--failed", "--context", "alpha", "--json").json["data"] == []
-    done = user.quick("retry", "--failed", "-f")
+    done = user.quick("retry", "--failed", "--yes", "-f")
     assert done.code == 1
     assert [line.rpartition(" ")[2] for line in done.out.splitlines() if "retry of" in line] == [
         first["id"],
         second["id"],
     ]
     assert done.out.count("--lr 0.1") == 2, "the output of both is shown"
-    again = user.quick("retry", "--failed", "--json").json["data"]
+    again = user.quick("retry", "--failed", "--yes", "--json").json["data"]
     assert {each["run"]["retry_of"] for each in again} & {first["id"], second["id"]} == set()
     assert len(again) == 2, "the retries failed too, and were not retried"
 
@@ -161,3 +162,42 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     resources = next(each for each in new["settings"] if each["key"] == "resources")
     assert resources == {"key": "resources", "value": {"cpu": 2, "mem": "2G"}, "source": "flag"}
     assert json.loads(msgspec.json.encode(after.run)) == new
+
+
+def test_code_now_with_old_parameters(user: User) -> None:
+    old = failed(user)
+    (user.project / "train.py").write_text("print('another')\n")
+    new = user.quick("retry", old["id"], "--code", "now", "--json").json["data"][0]["run"]
+    assert (new["params"], new["command"], new["retry_of"]) == (old["params"], old["command"], old["id"])
+    assert new["code"]["tree"] != old["code"]["tree"]
+    user.quick("wait", new["id"])
+    assert user.quick("logs", new["id"]).out == f"print('another')\n7 {new['id']} --lr 0.1\n"
+    same = user.quick("retry", new["id"], "--json").json["data"][0]["run"]
+    assert same["code"] == new["code"]
+
+
+def test_code_now_outside_the_project(user: User) -> None:
+    old = failed(user)
+    elsewhere = user.home / "other"
+    elsewhere.mkdir()
+    answer = user("retry", old["id"], "--code", "now", cwd=elsewhere)
+    assert said(answer, 2).startswith(f"run {old['id']} is of the project '{old['project']}', not of the working")
+    assert shown(user, old["id"])["retried_as"] == []
+
+
+def test_failed_without_a_run_asks_first(user: User) -> None:
+    old = failed(user, "--name", "first")
+    asked = user.quick("retry", "--failed")
+    assert asked.code == 2 and old["id"] in asked.out and "first" in asked.out
+    assert "nothing was submitted; run the command again with `--yes`" in asked.err
+    listed = user.quick("retry", "--failed", "--dry-run", "--json")
+    assert (listed.code, listed.json["kind"]) == (0, "retry-candidates")
+    assert [each["id"] for each in listed.json["data"]] == [old["id"]]
+    assert said(user.quick("retry", "--failed", "--dry-run", "--yes"), 2) == "--dry-run and --yes cannot be combined"
+    assert shown(user, old["id"])["retried_as"] == []
+    for answer, retried in (("n", 0), ("y", 1)):
+        terminal = user.spawn("retry", "--failed", cwd=user.project)
+        terminal.expect("retry 1 run\\?")
+        terminal.sendline(answer)
+        terminal.expect(pexpect.EOF)
+        assert len(shown(user, old["id"])["retried_as"]) == retried

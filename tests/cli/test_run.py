@@ -243,6 +243,21 @@ def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
         assert part in people.out
     assert "# time: 2h (contexts.yaml:7)\n" in people.out and "# sbatch --job-name=yurt-" in people.out
     assert "environment() {" in people.out and "set -- \"$@\" 'python' 'train.py'" in people.out
+    assert (
+        len(people.out.splitlines()) <= 40 and "# From here on the script is the same for every run." not in people.out
+    )
+    full = offline("-v", "run", "--dry-run", "train.py").out
+    hidden = len(view["script"].splitlines())
+    assert f"# job.sh has {hidden} lines; see all of it with `yurt -v run --dry-run …`\n" in people.out
+    assert "# From here on the script is the same for every run." in full and len(full.splitlines()) > hidden
+
+
+def test_a_dry_run_stays_short(offline: User) -> None:
+    variables = [word for number in range(50) for word in ("--var", f"V{number}=x")]
+    (offline.project / "job.sbatch").write_text("#!/bin/sh\n#SBATCH --mem=1G\nmodule load x\n")
+    out = offline.quick("run", "--dry-run", *variables, "--module", "gcc", "job.sbatch").out
+    assert "#SBATCH --mem=1G\n" in out and "  load_module gcc\n" in out and " more lines\n" in out
+    assert len(out.splitlines()) <= 45
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 
@@ -459,10 +474,21 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert len(lines) == 5 and "\033[31m" in child.before
     assert max(width(line) for line in lines) <= columns
     for run, line in zip(reversed(ids), lines[1:], strict=True):
-        assert line.startswith(run)
+        assert line.startswith(run if columns == 240 else run.partition("-")[2])
     titles = [title for title in ("name", "command", "reason") if title[:5] in lines[0]]
-    assert titles == {46: [], 60: ["name", "command"]}.get(columns, ["name", "command", "reason"])
+    assert titles == {46: ["name"]}.get(columns, ["name", "command", "reason"])
     assert ("quite some words to say" in child.before) == (columns == 240)
+
+
+def test_ps_keeps_what_matters_at_80_columns(user: User) -> None:
+    run = user.quick("run", "--wait", "--json", "sh", "-c", "exit 3", "train.py", "--lr", "0.1").json["data"]["run"]
+    child = user.spawn("ps", "--cached", columns=80)
+    child.expect(pexpect.EOF)
+    title, line = (re.sub("\033\\[[0-9;]*m", "", each) for each in child.before.split("\r\n") if each)
+    assert title.split() == ["run", "state", "age", "took", "command", "reason"], "all runs are on one context"
+    assert line.split()[:2] == [run["id"].partition("-")[2], "failed"] and "sh -c 'exit 3' train.py --lr" in line
+    assert user.quick("show", "--cached", line.split()[0]).code == 0
+    assert run["id"] in user.quick("ps", "--cached").out, "a pipe gets the whole id"
 
 
 def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:

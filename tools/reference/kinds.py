@@ -25,6 +25,7 @@ from yurt.verbs.logs import LogLine
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import RunRow
+from yurt.verbs.retry import RetryCandidate
 from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
 from yurt.verbs.show import Shown
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-held": ("yurt hold", list[Held]),
     "runs-released": ("yurt release", list[Held]),
     "runs-retried": ("yurt retry", list[Entry]),
+    "retry-candidates": ("yurt retry --dry-run", list[RetryCandidate]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),

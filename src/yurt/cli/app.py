@@ -66,7 +66,7 @@ def context_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
 
 
 def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the runs and sweeps that complete a word, newest first: their ids or the second part of their ids.
+    """Return the runs and sweeps that complete a word, newest first: their ids, the second part of their ids, or names.
 
     After a sweep's id and a dot, return its tasks.
     """
@@ -83,7 +83,8 @@ def run_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str)
             return [f"{first}.{task}" for task in range(sweep.run.tasks) if str(task).startswith(number)]
     except Exception:
         return []
-    return [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+    ids = [run if run.startswith(incomplete) else run.partition("-")[2] for run in found]
+    return ids + (index.names(incomplete) if incomplete else [])
 
 
 def global_options(context_help: str = CONTEXT_HELP) -> list[click.Parameter]:
@@ -234,12 +235,17 @@ def every_command(root: click.Command, path: str = "yurt") -> Iterator[tuple[str
 
 
 def verb(
-    group: click.Group | None = None, *, examples: Sequence[str], also: Sequence[str] = (), **more: Any
+    group: click.Group | None = None,
+    *,
+    examples: Sequence[str],
+    also: Sequence[str] = (),
+    cls: type[Verb] = Verb,
+    **more: Any,
 ) -> Callable[[Callable[..., Any]], Verb]:
     """Return a decorator that makes a function a verb, in a group if one is given; `also` are other names of it."""
 
     def decorate(function: Callable[..., Any]) -> Verb:
-        made: Verb = click.command(cls=Verb, examples=examples, **more)(function)
+        made: Verb = click.command(cls=cls, examples=examples, **more)(function)
         if isinstance(group, Group):
             group.add_command(made)
             group.other_names |= dict.fromkeys(also, str(made.name))

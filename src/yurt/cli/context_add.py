@@ -12,6 +12,7 @@ import click
 from yurt.cli import app, progress, render
 from yurt.cli.app import context_names, verb
 from yurt.cli.option_types import Duration
+from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.model.facts import Facts
@@ -78,6 +79,8 @@ def add(
         raise click.UsageError(f"--ssh-command: {error}") from None
     if not given["slurm_url"].strip():
         raise click.UsageError("--slurm-url is empty")
+    if not program:
+        _check_port(given["slurm_url"])
     wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
     interactive = sys.stdin.isatty() and sys.stderr.isatty() and not app.current().json
     with progress.watching(asks=interactive) as watch:
@@ -91,6 +94,17 @@ def add(
         print(f"next:  yurt context show {name}")
 
     render.result(added, print_text)
+
+
+def _check_port(address: str) -> None:
+    """Raise UserError for host:22: ssh takes the port as an option."""
+    host, colon, port = address.removeprefix("ssh://").partition(":")
+    if colon and port.isdigit() and host:
+        raise UserError(
+            f"--slurm-url: '{address}' contains a port, which ssh takes as an option",
+            code="usage",
+            hint=f"use `--slurm-url {host} --ssh-option=-p --ssh-option={port}`",
+        )
 
 
 @verb(examples=["yurt context probe", "yurt context probe alpha --deep"])

@@ -107,6 +107,27 @@ CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
 NARROW = ("run", "name", "context", "state", "age", "took", "command", "reason")
 
 
+ROOMY = 100
+"""On a terminal with fewer columns, ids are shortened and a context that all runs share is left out."""
+
+
+def _compact(
+    rows: Sequence[RunRow], columns: list[str], cells: list[list[str | render.Drawn]]
+) -> tuple[list[str], list[list[str | render.Drawn]]]:
+    """Return the table with the second part of each id, which is enough to name a run, and no needless context."""
+    from collections import Counter
+
+    short = [row.id.partition("-")[2] for row in rows]
+    times = Counter(short)
+    at = columns.index("run")
+    for line, name, row in zip(cells, short, rows, strict=True):
+        line[at] = name if name and times[name] == 1 else row.id
+    if len({row.context for row in rows}) > 1:
+        return columns, cells
+    gone = columns.index("context")
+    return [*columns[:gone], *columns[gone + 1 :]], [[*line[:gone], *line[gone + 1 :]] for line in cells]
+
+
 def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     if not rows:
         print("no runs", file=sys.stderr)
@@ -114,5 +135,7 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     now = time.time()
     columns = list(CELLS) if wide else [name for name in NARROW if name != "name" or any(row.name for row in rows)]
     cells = [[CELLS[column](row, now) for column in columns] for row in rows]
+    if not wide and render.terminal_columns() < ROOMY:
+        columns, cells = _compact(rows, columns, cells)
     styles = [STYLES.get(row.state, "") for row in rows]
     render.listing(columns, cells, styles=styles, styled="state", shrinks=("name", "command", "reason"), wide=wide)

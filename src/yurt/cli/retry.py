@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +14,15 @@ from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
 from yurt.errors import UserError
 
+if TYPE_CHECKING:
+    from yurt.verbs.retry import RetryCandidate
+
 EXAMPLES = [
     "yurt retry -",
     "yurt retry x7q4z --time 4h --mem 16G -f",
+    "yurt retry --code now x7q4z",
     "yurt retry --failed",
-    "yurt retry --failed --context alpha --wait",
+    "yurt retry --failed --yes --context alpha --wait",
     "yurt retry @last-sweep --filter lr=0.1 --filter state=failed",
 ]
 
@@ -29,27 +36,48 @@ EXAMPLES = [
 )
 @click.option("--time", metavar="TIME", help="New time limit: 90m, 2h, 1-12:00:00.")
 @click.option("--mem", metavar="SIZE", help="New amount of memory: 4096 (MB), 8G.")
+@click.option(
+    "--code",
+    metavar="WHICH",
+    type=click.Choice(["same", "now"]),
+    default="same",
+    help="Code of the retry: same as the old run (default), or now, a new snapshot of the project.",
+)
+@click.option("--yes", is_flag=True, help="With --failed and no RUN, do not ask for confirmation.")
+@click.option("--dry-run", is_flag=True, help="List the runs that would be retried, and submit nothing.")
 @click.option("--follow", "-f", is_flag=True, help="Follow the output until the runs have finished.")
 @click.option("--wait", is_flag=True, help="Wait until the runs have finished.")
 @FILTER
 def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **options: Any) -> int:
     """Run finished runs again.
 
-    Each retry is a new run with the same code, parameters and settings on the same context. --failed selects runs
+    Each retry is a new run with the same code, parameters and settings on the same context. With --code now, it uses
+    the files of the project as they are now, without --include and --exclude of the old run. --failed selects runs
     that failed, reached a limit or were lost, and have not been retried since; it does not select cancelled runs.
-    --filter selects tasks of sweeps and creates one new sweep for each sweep.
+    Without RUN, it lists these runs and asks for confirmation. --filter selects tasks of sweeps and creates one new
+    sweep for each sweep.
     """
     from yurt.cli.progress import watching
     from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import retry as verbs
 
     now = app.current()
-    _check(runs, failed, filters)
-    anew = verbs.Anew(options["time"], options["mem"])
+    _check(runs, failed, filters, options)
+    anew = verbs.Anew(options["time"], options["mem"], code_now=options["code"] == "now")
+    select: dict[str, Any] = {"failed": failed, "filters": filters, "context": now.context}
+    if options["dry_run"] or not (runs or options["yes"]):
+        with watching() as watch:
+            found = verbs.candidates(runs, **select, watch=watch)
+        if options["dry_run"]:
+            return render.result(found, lambda: _print(found.data), requested=True)
+        if found.data and not _agreed(found.data):
+            now.warnings.append("nothing was submitted; run the command again with `--yes` to retry the runs")
+            render.result(found, lambda: _print(found.data), requested=True)
+            return 2
+        if found.data:
+            runs = tuple(each.id for each in found.data)
     with on_interrupt() as on_kept, watching() as watch:
-        done = verbs.retry(
-            runs, failed=failed, filters=filters, context=now.context, anew=anew, on_kept=on_kept, watch=watch
-        )
+        done = verbs.retry(runs, **select, anew=anew, on_kept=on_kept, watch=watch)
     sent = done.data
     staying = bool(sent) and (options["follow"] or options["wait"])
 
@@ -65,7 +93,39 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     return wait_or_follow(sent, follow=options["follow"], kind="runs-finished") or code if staying else code
 
 
-def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...]) -> None:
+def _agreed(found: Sequence[RetryCandidate]) -> bool:
+    """Return whether the user agrees on a terminal; False without one. Abort if the answer is no."""
+    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    _print(found)
+    if not click.confirm(f"retry {render.count(len(found), 'run')}?", default=False, err=True):
+        raise click.Abort
+    return True
+
+
+def _print(found: Sequence[RetryCandidate]) -> None:
+    if not found:
+        print("no runs to retry", file=sys.stderr)
+        return
+    now = time.time()
+    rows = [
+        [
+            each.id,
+            each.context,
+            each.state,
+            "" if each.tasks is None else str(each.tasks),
+            render.span(now - each.created),
+            each.name or render.command_line(each.command),
+        ]
+        for each in found
+    ]
+    columns = ["run", "context", "state", "tasks", "age", "command"]
+    render.listing(columns, rows, styles=[""] * len(rows), styled="", shrinks=["command"], numbers=["tasks"])
+
+
+def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], options: dict[str, Any]) -> None:
+    if options["dry_run"] and options["yes"]:
+        raise UserError("--dry-run and --yes cannot be combined", code="usage", hint="use `yurt retry --dry-run`")
     if filters and not runs:
         hint = f"for example: `yurt retry @last-sweep --filter {filters[0]}`"
         raise UserError("--filter needs a sweep", code="usage", hint=hint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import app, completers, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
@@ -22,6 +22,26 @@ if TYPE_CHECKING:
     from yurt.store import Entry
     from yurt.verbs.run import PlanView
 
+ENVIRONMENT = "environment() { # from your context and your flags"
+"""The first line of the part of job.sh that sets up modules and environments."""
+
+EVERY_RUN = tuple(
+    f"export {name}="
+    for name in (
+        "YURT_RUN_ID",
+        "YURT_RUN_DIR",
+        "YURT_CONTEXT",
+        "YURT_OUTPUTS",
+        "YURT_CHECKPOINTS",
+        "YURT_PARAMS",
+        "YURT_SWEEP_ID",
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONUNBUFFERED",
+    )
+)
+MOST_LINES = 12
+"""How many lines of job.sh and of its values `--dry-run` shows without -v."""
+
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
     "yurt run --context alpha --gpus a100:1 --mem 8G --time 2h -f train.py",
@@ -34,11 +54,39 @@ EXAMPLES = [
 ]
 
 
-@verb(examples=EXAMPLES, context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument("words", nargs=-1, metavar="[SCRIPT|COMMAND]... [-- PARAMS...]", type=click.UNPROCESSED)
+class Run(app.Verb):
+    """The command `run`: an unknown option after a swallowed script is an argument of the script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = [*args]  # click empties the list
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            from yurt.cli import run_mistakes
+
+            run_mistakes.check_unparsed(given, self)
+            raise
+
+
+@verb(
+    cls=Run,
+    examples=EXAMPLES,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[SCRIPT|COMMAND]... [-- PARAMS...]",
+    type=click.UNPROCESSED,
+    shell_complete=completers.files,
+)
 @setting_options(settings.LABELS, settings.RESOURCES, settings.ENVIRONMENT)
 @click.option(
-    "--param", "params", multiple=True, metavar="KEY=VALUE", help="Pass --KEY VALUE to the script; repeatable."
+    "--param",
+    "params",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Pass --KEY VALUE to the script, or KEY=VALUE with Hydra; repeatable.",
 )
 @click.option(
     "--grid",
@@ -54,13 +102,28 @@ EXAMPLES = [
     help="Sweep over values in lockstep: the first of each key, then the second, and so on.",
 )
 @click.option(
-    "--config", "config", metavar="FILE", help="Read parameters from FILE, such as neptune.yaml or yurt.yaml."
+    "--config",
+    "config",
+    metavar="FILE",
+    shell_complete=completers.files,
+    help="Read parameters from FILE, such as neptune.yaml or yurt.yaml.",
 )
-@click.option("--spec", metavar="FILE.py", help="Read experiments from an mrunner-style Python file.")
+@click.option(
+    "--spec",
+    metavar="FILE.py",
+    shell_complete=completers.files,
+    help="Read experiments from an mrunner-style Python file.",
+)
 @click.option(
     "--base_image",
     metavar="IMAGE",
     help="Docker image, as in mrunner. Not used yet: use --container for an image on the site.",
+)
+@click.option(
+    "--style",
+    metavar="STYLE",
+    type=click.Choice(["options", "hydra"]),
+    help="How the script gets parameters: options (--KEY VALUE) or hydra (KEY=VALUE); detected by default.",
 )
 @click.option("--shuffle", is_flag=True, help="Shuffle the sweep.")
 @click.option("--seed", metavar="N", type=Number(), help="Random seed for --shuffle.")
@@ -98,7 +161,7 @@ EXAMPLES = [
 )
 @click.option("--follow", "-f", is_flag=True, help="Follow the output until the run has finished.")
 @click.option("--wait", is_flag=True, help="Wait until the run has finished.")
-@click.option("--dry-run", is_flag=True, help="Show the plan and the job script without submitting.")
+@click.option("--dry-run", is_flag=True, help="Show the plan without submitting; with -v, also the whole job script.")
 def run(**options: Any) -> int:
     """Run a script or a command on a context.
 
@@ -135,12 +198,12 @@ def _follows(entry: Entry) -> bool:
 
 
 def _request(options: dict[str, Any]) -> Request:
+    from yurt.cli import run_mistakes
     from yurt.lifecycle.plan import options as run_options
     from yurt.lifecycle.plan.request import Request
 
     words, arguments = _split(options["words"])
-    if misplaced := [word for word in words[1:] if word.partition("=")[0] in ("--grid", "--zip")]:
-        app.current().warnings.append(f"{misplaced[0]} was passed to the script; put yurt's options before the script")
+    app.current().warnings += run_mistakes.check(words, options, click.get_current_context().command)
     if words and not options["spec"]:
         _check_spec(words[0])
     if options["base_image"]:
@@ -160,6 +223,7 @@ def _request(options: dict[str, Any]) -> Request:
         params=given if sets is None else {} if sets.sweep else sets.sets[0],
         typed=sets is not None,
         sets=list(sets.sets) if sets is not None and sets.sweep else (),
+        style=options["style"] or "",
         spec=("mrunner" if sets.mrunner else "plain") if sets is not None and options["spec"] else "",
         parallel=options["max_parallel"],
         flags=flags,
@@ -303,5 +367,30 @@ def _print_plan(view: PlanView) -> None:
     for each in run.settings:
         print(f"# {each.key}: {render.plain(render.value(each.value))} ({render.plain(each.source)})")
     print(f"# {render.plain(view.submitted_as)}")
-    parts = f"\n# --- job.sh\n\n{view.script}\n# --- data\n\n{view.data}\n"
+    script, data = view.script, view.data
+    if not app.current().verbose:
+        script, data = _own_lines(script), _own_data(data)
+    parts = f"\n# --- job.sh\n\n{script}\n# --- data\n\n{data}\n"
     render.verbatim(parts.encode(errors="backslashreplace"))
+    if not app.current().verbose:
+        print(f"# job.sh has {len(view.script.splitlines())} lines; see all of it with `yurt -v run --dry-run …`")
+
+
+def _own_lines(script: str) -> str:
+    """Return the lines of a job script that differ between runs: #SBATCH lines and the environment."""
+    lines = script.splitlines()
+    kept = [line for line in lines if line.startswith("#SBATCH")]
+    if ENVIRONMENT in lines:
+        start = lines.index(ENVIRONMENT)
+        kept += lines[start : lines.index("}", start) + 1]
+    return _cut(kept)
+
+
+def _own_data(data: str) -> str:
+    """Return the values of a run without the variables that every run gets."""
+    return _cut([line for line in data.splitlines() if not line.startswith(EVERY_RUN)])
+
+
+def _cut(lines: list[str]) -> str:
+    more = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], *([f"# … {render.count(more, 'more line')}"] if more > 0 else [])]) + "\n"

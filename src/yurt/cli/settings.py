@@ -7,8 +7,16 @@ from typing import Any, TypeVar
 
 import click
 
+from yurt.cli import completers
 from yurt.cli.option_types import Number
 from yurt.model.settings_row import Row
+
+COMPLETERS: dict[str, Callable[..., Any]] = {
+    "partition": completers.partitions,
+    "venv": completers.folders,
+    "requirements": completers.files,
+    "container": completers.files,
+}
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -36,4 +44,7 @@ def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
         more["type"] = Number(row.least)
     elif row.form == "text" and not row.key and not row.sbatch:
         more["default"] = ""
+    complete = COMPLETERS.get(row.option)
+    if complete is not None:
+        more["shell_complete"] = complete
     return click.option(*flags, row.option, metavar=words[-1], help=row.help, **more)

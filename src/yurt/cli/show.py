@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import app, completers, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
 from yurt.cli.option_types import Number
@@ -33,13 +33,20 @@ EXAMPLES = [
     "--sort",
     metavar="KEY",
     default="",
+    shell_complete=completers.columns,
     help="Sort tasks by task, state, took, exit, a parameter or a metric; use -KEY for descending order.",
 )
 @FILTER
 @click.option("-n", "--limit", metavar="N", type=Number(1), help="Show at most N tasks; 50 on a terminal by default.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print only the table of tasks, as CSV.")
 @click.option("--plot", metavar="METRIC", default="", help="Plot the last values of a metric.")
-@click.option("--over", metavar="PARAMETER", default="", help="Parameter on the x axis of --plot.")
+@click.option(
+    "--over",
+    metavar="PARAMETER",
+    default="",
+    shell_complete=completers.parameters,
+    help="Parameter on the x axis of --plot.",
+)
 def show(run: str, cached: bool, **options: Any) -> None:
     """Show a run in detail.
 

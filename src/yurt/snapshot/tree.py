@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -50,6 +50,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The git folder that contains it."""
     secrets: list[str] = []
     """Files that were left out because they look like secrets."""
+    absent: list[str] = []
+    """Those of the `named` files and folders that it does not contain."""
 
 
 def take(
@@ -59,12 +61,14 @@ def take(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     also: Sequence[Path] = (),
+    named: Sequence[str] = (),
     largest_file: int = LARGEST_FILE,
     largest_tree: int = LARGEST_TREE,
 ) -> Snapshot:
     """Take a snapshot of the project in `root` and store it in the git folder `store`, which is created if absent.
 
-    `also` are files and folders outside the project, which are added under their last name at its top. Nothing is
+    `also` are files and folders outside the project, which are added under their last name at its top.
+    `named` are paths to look for in the snapshot. Nothing is
     written to the user's own repository. Files that look like secrets are left out, unless `include` matches them.
     Concurrent snapshots wait for each other. UserError, with the name, for a file or a tree that is too large and for
     a file that cannot be read.
@@ -82,7 +86,15 @@ def take(
         size = _check_size(files, largest_file, largest_tree)
         tree, count, withheld = record.record(root, store, files, last, elsewhere, allowed=collecting.included)
     names = sorted(collect.shown(name) for name in (*withheld, *collecting.secrets))
-    return Snapshot(tree, count, size, store, names)
+    return Snapshot(tree, count, size, store, names, _absent(named, files.keys() | collecting.secrets))
+
+
+def _absent(named: Sequence[str], files: Collection[bytes]) -> list[str]:
+    """Return the paths that are neither files nor folders of files."""
+    left = [each for each in named if os.fsencode(each) not in files]
+    folders = {os.fsencode(each) + b"/" for each in left}
+    full = {folder for folder in folders if any(file.startswith(folder) for file in files)}
+    return [each for each in left if os.fsencode(each) + b"/" not in full]
 
 
 def mark_damaged(store: Path) -> None:

@@ -240,6 +240,15 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         )
         return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%"))]
 
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of runs that start with a text, each once, newest first."""
+        text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        query = (
+            "SELECT name FROM runs WHERE name != '' AND name LIKE ? ESCAPE '\\' "
+            "GROUP BY name ORDER BY max(created) DESC LIMIT 20"
+        )
+        return [row[0] for row in self._db.execute(query, (f"{text}%",)) if row[0].startswith(prefix)]
+
     def of_job(self, job: str, context: str = "") -> list[str]:
         """Return the runs, sweeps and tasks with this job, of one context or of all, newest first."""
         where, values = ("runs.context = ? AND ", (context,)) if context else ("", ())

@@ -20,9 +20,11 @@ from yurt.lifecycle.plan.plan import person
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
+from yurt.model.context import Context
+from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
-from yurt.model.run import Chosen, Plan, RestartPolicy
+from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run
 from yurt.model.tasks import ranges
 from yurt.sites import folders
 from yurt.sites.facts import facts_if_probed
@@ -36,10 +38,12 @@ FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
 
 
 class Anew(msgspec.Struct, frozen=True):
-    """The limits that a retry changes; None keeps the old limit."""
+    """What a retry changes; None keeps the old limit."""
 
     time: str | None = None
     mem: str | None = None
+    code_now: bool = False
+    """Whether to take a new snapshot of the project instead of the old code."""
 
 
 UNCHANGED = Anew()
@@ -61,34 +65,19 @@ def retry(
     of them, the first error is raised.
     """
     from yurt.lifecycle.outbox.enqueue import enqueue
-    from yurt.lifecycle.select import check, picked, which
 
     index = folders.store()
-    project = Project().label
-    candidates = which(index, names) if names else unfinished(index, project, context)
-    if filters:
-        check(candidates)
-    warnings = refresh_unfinished(index, candidates, watch=watch)
-    entries = which(index, [entry.run.id for entry in candidates]) if names else failed_runs(index, project, context)
-    for entry in entries:
-        if context not in ("", entry.run.context):
-            raise UserError(
-                f"run {entry.run.id} ran on {entry.run.context}; a retry uses the same context",
-                code="usage",
-                hint=f"run `yurt retry {entry.run.id}` without `--context`",
-            )
-    picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
-    plans = [
-        plan(index, entry, anew, tasks=tasks, watch=watch)
-        for entry, tasks in wanted(index, entries, failed=failed, picks=picks)
-    ]
+    chosen, warnings = _select(index, names, failed=failed, filters=filters, context=context, watch=watch)
+    plans = [plan(index, entry, anew, tasks=tasks, watch=watch) for entry, tasks in chosen]
+    warnings += dict.fromkeys(warning for planned in plans for warning in planned.warnings)
     submitted: list[Entry] = []
     refused: list[YurtError] = []
     for planned in plans:
         run = planned.plan.run
         on_kept(run.id)
         try:
-            entry, messages = enqueue(index, contexts.site(run.context), planned, watch=watch)
+            quiet = msgspec.structs.replace(planned, warnings=[])
+            entry, messages = enqueue(index, contexts.site(run.context), quiet, watch=watch)
             submitted.append(entry)
             warnings += messages
         except RefusedError as error:  # the site may accept the others
@@ -98,6 +87,68 @@ def retry(
         raise refused[0]
     code = refused[0].exit_code if refused else 0
     return Result(kind="runs-retried", data=submitted, warnings=warnings, exit_code=code)
+
+
+class RetryCandidate(msgspec.Struct, frozen=True):
+    """A run that `retry` would submit again."""
+
+    id: str
+    name: str
+    context: str
+    state: str
+    created: float
+    command: list[str]
+    tasks: int | None = None
+    """How many tasks of a sweep; None for a run that is not a sweep."""
+
+
+def candidates(
+    names: Sequence[str] = (),
+    *,
+    failed: bool = False,
+    filters: Sequence[str] = (),
+    context: str = "",
+    watch: Watch = unwatched,
+) -> Result[list[RetryCandidate]]:
+    """Return the runs that `retry` would submit again, oldest first. Submits nothing."""
+    index = folders.store()
+    chosen, warnings = _select(index, names, failed=failed, filters=filters, context=context, watch=watch)
+    found = [
+        RetryCandidate(
+            entry.run.id,
+            entry.run.name,
+            entry.run.context,
+            entry.status.state,
+            entry.run.created,
+            entry.run.command,
+            (entry.run.tasks if tasks is None else len(tasks)) if entry.run.tasks else None,
+        )
+        for entry, tasks in chosen
+    ]
+    return Result(kind="retry-candidates", data=found, warnings=warnings)
+
+
+def _select(
+    index: Store, names: Sequence[str], *, failed: bool, filters: Sequence[str], context: str, watch: Watch
+) -> tuple[list[tuple[Entry, list[int] | None]], list[str]]:
+    """Return the runs to retry, each with the tasks to retry, and warnings."""
+    from yurt.lifecycle.select import check, picked, which
+
+    project = Project().label
+    known = which(index, names) if names else unfinished(index, project, context)
+    if filters:
+        check(known)
+    warnings = refresh_unfinished(index, known, watch=watch)
+    entries = which(index, [entry.run.id for entry in known]) if names else failed_runs(index, project, context)
+    for entry in entries:
+        if context not in ("", entry.run.context):
+            raise UserError(
+                f"run {entry.run.id} ran on {entry.run.context}; a retry uses the same context",
+                code="usage",
+                hint=f"run `yurt retry {entry.run.id}` without `--context`",
+            )
+    picks = {entry.run.id: tasks for entry, tasks in picked(index, entries, filters)} if filters else None
+    return list(wanted(index, entries, failed=failed, picks=picks)), warnings
 
 
 def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
@@ -199,7 +250,32 @@ def plan(
         from yurt.lifecycle.outbox import calls
 
         calls.hand_on(store, whole, tasks, run_id)
-    return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
+    if not anew.code_now or not run.code.tree:
+        return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
+    project = _project_of(run)
+    code, warnings = _code_now(project, context, watch)
+    fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
+    return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), warnings)
+
+
+def _project_of(run: Run) -> Project:
+    """Return the project around the working directory. UserError if the run is of another one."""
+    project = Project()
+    if not layout.same_folder(run.project, project.label):
+        raise UserError(
+            f"run {run.id} is of the project '{run.project}', not of the working directory; --code now needs its files",
+            code="usage",
+            hint=f"change to its folder with `cd {run.source}`, then retry it",
+        )
+    return project
+
+
+def _code_now(project: Project, context: Context, watch: Watch) -> tuple[Code, list[str]]:
+    from yurt.config import precedence
+    from yurt.lifecycle.plan.code import snapshot_of
+
+    now = precedence.as_context(context.name, precedence.resolve(context, {}))
+    return snapshot_of(project, now, include=(), exclude=(), largest_file=None, watch=watch)
 
 
 def _check_finished(store: Store, entry: Entry, tasks: Sequence[int] | None) -> None:

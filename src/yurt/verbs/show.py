@@ -190,3 +190,13 @@ def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, ke
 
 def _path(path: bytes) -> str:
     return path.decode(errors="backslashreplace")
+
+
+def sweep_parameters(name: str = "") -> list[str]:
+    """Return the parameters of a sweep, or of the newest sweep, from the index. NotFoundError if there is none."""
+    from yurt.lifecycle.select import LAST_SWEEP, which
+
+    index = folders.store()
+    (entry,) = which(index, [name or LAST_SWEEP])
+    plan = index.plan(entry.run.id)
+    return list(dict.fromkeys(key for each in (plan.sets if plan is not None else ()) for key in each))

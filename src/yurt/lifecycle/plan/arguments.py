@@ -34,7 +34,7 @@ def given(argv: Sequence[str], request: Request) -> Given:
     typed_words = [*argv, *request.arguments]
     slots = params.slots(typed_words)
     check_slots(slots, request.sets)
-    extra = params.words(named({key: each for key, each in request.params.items() if key not in slots}))
+    extra = _extra(request, slots)
     values = {**params.read(request.arguments), **request.params}
     known = request.params if request.typed else {}
     typed = {
@@ -42,6 +42,19 @@ def given(argv: Sequence[str], request: Request) -> Given:
     }
     words = [*(params.filled(word, request.params) for word in typed_words), *extra]
     return Given(words, list(extra), values, typed)
+
+
+def _extra(request: Request, slots: Collection[str]) -> list[str]:
+    """Return the arguments for parameters that the command does not name in braces, in the style of the script."""
+    own = named({key: each for key, each in request.params.items() if key not in slots})
+    if not (own or request.sets) or request.style == "options" or request.calls:
+        return params.words(own)
+    from yurt.lifecycle.plan import hydra
+
+    if request.style != "hydra" and (request.spec or not hydra.is_application(request.words)):
+        return params.words(own)
+    tasks = [{key: each for key, each in one.items() if key not in slots} for one in request.sets]
+    return [*hydra.words(own), *hydra.slots(tasks)]
 
 
 def variables(context: Context, facts: Facts | None, values: Mapping[str, Any], request: Request) -> dict[str, bytes]:

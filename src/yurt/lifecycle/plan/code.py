@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from yurt.config import paths
@@ -24,9 +25,13 @@ def snapshot_of(
     include: Sequence[str],
     exclude: Sequence[str],
     largest_file: int | None,
+    named: Sequence[str] = (),
     watch: Watch,
 ) -> tuple[Code, list[str]]:
-    """Take a snapshot and store it in the project's snapshot store on this machine. Return it with its warnings."""
+    """Take a snapshot and store it in the project's snapshot store on this machine. Return it with its warnings.
+
+    `named` are the words of the command; a file among them that the snapshot does not contain is a warning.
+    """
     from yurt import snapshot
 
     _check_folder(project.folder)
@@ -41,6 +46,7 @@ def snapshot_of(
         include=[*include, *inside],
         exclude=[*context.exclude, *exclude],
         also=outside,
+        named=_paths(named, project, context),
         **limits,
     )
     commit, tree, branch = head.answer()
@@ -52,7 +58,30 @@ def snapshot_of(
         dirty=bool(commit) and tree != taken.tree,
         branch=branch,
     )
-    return code, [_about_secrets(taken.secrets)] if taken.secrets else []
+    warnings = [_about_secrets(taken.secrets)] if taken.secrets else []
+    return code, [*warnings, *(_about_absent(each, project.folder) for each in taken.absent)]
+
+
+def _paths(words: Sequence[str], project: Project, context: Context) -> list[str]:
+    """Return the files and folders of the project in the words of a command, relative to the project."""
+    found: dict[str, None] = {}
+    written = tuple(f"{folder}/" for folder in writable_folders(context))
+    for text in (part for word in words for part in (word, word.partition("=")[2])):
+        if not text or text[0] in "-/" or "\0" in text:
+            continue
+        path = os.path.normpath(os.path.join(project.subfolder, text))
+        if path in (".", "..") or path.startswith("../") or f"{path}/".startswith(written):
+            continue
+        with suppress(OSError):  # too long for a path
+            os.stat(project.folder / path)
+            found[path] = None
+    return list(found)
+
+
+def _about_absent(path: str, folder: Path) -> str:
+    name = params.shown(path)
+    files = f"{name}/**" if (folder / path).is_dir() else name
+    return f"'{name}' is ignored, so the run does not get it; upload what .gitignore ignores with `--include '{files}'`"
 
 
 def _check_folder(folder: Path) -> None:

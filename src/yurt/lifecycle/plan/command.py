@@ -12,11 +12,13 @@ from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
 from yurt.lifecycle.plan.checks import SWEEP
+from yurt.model.params import shown
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.sites.project import Project
 
 HEAD = 1 << 16
+SCRIPTS = (".py", ".sh", ".sbatch", ".slurm")
 
 RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus", "gpus-per-node", "gpus-per-task")}
 """sbatch options that set the same resource."""
@@ -36,7 +38,7 @@ def read(words: Sequence[str], project: Project) -> Command:
     first, rest = _below(words[0], project), list(words[1:])
     path = Path(first)
     if not path.is_file():
-        if path.suffix in (".py", ".sh", ".sbatch", ".slurm") and not path.is_absolute():
+        if path.suffix in SCRIPTS and not path.is_absolute():
             from difflib import get_close_matches
 
             near = get_close_matches(first, os.listdir("."), n=1)
@@ -83,6 +85,28 @@ def _below(word: str, project: Project) -> str:
     folder = os.path.realpath(project.folder)
     real = os.path.realpath(word)
     return os.path.relpath(real, os.path.realpath(".")) if real.startswith(folder + "/") else word
+
+
+def check_inside(words: Sequence[str], project: Project, *, here: bool) -> list[str]:
+    """Raise UserError if the script is outside the project, so that the snapshot does not contain it.
+
+    A script with an absolute path may also exist on the site; it is a warning, and on this machine (`here`) nothing.
+    """
+    at = 1 if len(words) > 1 and os.path.basename(words[0]).startswith("python") else 0
+    script = _below(words[at], project)
+    if not script.endswith(SCRIPTS) or not Path(script).is_file():
+        return []
+    name = shown(script)
+    if os.path.isabs(script):
+        problem = f"'{name}' is outside the project and is not uploaded; the run uses the file of that name on the site"
+        return [] if here else [problem]
+    if os.path.normpath(os.path.join(project.subfolder, script)).startswith("../"):
+        raise UserError(
+            f"'{name}' is outside the project '{shown(str(project.folder))}', so the run does not get it",
+            code="usage",
+            hint="change to the folder of the script, or copy the script into the project",
+        )
+    return []
 
 
 def yield_to_script(

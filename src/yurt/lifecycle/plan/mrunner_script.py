@@ -23,11 +23,11 @@ def asks(words: Sequence[str], keys: Iterable[str], *, helpers: bool, python_pat
     a script with an option --config and with none of `keys` takes them so as well.
     """
     folders = [Path(), *(Path(each) for each in python_path.split(":") if each)]
-    scripts = [*_scripts(words, folders)]
-    if any(_calls(text) for text in _texts(scripts, [*(file.parent for file in scripts), *folders])):
+    files = [*scripts(words, folders)]
+    if any(_calls(text) for text in _texts(files, [*(file.parent for file in files), *folders])):
         return True
     options = [f"--{name}" for key in keys for name in (key, key.replace("_", "-"))]
-    texts = [_read(file) for file in scripts] if helpers else []
+    texts = [read_text(file) for file in files] if helpers else []
     return any(_names(text, "--config") and not any(_names(text, each) for each in options) for text in texts)
 
 
@@ -39,7 +39,8 @@ def _names(text: str, option: str) -> bool:
     return f'"{option}"' in text or f"'{option}'" in text
 
 
-def _scripts(words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+def scripts(words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the Python files that a command names, as paths or as modules in these folders."""
     line = " ".join(words)
     yield from (Path(path) for path in _PATH.findall(line) if Path(path).is_file())
     for name in _MODULE.findall(line):
@@ -54,7 +55,7 @@ def _texts(scripts: Sequence[Path], folders: Sequence[Path]) -> Iterator[str]:
         if file in known:
             continue
         known.add(file)
-        text = _read(file)
+        text = read_text(file)
         yield text
         todo += _modules(_imports(text), [file.parent, *folders])
 
@@ -88,7 +89,8 @@ def _modules(names: Iterable[str], folders: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _read(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Return the start of a script; empty if it cannot be read."""
     try:
         with file.open(encoding="utf-8", errors="replace") as stream:
             return stream.read(1 << 20)
@@ -98,7 +100,7 @@ def _read(file: Path) -> str:
 
 def is_spec(file: Path) -> bool:
     """Whether a file is a spec file of mrunner, and not a script."""
-    text = _read(file)
+    text = read_text(file)
     if "mrunner" not in text or "__main__" in text or _calls(text):
         return False
     return bool({"mrunner.helpers.specification_helper", "mrunner.experiment"}.intersection(_imports(text)))

@@ -60,6 +60,7 @@ def plan(
     _check_text(settings, project, in_place=in_place)
     facts = facts_if_probed(wanted, watch=watch)
     what = command.read(request.words, project)
+    about_script = command.check_inside(request.words, project, here=kind.here) if request.snapshot else []
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)
     facts = checks.check(wanted, needs.resources, facts, label=project.label, watch=watch)
@@ -95,7 +96,14 @@ def plan(
     )
     arguments.check_size(given.words, variables_of(made))
     arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    warnings = [*needs.warnings, *_ignored(wanted, request, kind), *_not_passed(made), *about_home, *about_code]
+    warnings = [
+        *needs.warnings,
+        *_ignored(wanted, request, kind),
+        *_not_passed(made),
+        *about_home,
+        *about_script,
+        *about_code,
+    ]
     return Planned(made, warnings)
 
 
@@ -201,6 +209,7 @@ def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> 
         include=request.include,
         exclude=request.exclude,
         largest_file=request.largest_file,
+        named=[] if request.calls else [*request.words, *request.arguments],
         watch=watch,
     )
 
