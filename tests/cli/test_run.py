@@ -67,6 +67,12 @@ WRONG_OPTIONS = [
     (["--time", "0"], "--time must be a positive duration"),
     (["--time", "soon"], "--time must be a positive duration"),
     (["--ntasks", "0"], "--ntasks must be a positive integer, not '0'"),
+    (["-c", "0"], "--cpus must be a positive integer, not '0'"),
+    (["--ntasks-per-node", "two"], "--ntasks-per-node must be a positive integer, not 'two'"),
+    (["--mem-per-cpu", "5X"], "--mem-per-cpu must be a memory size such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
+    (["--mem", "1G", "--mem-per-cpu", "1G"], "--mem and --mem-per-cpu cannot be combined"),
+    (["--gres", "gpu:two:x"], "--gres must be a list of resources such as gpu:2, gpu:a100:2 or gpu:1,lustre:1"),
+    (["--gpus", "1", "--gres", "lustre:1"], "--gpus and --gres cannot be combined"),
     (["--sbatch-option", "=x"], "--sbatch-option: '=x' is not KEY=VALUE"),
     (["--sbatch-option", "array=1-3"], "--array cannot be used: a run must be exactly one job"),
     (["--sbatch-option", "-J=x"], "--job-name cannot be used: yurt sets it itself"),
@@ -253,6 +259,11 @@ def test_impossible_requests_fail_without_querying_the_site(offline: User) -> No
         (["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
         (["--cpus", "9"], "no node of partition 'main' has 9 cores; at most 8"),
         (["--gpus", "1"], "partition 'main' has no GPUs"),
+        (["-t", "2-0"], "time 2d exceeds the maximum of partition 'main', 1d"),
+        (["-c", "9"], "no node of partition 'main' has 9 cores; at most 8"),
+        (["-c", "5", "--mem-per-cpu", "2G"], "no node of partition 'main' has 10G of memory; at most 8000M"),
+        (["--gpus-per-node", "1"], "partition 'main' has no GPUs"),
+        (["--gres", "gpu:1,lustre:1"], "partition 'main' has no GPUs"),
     ):
         assert said(offline.quick("run", *words, "train.py"), 5) == f"big: {sentence}"
     assert offline.contents() == [] and not (offline.home / "called").exists()
@@ -312,6 +323,24 @@ def test_nodes_of_a_context(offline: User) -> None:
     ) == len(given)
     both = options(planned(offline, "--nodes", "1", "--sbatch-option", "nodes=3", "train.py"))
     assert "--nodes=3" in both and "--nodes=1" not in both
+
+
+def test_options_of_sbatch(offline: User) -> None:
+    """They have the same effect as with sbatch, and override other settings of the same resource in the context."""
+    words = ["-p", "short", "-A", "other", "-t", "1:30", "-c", "3", "-N", "2", "-n", "4", "-J", "fit", "-w", "n1"]
+    view = planned(offline, *words, "-x", "n7", "--ntasks-per-node", "2", "--mem-per-cpu", "1.5G", "train.py")
+    assert view["run"]["name"] == "fit" and "\nlauncher=srun\n" in view["script"]
+    assert {
+        *("--partition=short", "--account=other", "--time=2", "--cpus-per-task=3", "--nodes=2", "--ntasks=4"),
+        *("--nodelist=n1", "--exclude=n7", "--ntasks-per-node=2", "--mem-per-cpu=1536M"),
+    } <= set(options(view))
+    assert not any(each.startswith("--mem=") for each in options(view)), "sbatch refuses --mem with --mem-per-cpu"
+    assert "\nlauncher=srun\n" in planned(offline, "--ntasks-per-node", "2", "train.py")["script"]
+    file = offline.home / "config" / "contexts.yaml"
+    file.write_text(CONTEXTS.replace("mem: 4G", "gpu: 1").replace("fast}", "fast, mem-per-cpu: 1G}"))
+    given = options(planned(offline, "--mem", "2G", "--gres", "lustre:1", "train.py"))
+    assert "--mem=2048M" in given and "--gres=lustre:1" in given
+    assert not any(each.startswith("--mem-per-cpu") for each in given)
 
 
 def test_the_prolog_of_a_context(offline: User) -> None:
@@ -663,6 +692,27 @@ def test_code_and_sbatch_lines_on_a_cluster(standing: User, context: str) -> Non
     logs = standing("logs", "-")
     assert logs.out.splitlines() == [f"for {context}", "3 a b", "7:00", "new", "x"], logs
     assert answer.json["data"]["run"]["code"]["tree"]
+
+
+@pytest.mark.lab
+def test_options_of_sbatch_on_a_cluster(standing: User) -> None:
+    show = 'scontrol show job "$SLURM_JOB_ID"; echo "$SLURM_CPUS_PER_TASK $SLURM_MEM_PER_CPU $SLURM_NTASKS"'
+    words = ["-p", "main", "-A", "lab", "-t", "3", "-c", "2", "-N", "1", "-n", "1", "-w", "n1", "-x", "n2", "-J", "fit"]
+    answer = standing("--context", "alpha", "run", "-f", *words, "--mem-per-cpu", "100M", "sh", "-c", show)
+    assert answer.code == 0 and answer.out.splitlines()[-1] == "2 100 1", answer
+    for part in ("Partition=main", "Account=lab", "TimeLimit=00:03:00", "ReqNodeList=n1", "ExcNodeList=n2"):
+        assert part in answer.out, part
+    assert standing("show", "fit", "--json").json["data"]["run"]["name"] == "fit"
+    gpus = 'echo "$SLURM_JOB_GPUS"; env | grep ^CUDA_VISIBLE'
+    for option in (["--gres", "gpu:a100:2"], ["--gpus-per-node", "a100:2"]):
+        answer = standing("--context", "alpha", "run", "-f", *option, "sh", "-c", gpus)
+        assert answer.out.splitlines()[1:] == ["0,1", "CUDA_VISIBLE_DEVICES=0,1"], answer
+    answer = standing("--context", "alpha", "run", "-f", "-N", "2", "--ntasks-per-node", "2", "hostname")
+    assert sorted(answer.out.splitlines()[1:]) == ["n1", "n1", "n2", "n2"], answer
+    # An option overrides a line of the script for the same resource.
+    (standing.project / "job.sbatch").write_text('#!/bin/sh\n#SBATCH --mem-per-cpu=50M\necho "$SLURM_MEM_PER_NODE"\n')
+    answer = standing("--context", "alpha", "run", "-f", "--mem", "200M", "job.sbatch")
+    assert answer.out.splitlines()[1:] == ["200"], answer
 
 
 @pytest.mark.lab

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -65,24 +66,48 @@ def read_script(text: str) -> Script:
             break  # sbatch stops at the first command
         if line.startswith("#SBATCH"):
             found.append(line.rstrip())
-            options |= _options_of(line[len("#SBATCH") :])
+            options |= {each.name: each.value for each in _options_of(line[len("#SBATCH") :])}
     return Script(interpreter, found, options)
 
 
-def _options_of(text: str) -> dict[str, str | None]:
+class _Given(NamedTuple):
+    """An option of an #SBATCH line: its long name, its value, and the words that give it."""
+
+    name: str
+    value: str | None
+    words: list[str]
+
+
+def _options_of(text: str) -> list[_Given]:
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
         words = text.split()
-    found: dict[str, str | None] = {}
+    found: list[_Given] = []
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) and not words[index + 1].startswith("-") else None
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            found[name] = value if equals else following
+            found.append(_Given(name, value if equals else following, [word]))
         elif re.match(r"-[A-Za-z]", word):
-            found[long_name(word[1])] = word[2:] or following
+            found.append(_Given(long_name(word[1]), word[2:] or following, [word]))
+        elif found:
+            found[-1].words.append(word)
     return found
+
+
+def without(script: Script, names: Collection[str]) -> Script:
+    """Return a script's #SBATCH lines without some options (long names); other options of the same line remain."""
+    lines = []
+    for line in script.lines:
+        given = _options_of(line[len("#SBATCH") :])
+        kept = [word for each in given if each.name not in names for word in each.words]
+        if all(each.name not in names for each in given):
+            lines.append(line)
+        elif kept:
+            lines.append(" ".join(["#SBATCH", *(shlex.quote(word) for word in kept)]))
+    options = {name: value for name, value in script.options.items() if name not in names}
+    return msgspec.structs.replace(script, lines=lines, options=options)
 
 
 def long_name(name: str) -> str:

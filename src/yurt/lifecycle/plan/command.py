@@ -104,6 +104,14 @@ def yield_to_script(
     return msgspec.structs.replace(resources, **changes), kept
 
 
+def yield_to_options(script: Script, resources: Resources, more: Mapping[str, str | None]) -> Script:
+    """Drop #SBATCH options for a resource that other options request: sbatch refuses --mem with --mem-per-cpu."""
+    used = {options.long_name(name) for name in more}
+    used |= {row.sbatch for row in TABLE if row.resource and getattr(resources, row.resource) is not None}
+    replaced = {name for rivals in RIVALS.values() if not used.isdisjoint(rivals) for name in rivals}
+    return options.without(script, replaced)
+
+
 def ignored_lines(script: Script) -> list[str]:
     """Return a warning for each #SBATCH line of a script that yurt overrides."""
     return [

@@ -62,7 +62,7 @@ def plan(
     what = command.read(request.words, project)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)
-    facts = checks.check(wanted, needs.resources, facts, label=project.label, watch=watch)
+    facts = checks.check(wanted, needs.checked, facts, label=project.label, watch=watch)
     needs = scheduling.settled(needs, wanted.name, facts, index)
     wanted, about_home = _in_home_of_site(wanted, facts)
     given = arguments.given(what.argv, request)
@@ -116,7 +116,7 @@ def check(context: Context, request: Request) -> None:
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
-            checks.check(wanted, needs.resources, facts, label=project.label, watch=unwatched)
+            checks.check(wanted, needs.checked, facts, label=project.label, watch=unwatched)
 
 
 def _asks_as_mrunner(wanted: Context, request: Request) -> bool:
