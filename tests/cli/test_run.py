@@ -291,9 +291,7 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
     assert "\nlimit=600 # seconds\n" in view["script"], "job.sh does not contain the time limit"
-    assert view["warnings"] == [
-        "`#SBATCH --output` in the script is ignored: yurt sets this option itself to identify the job"
-    ]
+    assert view["warnings"] == ["job.sbatch:5: `#SBATCH --output` is ignored: see the output with `yurt logs`"]
     assert "--output=out.log" in given
     # Options of yurt override them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))
@@ -350,15 +348,6 @@ def test_the_prolog_of_a_context(offline: User) -> None:
         "environment() { # from your context and your flags\n  export A=1\n  source ~/setup.sh\n}"
         in (planned(offline, "train.py")["script"])
     )
-
-
-@pytest.mark.parametrize("line", ["--array=1-3", "-a 1-3", "--wait", "--test-only"])
-def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
-    (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
-    name = {"-a 1-3": "array"}.get(line, line[2:].partition("=")[0])
-    sentence = f"'job.sh' contains `#SBATCH --{name}`, which yurt does not support"
-    assert said(offline.quick("run", "job.sh"), 2) == sentence
-    assert offline.contents() == []
 
 
 @pytest.mark.parametrize(

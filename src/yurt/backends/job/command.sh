@@ -17,6 +17,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   fi
   YURT_KEEP=$#
   [ -z "$sweep" ] || make_task_folder || fail "cannot write to $run"
+  [ -z "${SLURM_JOB_ID-}$sbatch" ] || export SLURM_SUBMIT_DIR="$2"
   read_profile
   set -- "${sweep:-$run}/@DATA@" "$secrets" "$@"
   eval "$yurt_profile" # comes first: other variables take precedence

@@ -42,7 +42,7 @@ ORDER = ("partition", "account", "qos", "time", "cpus-per-task", "mem", "gres")
 SUFFIX = {"MB": "M"}
 """sbatch's suffix of a unit that is not its default."""
 
-FOREIGN = ("array", "test-only", "wait", "wrap")
+FOREIGN = ("test-only", "wait", "wrap")
 """Options that yurt does not support: with them a job is not exactly one run."""
 
 
@@ -52,22 +52,27 @@ class Script(msgspec.Struct, frozen=True):
     interpreter: list[str]
     lines: list[str]
     options: dict[str, str | None]
+    at: dict[str, str] = {}
+    """FILE:LINE of each option."""
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str, file: str = "") -> Script:
     """Return the interpreter and the #SBATCH lines of a script, as sbatch would read them."""
     lines = text.split("\n")
     first = lines[0].rstrip("\r")
     interpreter = first[2:].split() if first.startswith("#!") else []
     found: list[str] = []
     options: dict[str, str | None] = {}
-    for line in lines:
+    at: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith("#"):
             break  # sbatch stops at the first command
         if line.startswith("#SBATCH"):
             found.append(line.rstrip())
-            options |= {each.name: each.value for each in _options_of(line[len("#SBATCH") :])}
-    return Script(interpreter, found, options)
+            given = {each.name: each.value for each in _options_of(line[len("#SBATCH") :])}
+            options |= given
+            at |= dict.fromkeys(given, f"{file}:{number}")
+    return Script(interpreter, found, options, at)
 
 
 class _Given(NamedTuple):
@@ -155,7 +160,7 @@ def faults(more: Mapping[str, str | None]) -> list[str]:
         real = long_name(name)
         if real in OWN:
             found.append(f"--{real} cannot be used: yurt sets it itself")
-        elif real in FOREIGN:
+        elif real in FOREIGN or real == "array":
             found.append(f"--{real} cannot be used: a run must be exactly one job")
         elif not re.fullmatch(r"[a-z][a-z0-9-]*", real):
             found.append(f"'{name}' is not an sbatch option")

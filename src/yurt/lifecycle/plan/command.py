@@ -11,7 +11,6 @@ import msgspec
 from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
-from yurt.lifecycle.plan.checks import SWEEP
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.sites.project import Project
@@ -20,6 +19,15 @@ HEAD = 1 << 16
 
 RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus", "gpus-per-node", "gpus-per-task")}
 """sbatch options that set the same resource."""
+
+
+IGNORED = {
+    "output": "see the output with `yurt logs`",
+    "error": "see the output with `yurt logs`",
+    "chdir": "the script starts in a copy of the project",
+    "requeue": "use `yurt run --requeue`",
+}
+"""Why yurt ignores an #SBATCH option, or what to use instead."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -48,8 +56,8 @@ def read(words: Sequence[str], project: Project) -> Command:
         return Command([first, *rest])
     with path.open("rb") as file:
         head = file.read(HEAD).decode(errors="replace")
-    script = options.read_script(head)
-    return Command([*_starter(first, script), *rest], _own_lines(first, script))
+    script = options.read_script(head, first)
+    return Command([*_starter(first, script), *rest], _own_lines(script))
 
 
 def _starter(first: str, script: Script) -> list[str]:
@@ -63,15 +71,14 @@ def _starter(first: str, script: Script) -> list[str]:
     return [*(script.interpreter or ["sh"] * first.endswith(".sh")), first]
 
 
-def _own_lines(first: str, script: Script) -> Script | None:
+def _own_lines(script: Script) -> Script | None:
     """Return the script's #SBATCH lines, or None if it has none. UserError for options that yurt does not support."""
     for name in script.options:
         if name in options.FOREIGN:
-            hint = f"remove the line `#SBATCH --{name}`"
-            if name == "array":
-                hint += f", and make a sweep, for example: `{SWEEP}`"
             raise UserError(
-                f"'{first}' contains `#SBATCH --{name}`, which yurt does not support", code="usage", hint=hint
+                f"{script.at[name]}: yurt does not support `#SBATCH --{name}`: the job would not be one run",
+                code="usage",
+                hint=f"remove `--{name}` from that line",
             )
     return script if script.lines else None
 
@@ -109,13 +116,13 @@ def yield_to_options(script: Script, resources: Resources, more: Mapping[str, st
     used = {options.long_name(name) for name in more}
     used |= {row.sbatch for row in TABLE if row.resource and getattr(resources, row.resource) is not None}
     replaced = {name for rivals in RIVALS.values() if not used.isdisjoint(rivals) for name in rivals}
-    return options.without(script, replaced)
+    return options.without(script, {"array", *replaced})  # yurt submits the tasks of the array itself
 
 
 def ignored_lines(script: Script) -> list[str]:
     """Return a warning for each #SBATCH line of a script that yurt overrides."""
     return [
-        f"`#SBATCH --{name}` in the script is ignored: yurt sets this option itself to identify the job"
+        f"{script.at[name]}: `#SBATCH --{name}` is ignored: {IGNORED.get(name, 'yurt sets this option itself')}"
         for name in script.options
-        if name in options.OWN
+        if name in options.OWN and name != "job-name"
     ]

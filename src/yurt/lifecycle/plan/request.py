@@ -38,6 +38,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """For a sweep: the typed parameters of each task."""
     pass_sets: bool = True
     """Whether `sets` are also passed as arguments of the command."""
+    array: str = ""
+    """The indices of `#SBATCH --array` if it made `sets`, such as 0-9."""
     spec: Literal["", "plain", "mrunner"] = ""
     """Whether a spec file made `sets`, and whether with the helpers of mrunner."""
     parallel: int | None = None
