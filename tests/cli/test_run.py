@@ -291,7 +291,7 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
     assert "\nlimit=600 # seconds\n" in view["script"], "job.sh does not contain the time limit"
-    assert view["warnings"] == ["job.sbatch:5: `#SBATCH --output` is ignored: see the output with `yurt logs`"]
+    assert view["warnings"] == [] and 'link_log "$4" out.log mine.txt\njoin_streams\n' in view["data"]
     assert "--output=out.log" in given
     # Options of yurt override them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))

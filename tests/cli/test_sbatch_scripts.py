@@ -115,3 +115,37 @@ def test_lines_without_effect_are_named(offline: User) -> None:
         "job.sh:3: `#SBATCH --requeue` is ignored: use `yurt run --requeue`",
         "job.sh:4: `#SBATCH --chdir` is ignored: the script starts in a copy of the project",
     ]
+
+
+@EVERYWHERE
+def test_log_files_that_a_script_names(person: User, context: str) -> None:
+    """They are in the working directory while the script runs, and are fetched; without --error, with both streams."""
+    (person.project / "one.sbatch").write_text(
+        "#!/bin/sh\n#SBATCH -J fit\n#SBATCH --output=logs/%x-%%-%u.out\n"
+        "echo out; echo err >&2; cat logs/fit-*.out > seen.txt\n"
+    )
+    (person.project / "two.sbatch").write_text(
+        "#!/bin/sh\n#SBATCH -a 7\n#SBATCH -o %3a.out -e %A_%a.err\n"
+        'echo out; echo err >&2; echo "$SLURM_ARRAY_JOB_ID" > job\n'
+    )
+    for name in ("one", "two"):
+        done = person("--context", context, "--json", "run", "--wait", f"{name}.sbatch")
+        assert done.code == 0 and done.json["warnings"] == [], done
+        assert person("fetch", done.json["data"]["run"]["id"], "--to", name).code == 0
+    assert sorted(person("logs", "fit").out.splitlines()) == ["err", "out"]
+    fetched = {file.name: file for file in person.project.glob("one/**/*") if file.is_file()}
+    (log,) = [file for name, file in fetched.items() if name.startswith("fit-%-")]
+    assert log.parent.name == "logs" and not log.is_symlink() and log.read_text() == "out\nerr\n"
+    assert fetched["seen.txt"].read_text() == "out\nerr\n"
+    fetched = {file.name: file for file in person.project.glob("two/**/*") if file.is_file()}
+    job = fetched["job"].read_text().strip()
+    assert fetched["007.out"].read_text() == "out\n" and fetched[f"{job}_7.err"].read_text() == "err\n"
+
+
+def test_log_files_elsewhere(offline: User) -> None:
+    (offline.project / "job.sh").write_text("#!/bin/sh\n#SBATCH -o /logs/%j\n#SBATCH -e ../err\ntrue\n")
+    why = "is ignored: only a path below the working directory is used; see the output with `yurt logs`"
+    assert planned(offline, "job.sh")["warnings"] == [
+        f"job.sh:2: `#SBATCH --output` {why}",
+        f"job.sh:3: `#SBATCH --error` {why}",
+    ]

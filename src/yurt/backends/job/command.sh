@@ -1,4 +1,15 @@
 # Runs your command in its folder and its environment.
+link_log() { # link_log FOLDER LOG NAME: makes a log of the run appear as a file in its working directory
+  [ -n "$yurt_recorded" ] || return 0
+  case $3 in */*) mkdir -p "$1/${3%/*}" ;; esac
+  ln -f "$YURT_RUN_DIR/$2" "$1/$3" 2> /dev/null || ln -sf "$YURT_RUN_DIR/$2" "$1/$3" || echo "yurt: cannot create $1/$3" >&2
+}
+join_streams() { # as sbatch does without --error
+  [ -z "$yurt_recorded" ] || exec 2>&1
+}
+padded() { # padded WIDTH NUMBER
+  case $2 in *[!0-9]*) printf %s "$2" ;; *) printf "%0$1d" "$2" ;; esac
+}
 run_command() { # run_command [NONCE]: runs your command in your environment
   yurt_recorded=${1:+$run/@WHY@}
   bring_secrets "${1-}"

@@ -13,7 +13,7 @@ from functools import cache
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job import module, mrunner_config
+from yurt.backends.job import log_files, module, mrunner_config
 from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup
@@ -183,7 +183,7 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
 
 
 def data(plan: Plan) -> bytes:
-    """Return the text of `data`: variables and the command, in single quotes, so that nothing in it is expanded."""
+    """Return the text of `data`: variables and the command, in single quotes, so that no value in it is expanded."""
     # The command is appended to "$@", so that no variable can overwrite what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
     variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
@@ -198,6 +198,7 @@ def data(plan: Plan) -> bytes:
         lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # values of this task'.encode())
     if plan.array:
         lines += [line.encode() for line in _array(plan.array)]
+    lines += [line.encode() for line in log_files.lines(plan.logs, plan.run.name or layout.job_name(plan.run.id))]
     return b"\n".join(lines) + b"\n"
 
 

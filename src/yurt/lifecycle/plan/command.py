@@ -22,8 +22,8 @@ RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus",
 
 
 IGNORED = {
-    "output": "see the output with `yurt logs`",
-    "error": "see the output with `yurt logs`",
+    "output": "only a path below the working directory is used; see the output with `yurt logs`",
+    "error": "only a path below the working directory is used; see the output with `yurt logs`",
     "chdir": "the script starts in a copy of the project",
     "requeue": "use `yurt run --requeue`",
 }
@@ -124,5 +124,14 @@ def ignored_lines(script: Script) -> list[str]:
     return [
         f"{script.at[name]}: `#SBATCH --{name}` is ignored: {IGNORED.get(name, 'yurt sets this option itself')}"
         for name in script.options
-        if name in options.OWN and name != "job-name"
+        if name in options.OWN and name != "job-name" and name not in logs_of(script)
     ]
+
+
+def logs_of(script: Script | None) -> dict[str, str]:
+    """Return the patterns of --output and --error that name files below the working directory."""
+    given = {} if script is None else {name: script.options.get(name) or "" for name in ("output", "error")}
+    found = {name: text for name, text in given.items() if text and text[0] != "/" and ".." not in text.split("/")}
+    if given.get("error") == given.get("output"):  # both streams in one file, as without --error
+        found.pop("error", None)
+    return found

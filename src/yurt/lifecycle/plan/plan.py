@@ -91,6 +91,7 @@ def plan(
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets and not mrunner,
         array=request.array,
+        logs=command.logs_of(what.sbatch),
         mrunner=mrunner,
         parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
