@@ -705,6 +705,30 @@ def test_options_of_sbatch_on_a_cluster(standing: User) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_the_ranks_of_several_tasks(standing: User, context: str) -> None:
+    show = 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT"; getent hosts "$MASTER_ADDR" > /dev/null && echo known'
+    words = ["--nodes", "2", "--ntasks-per-node", "2"]
+    answer = standing("--context", context, "run", "-f", *words, "--var", "MASTER_PORT=29500", "sh", "-c", show)
+    assert answer.code == 0, answer
+    lines = sorted(answer.out.splitlines()[1:])
+    assert lines == ["0 0 4 29500", "1 1 4 29500", "2 0 4 29500", "3 1 4 29500", *["known"] * 4]
+    # Two jobs on the same nodes have different ports.
+    ports = set()
+    for _each in range(2):
+        answer = standing(
+            "--context", context, "run", "-f", "--ntasks", "2", "sh", "-c", "echo $MASTER_PORT $WORLD_SIZE"
+        )
+        (line,) = set(answer.out.splitlines()[1:])
+        port, world = line.split()
+        assert world == "2" and 10000 <= int(port) < 30000
+        ports.add(port)
+    assert len(ports) == 2
+    answer = standing("--context", context, "run", "-f", "sh", "-c", 'echo "${RANK-none}"')
+    assert answer.out.splitlines()[1:] == ["none"], "one task has no rank"
+
+
+@pytest.mark.lab
 def test_modules_and_variables_on_a_cluster(standing: User) -> None:
     (standing.project / "yurt.yaml").write_text(
         'modules_to_load: ["null"]\nafter_module_load_cmd: export LATER="$MINE later"\nvariables: {MINE: it\'s}\n'
