@@ -379,6 +379,13 @@ def test_lines_of_a_users_script(lines: str, found: dict[str, str | None]) -> No
     assert options.read_script(lines).interpreter == []
 
 
+def test_options_taken_out_of_the_lines_of_a_script() -> None:
+    text = "#SBATCH -a 1-3\n#SBATCH --mem 1G --array=1-3 --comment='two words' -t5\n#SBATCH  -p main # remark\n"
+    found = options.without(options.read_script(text), ("array", "mem"))
+    assert found.lines == ["#SBATCH '--comment=two words' -t5", "#SBATCH  -p main # remark"]
+    assert found.options == {"comment": "two words", "time": "5", "partition": "main"}
+
+
 @given(st.text(max_size=300))
 def test_any_script_is_read(text: str) -> None:
     found = options.read_script(text)

@@ -67,6 +67,12 @@ WRONG_OPTIONS = [
     (["--time", "0"], "--time must be a positive duration"),
     (["--time", "soon"], "--time must be a positive duration"),
     (["--ntasks", "0"], "--ntasks must be a positive integer, not '0'"),
+    (["-c", "0"], "--cpus must be a positive integer, not '0'"),
+    (["--ntasks-per-node", "two"], "--ntasks-per-node must be a positive integer, not 'two'"),
+    (["--mem-per-cpu", "5X"], "--mem-per-cpu must be a memory size such as 4096 (MB), 512M, 8G or 1T, not '5X'"),
+    (["--mem", "1G", "--mem-per-cpu", "1G"], "--mem and --mem-per-cpu cannot be combined"),
+    (["--gres", "gpu:two:x"], "--gres must be a list of resources such as gpu:2, gpu:a100:2 or gpu:1,lustre:1"),
+    (["--gpus", "1", "--gres", "lustre:1"], "--gpus and --gres cannot be combined"),
     (["--sbatch-option", "=x"], "--sbatch-option: '=x' is not KEY=VALUE"),
     (["--sbatch-option", "array=1-3"], "--array cannot be used: a run must be exactly one job"),
     (["--sbatch-option", "-J=x"], "--job-name cannot be used: yurt sets it itself"),
@@ -268,6 +274,11 @@ def test_impossible_requests_fail_without_querying_the_site(offline: User) -> No
         (["--mem", "9G"], "no node of partition 'main' has 9G of memory; at most 8000M"),
         (["--cpus", "9"], "no node of partition 'main' has 9 cores; at most 8"),
         (["--gpus", "1"], "partition 'main' has no GPUs"),
+        (["-t", "2-0"], "time 2d exceeds the maximum of partition 'main', 1d"),
+        (["-c", "9"], "no node of partition 'main' has 9 cores; at most 8"),
+        (["-c", "5", "--mem-per-cpu", "2G"], "no node of partition 'main' has 10G of memory; at most 8000M"),
+        (["--gpus-per-node", "1"], "partition 'main' has no GPUs"),
+        (["--gres", "gpu:1,lustre:1"], "partition 'main' has no GPUs"),
     ):
         assert said(offline.quick("run", *words, "train.py"), 5) == f"big: {sentence}"
     assert offline.contents() == [] and not (offline.home / "called").exists()
@@ -295,9 +306,7 @@ def test_a_script_with_sbatch_lines(offline: User) -> None:
     for prefix in ("--time", "--cpus-per-task", "--mem", "--constraint"):
         assert not any(option.startswith(prefix) for option in given), prefix
     assert "\nlimit=600 # seconds\n" in view["script"], "job.sh does not contain the time limit"
-    assert view["warnings"] == [
-        "`#SBATCH --output` in the script is ignored: yurt sets this option itself to identify the job"
-    ]
+    assert view["warnings"] == [] and 'link_log "$4" out.log mine.txt\njoin_streams\n' in view["data"]
     assert "--output=out.log" in given
     # Options of yurt override them.
     given = options(planned(offline, "--time", "30m", "--mem", "2G", "--constraint", "new", "job.sbatch"))
@@ -329,6 +338,24 @@ def test_nodes_of_a_context(offline: User) -> None:
     assert "--nodes=3" in both and "--nodes=1" not in both
 
 
+def test_options_of_sbatch(offline: User) -> None:
+    """They have the same effect as with sbatch, and override other settings of the same resource in the context."""
+    words = ["-p", "short", "-A", "other", "-t", "1:30", "-c", "3", "-N", "2", "-n", "4", "-J", "fit", "-w", "n1"]
+    view = planned(offline, *words, "-x", "n7", "--ntasks-per-node", "2", "--mem-per-cpu", "1.5G", "train.py")
+    assert view["run"]["name"] == "fit" and "\nlauncher=srun\n" in view["script"]
+    assert {
+        *("--partition=short", "--account=other", "--time=2", "--cpus-per-task=3", "--nodes=2", "--ntasks=4"),
+        *("--nodelist=n1", "--exclude=n7", "--ntasks-per-node=2", "--mem-per-cpu=1536M"),
+    } <= set(options(view))
+    assert not any(each.startswith("--mem=") for each in options(view)), "sbatch refuses --mem with --mem-per-cpu"
+    assert "\nlauncher=srun\n" in planned(offline, "--ntasks-per-node", "2", "train.py")["script"]
+    file = offline.home / "config" / "contexts.yaml"
+    file.write_text(CONTEXTS.replace("mem: 4G", "gpu: 1").replace("fast}", "fast, mem-per-cpu: 1G}"))
+    given = options(planned(offline, "--mem", "2G", "--gres", "lustre:1", "train.py"))
+    assert "--mem=2048M" in given and "--gres=lustre:1" in given
+    assert not any(each.startswith("--mem-per-cpu") for each in given)
+
+
 def test_the_prolog_of_a_context(offline: User) -> None:
     file = offline.home / "config" / "contexts.yaml"
     file.write_text(CONTEXTS + "    prolog_cmd: |\n      export A=1\n      source ~/setup.sh\n")
@@ -336,15 +363,6 @@ def test_the_prolog_of_a_context(offline: User) -> None:
         "environment() { # from your context and your flags\n  export A=1\n  source ~/setup.sh\n}"
         in (planned(offline, "train.py")["script"])
     )
-
-
-@pytest.mark.parametrize("line", ["--array=1-3", "-a 1-3", "--wait", "--test-only"])
-def test_a_script_that_is_more_than_one_run(offline: User, line: str) -> None:
-    (offline.project / "job.sh").write_text(f"#!/bin/sh\n#SBATCH {line}\ntrue\n")
-    name = {"-a 1-3": "array"}.get(line, line[2:].partition("=")[0])
-    sentence = f"'job.sh' contains `#SBATCH --{name}`, which yurt does not support"
-    assert said(offline.quick("run", "job.sh"), 2) == sentence
-    assert offline.contents() == []
 
 
 @pytest.mark.parametrize(
@@ -689,6 +707,51 @@ def test_code_and_sbatch_lines_on_a_cluster(standing: User, context: str) -> Non
     logs = standing("logs", "-")
     assert logs.out.splitlines() == [f"for {context}", "3 a b", "7:00", "new", "x"], logs
     assert answer.json["data"]["run"]["code"]["tree"]
+
+
+@pytest.mark.lab
+def test_options_of_sbatch_on_a_cluster(standing: User) -> None:
+    show = 'scontrol show job "$SLURM_JOB_ID"; echo "$SLURM_CPUS_PER_TASK $SLURM_MEM_PER_CPU $SLURM_NTASKS"'
+    words = ["-p", "main", "-A", "lab", "-t", "3", "-c", "2", "-N", "1", "-n", "1", "-w", "n1", "-x", "n2", "-J", "fit"]
+    answer = standing("--context", "alpha", "run", "-f", *words, "--mem-per-cpu", "100M", "sh", "-c", show)
+    assert answer.code == 0 and answer.out.splitlines()[-1] == "2 100 1", answer
+    for part in ("Partition=main", "Account=lab", "TimeLimit=00:03:00", "ReqNodeList=n1", "ExcNodeList=n2"):
+        assert part in answer.out, part
+    assert standing("show", "fit", "--json").json["data"]["run"]["name"] == "fit"
+    gpus = 'echo "$SLURM_JOB_GPUS"; env | grep ^CUDA_VISIBLE'
+    for option in (["--gres", "gpu:a100:2"], ["--gpus-per-node", "a100:2"]):
+        answer = standing("--context", "alpha", "run", "-f", *option, "sh", "-c", gpus)
+        assert answer.out.splitlines()[1:] == ["0,1", "CUDA_VISIBLE_DEVICES=0,1"], answer
+    answer = standing("--context", "alpha", "run", "-f", "-N", "2", "--ntasks-per-node", "2", "hostname")
+    assert sorted(answer.out.splitlines()[1:]) == ["n1", "n1", "n2", "n2"], answer
+    # An option overrides a line of the script for the same resource.
+    (standing.project / "job.sbatch").write_text('#!/bin/sh\n#SBATCH --mem-per-cpu=50M\necho "$SLURM_MEM_PER_NODE"\n')
+    answer = standing("--context", "alpha", "run", "-f", "--mem", "200M", "job.sbatch")
+    assert answer.out.splitlines()[1:] == ["200"], answer
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_the_ranks_of_several_tasks(standing: User, context: str) -> None:
+    show = 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT"; getent hosts "$MASTER_ADDR" > /dev/null && echo known'
+    words = ["--nodes", "2", "--ntasks-per-node", "2"]
+    answer = standing("--context", context, "run", "-f", *words, "--var", "MASTER_PORT=29500", "sh", "-c", show)
+    assert answer.code == 0, answer
+    lines = sorted(answer.out.splitlines()[1:])
+    assert lines == ["0 0 4 29500", "1 1 4 29500", "2 0 4 29500", "3 1 4 29500", *["known"] * 4]
+    # Two jobs on the same nodes have different ports.
+    ports = set()
+    for _each in range(2):
+        answer = standing(
+            "--context", context, "run", "-f", "--ntasks", "2", "sh", "-c", "echo $MASTER_PORT $WORLD_SIZE"
+        )
+        (line,) = set(answer.out.splitlines()[1:])
+        port, world = line.split()
+        assert world == "2" and 10000 <= int(port) < 30000
+        ports.add(port)
+    assert len(ports) == 2
+    answer = standing("--context", context, "run", "-f", "sh", "-c", 'echo "${RANK-none}"')
+    assert answer.out.splitlines()[1:] == ["none"], "one task has no rank"
 
 
 @pytest.mark.lab

@@ -42,6 +42,7 @@ IN_CONTEXT = {
 
 IN_PYTHON = {
     "text": "str",
+    "gres": "str",
     "flag": "bool",
     "number": "int",
     "seconds": "str",

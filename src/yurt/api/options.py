@@ -20,9 +20,12 @@ class Options(TypedDict, total=False):
     cpus: int | str
     gpus: int | str
     mem: int | str
+    mem_per_cpu: int | str
+    gres: str
     time: int | str
     nodes: int | str
     ntasks: int | str
+    ntasks_per_node: int | str
     partition: str
     account: str
     qos: str

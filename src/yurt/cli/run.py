@@ -285,7 +285,7 @@ def _script(options: dict[str, Any], sets: SweepPlan | None) -> Sequence[str]:
 def _sets(options: dict[str, Any], arguments: Sequence[str]) -> SweepPlan | None:
     """Return the sets of parameters of a sweep; None if it is one run."""
     if not any(options[each] for each in ("grid", "zipped", "config", "spec")):
-        for each in ("shuffle", "seed", "limit", "max_parallel"):
+        for each in ("shuffle", "seed", "limit"):
             if options[each] not in (None, False):
                 name = each.replace("_", "-")
                 raise UserError(

@@ -12,6 +12,7 @@ from yurt.errors import NotFoundError, UserError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.tasks import chosen, task_rows
 from yurt.model import ids, sweep_table
+from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
@@ -43,9 +44,13 @@ def _one(store: Store, word: str) -> Entry:
     matches = store.matching(word.lower()) if word and word.isascii() else []
     if word.lower() in matches:
         return _named(store, word, matches)
-    if word and (named := store.last(name=word, project=Project().label) or store.last(name=word)) is not None:
-        return named
-    return _of_job(store, word, matches) or _named(store, word, matches)
+    return _of_name(store, word) or _of_job(store, word, matches) or _named(store, word, matches)
+
+
+def _of_name(store: Store, word: str) -> Entry | None:
+    """Return the newest run with a name, of this project if it has one."""
+    name = shown(word)
+    return (store.last(name=name, project=Project().label) or store.last(name=name)) if name else None
 
 
 def _last(store: Store, word: str) -> Entry:

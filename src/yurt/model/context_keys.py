@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from yurt.model.context import Context, ContextResources
-from yurt.model.resources import parse_gpus, parse_memory, parse_time
+from yurt.model.resources import parse_gpus, parse_gres, parse_memory, parse_time
 from yurt.model.settings import TABLE
+from yurt.model.settings_row import Row
 
 EXAMPLES: dict[str, str] = {row.key: row.example for row in TABLE if row.key}
 """A valid value for each key, as YAML."""
@@ -48,7 +49,11 @@ def is_unused(key: object) -> bool:
 
 def tidy(key: str, value: Any) -> Any:
     """Return a value in canonical form. ValueError says what the value must be ("must be ...")."""
-    row = _ROWS[key]
+    return tidy_for(_ROWS[key], value)
+
+
+def tidy_for(row: Row, value: Any) -> Any:
+    """Return a value of a row in canonical form. ValueError as for `tidy`."""
     return _one_of(value, row.choices) if row.form == "choice" else _FORMS[row.form](value)
 
 
@@ -154,6 +159,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "size": _checked(parse_memory, _text),
     "time": _checked(parse_time, _number_or_text),
     "gpus": _checked(parse_gpus, _number_or_text),
+    "gres": _checked(parse_gres, _text),
     "list": _list,
     "mapping": _variables,
     "options": _options,

@@ -12,6 +12,9 @@ _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _SLOT = re.compile(r"(?<![${]){([A-Za-z0-9_.-]+)}(?!})")
 _OPTION = re.compile(r"--([A-Za-z_][A-Za-z0-9_.-]*)(?:=(.*))?", re.DOTALL)
 
+ARRAY_INDEX = "array_task_id"
+"""The parameter of a task that is the index of a job array in the user's script."""
+
 ARGUMENT_LIMIT = 131_071
 """Maximum bytes of one argument or one variable on Linux."""
 

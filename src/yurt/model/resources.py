@@ -1,4 +1,4 @@
-"""Parses durations, memory sizes and GPU counts. Pure."""
+"""Parses durations, memory sizes, GPU counts and generic resources. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ _CLOCK = re.compile(r"(?:(?P<days>\d+)-)?(?P<fields>\d+(?::\d+){0,2})", re.ASCII
 _SPAN = re.compile(r"(?:(?P<d>\d+)d)?(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+)s)?", re.IGNORECASE | re.ASCII)
 _MEMORY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
 _GPUS = re.compile(r"(?:gpu:)?(?:(?P<type>[A-Za-z][\w.-]*)(?::(?P<count>\d+))?|(?P<bare>\d+))", re.ASCII)
+
+_GRES = re.compile(r"[A-Za-z][\w.-]*(?::[A-Za-z][\w.-]*)?(?::\d+[kmgt]?)?", re.IGNORECASE | re.ASCII)
 
 _MB = {"k": 1 / 1024, "": 1, "m": 1, "g": 1024, "t": 1024 * 1024}
 
@@ -76,3 +78,15 @@ def parse_gpus(value: str | int) -> tuple[str | None, int]:
     if found["bare"] is not None:
         return None, int(found["bare"])
     return found["type"], int(found["count"] or 1)
+
+
+def parse_gres(value: str) -> str | None:
+    """Return the GPUs in a list of generic resources, as `parse_gpus` reads them; None if it lists none.
+
+    ValueError says what the value must be.
+    """
+    parts = value.strip().split(",")
+    gpus = [part.partition(":")[2] or "1" for part in parts if part.partition(":")[0] == "gpu"]
+    if not all(_GRES.fullmatch(part) for part in parts) or len(gpus) > 1:
+        raise ValueError("must be a list of resources such as gpu:2, gpu:a100:2 or gpu:1,lustre:1")
+    return gpus[0] if gpus else None

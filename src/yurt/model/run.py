@@ -266,6 +266,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of each task of a sweep, in addition to those of the run."""
     arguments: bool = True
     """Whether the parameters of a task are also passed as arguments."""
+    array: str = ""
+    """The indices of `#SBATCH --array` if the tasks are those of an array of the user's script, such as 0-9."""
+    logs: dict[str, str] = {}
+    """Names of log files in the working directory, by option of sbatch (output, error); with patterns such as %j."""
     mrunner: bool = False
     """Whether the parameters of a task are passed as mrunner passes them: `--config` and a file."""
     parallel: int | None = None

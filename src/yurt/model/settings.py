@@ -12,7 +12,7 @@ from yurt.model.settings_row import Row
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
 
 LABELS = (
-    Row(option="name", cli="--name TEXT", help="Name of the run."),
+    Row(option="name", cli="--name --job-name -J TEXT", help="Name of the run."),
     Row(option="tags", cli="--tag --tags TAG", form="list", help="Tag of the run; repeatable."),
     Row(option="note", cli="--note TEXT", help="Note about the run."),
 )
@@ -20,7 +20,7 @@ LABELS = (
 RESOURCES = (
     Row(
         option="cpus",
-        cli="--cpus --cpu N",
+        cli="--cpus --cpu --cpus-per-task -c N",
         key="resources.cpu",
         form="count",
         resource="cpus",
@@ -32,7 +32,7 @@ RESOURCES = (
     ),
     Row(
         option="gpus",
-        cli="--gpus --gpu N",
+        cli="--gpus --gpu --gpus-per-node N",
         key="resources.gpu",
         form="gpus",
         resource="gpus",
@@ -56,8 +56,26 @@ RESOURCES = (
         about="Memory per node; a number without a unit is in MB.",
     ),
     Row(
+        option="mem_per_cpu",
+        cli="--mem-per-cpu SIZE",
+        form="size",
+        unit="MB",
+        sbatch="mem-per-cpu",
+        scheduler=True,
+        example="2G",
+        help="Memory per core, instead of --mem.",
+    ),
+    Row(
+        option="gres",
+        cli="--gres LIST",
+        form="gres",
+        scheduler=True,
+        example="gpu:a100:2",
+        help="Generic resources per node, instead of --gpus: gpu:a100:2,lustre:1.",
+    ),
+    Row(
         option="time",
-        cli="--time TIME",
+        cli="--time -t TIME",
         key="time",
         form="time",
         unit="minutes",
@@ -69,7 +87,7 @@ RESOURCES = (
     ),
     Row(
         option="nodes",
-        cli="--nodes N",
+        cli="--nodes -N N",
         key="nodes",
         form="range",
         resource="nodes",
@@ -81,7 +99,7 @@ RESOURCES = (
     ),
     Row(
         option="ntasks",
-        cli="--ntasks N",
+        cli="--ntasks -n N",
         key="ntasks",
         form="count",
         resource="ntasks",
@@ -90,6 +108,15 @@ RESOURCES = (
         example="4",
         help="Number of Slurm tasks; with more than 1, srun starts the command.",
         about="Number of Slurm tasks; with more than 1, srun starts the command.",
+    ),
+    Row(
+        option="ntasks_per_node",
+        cli="--ntasks-per-node N",
+        form="count",
+        sbatch="ntasks-per-node",
+        scheduler=True,
+        example="4",
+        help="Number of Slurm tasks on each node; with more than 1, srun starts the command.",
     ),
     Row(
         option="partition",
@@ -144,7 +171,7 @@ RESOURCES = (
     ),
     Row(
         option="exclude_nodes",
-        cli="--exclude-node NODES",
+        cli="--exclude-node -x NODES",
         key="exclude_nodes",
         resource="exclude_nodes",
         sbatch="exclude",

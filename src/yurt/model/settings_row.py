@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         "time",
         "seconds",  # a duration with a resolution of seconds
         "gpus",  # 2, a100 or a100:2
+        "gres",  # generic resources: gpu:a100:2,lustre:1
         "list",
         "mapping",  # every name has a value
         "options",  # a mapping where null means no value

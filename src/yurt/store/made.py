@@ -35,8 +35,10 @@ class Made:
         With `project` or `name`: of that project, with that name.
         """
         among = "runs JOIN sweeps USING (id)" if sweep else "runs"
-        given = {column: value for column, value in (("project", project), ("name", name)) if value}
-        clauses = "".join(f" AND {column} = ?" for column in given)
+        # The end of a project's label stands for its folder; its name may change.
+        found = (("project LIKE ?", f"%-{project.rpartition('-')[2]}" if project else ""), ("name = ?", name))
+        given = {clause: value for clause, value in found if value}
+        clauses = "".join(f" AND {clause}" for clause in given)
         here = self._db.execute(
             f"SELECT id, created FROM {among} JOIN made ON made.run = id WHERE 1{clauses} ORDER BY number DESC LIMIT 1",
             tuple(given.values()),
@@ -46,8 +48,8 @@ class Made:
             " ORDER BY created DESC LIMIT 1",
             (here[1] if here else 0, *given.values()),
         ).fetchone()
-        found = there or here
-        if found is None:
+        newest = there or here
+        if newest is None:
             return None
-        row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (found[0],)).fetchone()
+        row = self._db.execute("SELECT run, status FROM records WHERE id = ?", (newest[0],)).fetchone()
         return entry_of(row)

@@ -12,6 +12,7 @@ place=''
 copy=yes
 writable=''
 launcher=
+sbatch= # whether your script has #SBATCH lines
 profile=20 # seconds for the profile of your login shell
 container=/home/alice/images/torch.sif
 gpus=1

@@ -12,6 +12,7 @@ place=''
 copy=
 writable=''
 launcher=
+sbatch= # whether your script has #SBATCH lines
 profile=20 # seconds for the profile of your login shell
 container=''
 gpus=

@@ -1,4 +1,23 @@
 # Runs your command in its folder and its environment.
+# In each Slurm task that srun starts for yurt: where the tasks meet, and which one it is, under the names of PyTorch.
+# The first task is on the node that runs srun. Ports of clients begin at 32768 on Linux.
+# shellcheck disable=SC2016
+task_environment='
+  export MASTER_ADDR="${MASTER_ADDR:-$SLURM_LAUNCH_NODE_IPADDR}" MASTER_PORT="${MASTER_PORT:-$((10000 + SLURM_JOB_ID % 20000))}"
+  export RANK="${RANK:-$SLURM_PROCID}" LOCAL_RANK="${LOCAL_RANK:-$SLURM_LOCALID}" WORLD_SIZE="${WORLD_SIZE:-$SLURM_NTASKS}"
+  case $1 in python) command -v python > /dev/null 2>&1 || { shift && set -- python3 "$@"; } ;; esac
+  exec "$@"'
+link_log() { # link_log FOLDER LOG NAME: makes a log of the run appear as a file in its working directory
+  [ -n "$yurt_recorded" ] || return 0
+  case $3 in */*) mkdir -p "$1/${3%/*}" ;; esac
+  ln -f "$YURT_RUN_DIR/$2" "$1/$3" 2> /dev/null || ln -sf "$YURT_RUN_DIR/$2" "$1/$3" || echo "yurt: cannot create $1/$3" >&2
+}
+join_streams() { # as sbatch does without --error
+  [ -z "$yurt_recorded" ] || exec 2>&1
+}
+padded() { # padded WIDTH NUMBER
+  case $2 in *[!0-9]*) printf %s "$2" ;; *) printf "%0$1d" "$2" ;; esac
+}
 run_command() { # run_command [NONCE]: runs your command in your environment
   yurt_recorded=${1:+$run/@WHY@}
   bring_secrets "${1-}"
@@ -9,7 +28,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
-  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher"}
+  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher" sh -c "$task_environment" sh}
   if [ -n "$container" ]; then
     set -- "$@" sh -c "$container_engine" "${yurt_recorded:-/dev/null}" exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
     [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
@@ -17,6 +36,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   fi
   YURT_KEEP=$#
   [ -z "$sweep" ] || make_task_folder || fail "cannot write to $run"
+  [ -z "${SLURM_JOB_ID-}$sbatch" ] || export SLURM_SUBMIT_DIR="$2"
   read_profile
   set -- "${sweep:-$run}/@DATA@" "$secrets" "$@"
   eval "$yurt_profile" # comes first: other variables take precedence

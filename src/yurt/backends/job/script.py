@@ -13,8 +13,8 @@ from functools import cache
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job import module, mrunner_config
-from yurt.model import layout
+from yurt.backends.job import log_files, module, mrunner_config
+from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.run import Plan, Run, Setup
 
@@ -75,6 +75,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"copy={'yes' if plan.copy else ''}",
         f"writable={quote(chr(10).join(plan.writable))}",
         f"launcher={'srun' if plan.use_srun else ''}",
+        f"sbatch={'yes' if plan.native_lines or plan.array else ''} # whether your script has #SBATCH lines",
         f"profile={setup.profile or ''} # seconds for the profile of your login shell",
         f"container={quote(setup.container)}",
         f"gpus={run.resources.gpus or ''}",
@@ -182,18 +183,37 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
 
 
 def data(plan: Plan) -> bytes:
-    """Return the text of `data`: variables and the command, in single quotes, so that nothing in it is expanded."""
+    """Return the text of `data`: variables and the command, in single quotes, so that no value in it is expanded."""
     # The command is appended to "$@", so that no variable can overwrite what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
     variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
     for name, parts in variables.items():
         value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
         lines.append(b"export " + name.encode() + b"=" + value)
+    if plan.run.name and (plan.native_lines or plan.array):  # Slurm's own name identifies the job
+        lines.append(b"export SLURM_JOB_NAME=" + quote_bytes(os.fsencode(plan.run.name)))
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.tasks:
         lines.append(f'. "$YURT_RUN_DIR/{layout.SET}" # values of this task'.encode())
+    if plan.array:
+        lines += [line.encode() for line in _array(plan.array)]
+    lines += [line.encode() for line in log_files.lines(plan.logs, plan.run.name or layout.job_name(plan.run.id))]
     return b"\n".join(lines) + b"\n"
+
+
+def _array(indices: str) -> list[str]:
+    """Return lines that set the variables of a job array as the user's script gave it: yurt numbers and splits it."""
+    numbers = list(tasks.numbers(indices))
+    _range, _, step = indices.partition(":")
+    return [
+        f'export SLURM_ARRAY_TASK_ID="${values.variable(values.ARRAY_INDEX)}"',
+        f"export SLURM_ARRAY_TASK_COUNT={len(set(numbers))}",
+        f"export SLURM_ARRAY_TASK_MIN={min(numbers)}",
+        f"export SLURM_ARRAY_TASK_MAX={max(numbers)}",
+        f"export SLURM_ARRAY_TASK_STEP={step if step.isdigit() else 1}",
+        'export SLURM_ARRAY_JOB_ID="${SLURM_ARRAY_JOB_ID:-${SLURM_JOB_ID:-$YURT_SWEEP_ID}}"',
+    ]
 
 
 def own_words(plan: Plan) -> set[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -41,7 +42,7 @@ ORDER = ("partition", "account", "qos", "time", "cpus-per-task", "mem", "gres")
 SUFFIX = {"MB": "M"}
 """sbatch's suffix of a unit that is not its default."""
 
-FOREIGN = ("array", "test-only", "wait", "wrap")
+FOREIGN = ("test-only", "wait", "wrap")
 """Options that yurt does not support: with them a job is not exactly one run."""
 
 
@@ -51,38 +52,67 @@ class Script(msgspec.Struct, frozen=True):
     interpreter: list[str]
     lines: list[str]
     options: dict[str, str | None]
+    at: dict[str, str] = {}
+    """FILE:LINE of each option."""
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str, file: str = "") -> Script:
     """Return the interpreter and the #SBATCH lines of a script, as sbatch would read them."""
     lines = text.split("\n")
     first = lines[0].rstrip("\r")
     interpreter = first[2:].split() if first.startswith("#!") else []
     found: list[str] = []
     options: dict[str, str | None] = {}
-    for line in lines:
+    at: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
         if line.strip() and not line.startswith("#"):
             break  # sbatch stops at the first command
         if line.startswith("#SBATCH"):
             found.append(line.rstrip())
-            options |= _options_of(line[len("#SBATCH") :])
-    return Script(interpreter, found, options)
+            given = {each.name: each.value for each in _options_of(line[len("#SBATCH") :])}
+            options |= given
+            at |= dict.fromkeys(given, f"{file}:{number}")
+    return Script(interpreter, found, options, at)
 
 
-def _options_of(text: str) -> dict[str, str | None]:
+class _Given(NamedTuple):
+    """An option of an #SBATCH line: its long name, its value, and the words that give it."""
+
+    name: str
+    value: str | None
+    words: list[str]
+
+
+def _options_of(text: str) -> list[_Given]:
     try:
         words = shlex.split(text, comments=True)
     except ValueError:
         words = text.split()
-    found: dict[str, str | None] = {}
+    found: list[_Given] = []
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) and not words[index + 1].startswith("-") else None
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            found[name] = value if equals else following
+            found.append(_Given(name, value if equals else following, [word]))
         elif re.match(r"-[A-Za-z]", word):
-            found[long_name(word[1])] = word[2:] or following
+            found.append(_Given(long_name(word[1]), word[2:] or following, [word]))
+        elif found:
+            found[-1].words.append(word)
     return found
+
+
+def without(script: Script, names: Collection[str]) -> Script:
+    """Return a script's #SBATCH lines without some options (long names); other options of the same line remain."""
+    lines = []
+    for line in script.lines:
+        given = _options_of(line[len("#SBATCH") :])
+        kept = [word for each in given if each.name not in names for word in each.words]
+        if all(each.name not in names for each in given):
+            lines.append(line)
+        elif kept:
+            lines.append(" ".join(["#SBATCH", *(shlex.quote(word) for word in kept)]))
+    options = {name: value for name, value in script.options.items() if name not in names}
+    return msgspec.structs.replace(script, lines=lines, options=options)
 
 
 def long_name(name: str) -> str:
@@ -130,7 +160,7 @@ def faults(more: Mapping[str, str | None]) -> list[str]:
         real = long_name(name)
         if real in OWN:
             found.append(f"--{real} cannot be used: yurt sets it itself")
-        elif real in FOREIGN:
+        elif real in FOREIGN or real == "array":
             found.append(f"--{real} cannot be used: a run must be exactly one job")
         elif not re.fullmatch(r"[a-z][a-z0-9-]*", real):
             found.append(f"'{name}' is not an sbatch option")

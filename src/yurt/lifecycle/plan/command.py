@@ -11,7 +11,6 @@ import msgspec
 from yurt.backends.slurm import options
 from yurt.backends.slurm.options import Script
 from yurt.errors import UserError
-from yurt.lifecycle.plan.checks import SWEEP
 from yurt.model.params import shown
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
@@ -22,6 +21,15 @@ SCRIPTS = (".py", ".sh", ".sbatch", ".slurm")
 
 RIVALS = {"mem": ("mem", "mem-per-cpu", "mem-per-gpu"), "gres": ("gres", "gpus", "gpus-per-node", "gpus-per-task")}
 """sbatch options that set the same resource."""
+
+
+IGNORED = {
+    "output": "only a path below the working directory is used; see the output with `yurt logs`",
+    "error": "only a path below the working directory is used; see the output with `yurt logs`",
+    "chdir": "the script starts in a copy of the project",
+    "requeue": "use `yurt run --requeue`",
+}
+"""Why yurt ignores an #SBATCH option, or what to use instead."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -50,8 +58,8 @@ def read(words: Sequence[str], project: Project) -> Command:
         return Command([first, *rest])
     with path.open("rb") as file:
         head = file.read(HEAD).decode(errors="replace")
-    script = options.read_script(head)
-    return Command([*_starter(first, script), *rest], _own_lines(first, script))
+    script = options.read_script(head, first)
+    return Command([*_starter(first, script), *rest], _own_lines(script))
 
 
 def _starter(first: str, script: Script) -> list[str]:
@@ -65,15 +73,14 @@ def _starter(first: str, script: Script) -> list[str]:
     return [*(script.interpreter or ["sh"] * first.endswith(".sh")), first]
 
 
-def _own_lines(first: str, script: Script) -> Script | None:
+def _own_lines(script: Script) -> Script | None:
     """Return the script's #SBATCH lines, or None if it has none. UserError for options that yurt does not support."""
     for name in script.options:
         if name in options.FOREIGN:
-            hint = f"remove the line `#SBATCH --{name}`"
-            if name == "array":
-                hint += f", and make a sweep, for example: `{SWEEP}`"
             raise UserError(
-                f"'{first}' contains `#SBATCH --{name}`, which yurt does not support", code="usage", hint=hint
+                f"{script.at[name]}: yurt does not support `#SBATCH --{name}`: the job would not be one run",
+                code="usage",
+                hint=f"remove `--{name}` from that line",
             )
     return script if script.lines else None
 
@@ -128,10 +135,27 @@ def yield_to_script(
     return msgspec.structs.replace(resources, **changes), kept
 
 
+def yield_to_options(script: Script, resources: Resources, more: Mapping[str, str | None]) -> Script:
+    """Drop #SBATCH options for a resource that other options request: sbatch refuses --mem with --mem-per-cpu."""
+    used = {options.long_name(name) for name in more}
+    used |= {row.sbatch for row in TABLE if row.resource and getattr(resources, row.resource) is not None}
+    replaced = {name for rivals in RIVALS.values() if not used.isdisjoint(rivals) for name in rivals}
+    return options.without(script, {"array", *replaced})  # yurt submits the tasks of the array itself
+
+
 def ignored_lines(script: Script) -> list[str]:
     """Return a warning for each #SBATCH line of a script that yurt overrides."""
     return [
-        f"`#SBATCH --{name}` in the script is ignored: yurt sets this option itself to identify the job"
+        f"{script.at[name]}: `#SBATCH --{name}` is ignored: {IGNORED.get(name, 'yurt sets this option itself')}"
         for name in script.options
-        if name in options.OWN
+        if name in options.OWN and name != "job-name" and name not in logs_of(script)
     ]
+
+
+def logs_of(script: Script | None) -> dict[str, str]:
+    """Return the patterns of --output and --error that name files below the working directory."""
+    given = {} if script is None else {name: script.options.get(name) or "" for name in ("output", "error")}
+    found = {name: text for name, text in given.items() if text and text[0] != "/" and ".." not in text.split("/")}
+    if given.get("error") == given.get("output"):  # both streams in one file, as without --error
+        found.pop("error", None)
+    return found

@@ -24,12 +24,39 @@ def flags(given: Mapping[str, Any]) -> dict[str, Any]:
             _check(row, value)
             found[group][part] = value
         elif row.sbatch and not row.resource and value is not None:
-            found["sbatch_options"].setdefault(row.sbatch, value)
+            _check(row, value)
+            found["sbatch_options"].setdefault(row.sbatch, _for_sbatch(row, value))
         elif row.form in ("mapping", "options"):
             found[row.key] = {**found.get(row.key, {}), **(value or {})}
         elif row.option and row.key and not group:
             found[row.key] = value
+    _add_gres(found, given)
     return found
+
+
+def _for_sbatch(row: Row, value: str) -> str:
+    """Return a value as sbatch reads it: it has no fractions of a unit."""
+    from yurt.model.resources import parse_memory
+
+    return f"{parse_memory(value)}M" if row.form == "size" else value
+
+
+def _add_gres(found: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Add --gres: GPUs in it are checked like --gpus, and sbatch gets the whole list if it names other resources."""
+    from yurt.model.resources import parse_gres
+
+    gres = given.get("gres")
+    if gres is None:
+        return
+    _check(next(row for row in TABLE if row.option == "gres"), gres)
+    gpus = parse_gres(gres)
+    if given.get("gpus") is not None:
+        whole = gres if gpus else f"gpu:{given['gpus']},{gres}"
+        raise UserError("--gpus and --gres cannot be combined", code="usage", hint=f"for example: `--gres {whole}`")
+    if gpus:
+        found["resources"]["gpu"] = gpus
+    if not gpus or "," in gres:
+        found["sbatch_options"].setdefault("gres", gres)
 
 
 def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
@@ -58,10 +85,10 @@ def restart_policy(given: Mapping[str, Any]) -> RestartPolicy:
 
 def _check(row: Row, value: str) -> None:
     """Raise UserError with the name of the option if the value is invalid."""
-    from yurt.model.context_keys import tidy
+    from yurt.model.context_keys import tidy_for
 
     try:
-        tidy(row.key, value)
+        tidy_for(row, value)
     except ValueError as error:
         hint = f"for example: `{row.flag} {row.example}`"
         raise UserError(f"{row.flag} {error}, not '{value}'", code="usage", hint=hint) from None

@@ -22,7 +22,7 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import arguments, checks, command, scheduling
+from yurt.lifecycle.plan import arguments, array, checks, command, scheduling
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request
@@ -58,12 +58,14 @@ def plan(
     kind = kind_of(wanted.type)
     in_place = not request.snapshot and kind.here
     _check_text(settings, project, in_place=in_place)
-    facts = facts_if_probed(wanted, watch=watch)
     what = command.read(request.words, project)
     about_script = command.check_inside(request.words, project, here=kind.here) if request.snapshot else []
+    request = array.applied(request, what.sbatch)
+    _check_parallel(request)
+    facts = facts_if_probed(wanted, watch=watch)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)
-    facts = checks.check(wanted, needs.resources, facts, label=project.label, watch=watch)
+    facts = checks.check(wanted, needs.checked, facts, label=project.label, watch=watch)
     needs = scheduling.settled(needs, wanted.name, facts, index)
     wanted, about_home = _in_home_of_site(wanted, facts)
     given = arguments.given(what.argv, request)
@@ -89,6 +91,8 @@ def plan(
         writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets and not mrunner,
+        array=request.array,
+        logs=command.logs_of(what.sbatch),
         mrunner=mrunner,
         parallel=request.parallel,
         follow=facts is not None and not facts.requeue,
@@ -124,7 +128,7 @@ def check(context: Context, request: Request) -> None:
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
-            checks.check(wanted, needs.resources, facts, label=project.label, watch=unwatched)
+            checks.check(wanted, needs.checked, facts, label=project.label, watch=unwatched)
 
 
 def _asks_as_mrunner(wanted: Context, request: Request) -> bool:
@@ -190,6 +194,15 @@ def _run(
         host=os.uname().nodename,
         yurt_version=__version__,
     )
+
+
+def _check_parallel(request: Request) -> None:
+    if request.parallel is not None and not request.sets:
+        raise UserError(
+            "--max-parallel needs a sweep (--grid, --zip, --config, --spec or a script with `#SBATCH --array`)",
+            code="usage",
+            hint="for example: `--grid lr=0.1,0.01`",
+        )
 
 
 def _secrets(wanted: Context, request: Request, needs: Needs, kind: Kind) -> list[str]:

@@ -40,6 +40,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `sets` are also passed as arguments of the command."""
     style: Literal["", "options", "hydra"] = ""
     """How parameters are passed: `--key value` or `key=value`; empty to decide by the script."""
+    array: str = ""
+    """The indices of `#SBATCH --array` if it made `sets`, such as 0-9."""
     spec: Literal["", "plain", "mrunner"] = ""
     """Whether a spec file made `sets`, and whether with the helpers of mrunner."""
     parallel: int | None = None

@@ -9,12 +9,13 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.backends.slurm.options import Script
 from yurt.config.precedence import Setting
+from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, command
 from yurt.lifecycle.plan.request import Request
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.model.resources import parse_time
+from yurt.model.resources import parse_memory, parse_time
 from yurt.model.run import Resources
 from yurt.model.settings import TABLE
 from yurt.store import Store
@@ -40,6 +41,19 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         return list(self.script.lines) if self.script is not None else []
 
     @property
+    def checked(self) -> Resources:
+        """The resources, with the memory that a node needs for one Slurm task if it is requested per core."""
+        from yurt.backends.slurm.options import long_name
+
+        options = {long_name(name): value for name, value in self.all_options.items()}
+        try:
+            each = parse_memory(options.get("mem-per-cpu") or "")
+        except ValueError:
+            return self.resources
+        cores = self.resources.cpus or 1
+        return msgspec.structs.replace(self.resources, memory_mb=self.resources.memory_mb or each * cores)
+
+    @property
     def all_options(self) -> dict[str, str | None]:
         """The options, including those of the script."""
         own = self.script.options if self.script is not None else {}
@@ -51,11 +65,12 @@ def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting],
     options = without(wanted.sbatch_options, _overridden(request))
     if request.hold:
         options["hold"] = None
-    resources = checks.resources_of(wanted)
+    resources = _without_rivals(checks.resources_of(wanted), request)
     warnings: list[str] = []
     if script is not None:
         resources, options = command.yield_to_script(resources, options, script, _given_by_hand(settings, request))
         warnings = command.ignored_lines(script) if kind_of(wanted.type).scheduler else []
+        script = command.yield_to_options(script, resources, options)
     checks.check_options(options)
     return Needs(resources=resources, options=options, script=script, warnings=warnings)
 
@@ -81,7 +96,32 @@ def _overridden(request: Request) -> set[str]:
     by_name = {long_name(name) for name in request.flags.get("sbatch_options") or ()}
     parts = {f"resources.{part}": value for part, value in (request.flags.get("resources") or {}).items()}
     given = {**request.flags, **parts}
-    return {row.sbatch for row in TABLE if row.resource and given.get(row.key)} - by_name
+    rows = [row for row in TABLE if row.resource and given.get(row.key)]
+    return {name for row in rows for name in command.RIVALS.get(row.sbatch, (row.sbatch,))} - by_name
+
+
+def _without_rivals(resources: Resources, request: Request) -> Resources:
+    """Drop resources of the context that an sbatch option of the request replaces, such as mem if mem-per-cpu is given.
+
+    UserError if the request itself has both.
+    """
+    from yurt.backends.slurm.options import long_name
+
+    by_name = {long_name(name) for name in request.flags.get("sbatch_options") or ()}
+    parts = request.flags.get("resources") or {}
+    changes: dict[str, None] = {}
+    for row in TABLE:
+        group, _, part = row.key.rpartition(".")
+        rival = next((name for name in command.RIVALS.get(row.sbatch, ()) if group and name in by_name), None)
+        if rival is None:
+            continue
+        if parts.get(part) is None:
+            changes[row.resource] = None
+        elif row.sbatch == "mem" and rival != "mem":
+            raise UserError(f"{row.flag} and --{rival} cannot be combined", code="usage", hint="keep one of them")
+    if "gpus" in changes:
+        changes["gpu_type"] = None
+    return msgspec.structs.replace(resources, **changes)
 
 
 def _given_by_hand(settings: Mapping[str, Setting], request: Request) -> Callable[[str], bool]:
