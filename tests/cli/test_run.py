@@ -423,7 +423,6 @@ def listed(user: User) -> list[str]:
         ("1NFB", "1nfbbbb-cccc4"),
         ("aaaa3", "1nfaaac-aaaa3"),
         ("bb", "1nfaaab-bbbb2"),
-        ("-", "1nfbbbb-cccc4"),
         ("@last", "1nfbbbb-cccc4"),
     ],
 )

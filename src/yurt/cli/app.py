@@ -16,8 +16,8 @@ CONTEXT_HELP = "Use this context instead of the current one."
 ONLY_CONTEXT = "Only runs on this context."
 
 RUN_HELP = (
-    "RUN is a run id (TIME-RANDOM), a unique prefix of either part, the name of a run (the newest one with that name), "
-    "a job (CONTEXT:NUMBER), `-` for the newest run or sweep of this project, `@last` for the newest of all, "
+    "RUN is a run id (TIME-RANDOM), a unique prefix of either part, a name (of the newest run that has it), a job "
+    "(CONTEXT:NUMBER), `-` for the newest run or sweep of this project, `@last` for the newest of all, "
     "`@last-sweep` for the newest sweep, or SWEEP.NUMBER for one task of a sweep."
 )
 """Added to the help of every command with a parameter RUN; see yurt.lifecycle.select."""
