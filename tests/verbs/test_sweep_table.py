@@ -203,7 +203,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_which_sweep_or_task(store: Store) -> None:
-    found = {word: which(store, [word])[0].run.id for word in ("@last-sweep", "-", OLD, NEW.partition("-")[2])}
+    found = {word: which(store, [word])[0].run.id for word in ("@last-sweep", "@last", OLD, NEW.partition("-")[2])}
     assert list(found.values()) == [NEW, ONE, OLD, NEW]
     for word in (f"{NEW}.11", f"{NEW[:5]}.11", f"{NEW.partition('-')[2]}.11", "@last-sweep.11", f"{NEW.upper()}.011"):
         (entry,) = which(store, [word])
@@ -216,7 +216,7 @@ def test_which_sweep_or_task(store: Store) -> None:
         (f"{OLD}.3", f"sweep {OLD} has no task 3; its tasks are 0 to 2"),
         (f"{OLD}.{'9' * 5000}", f"sweep {OLD} has no task 999999999999…; its tasks are 0 to 2"),
         (f"{ONE}.1", f"run {ONE} is not a sweep and has no task 1"),
-        ("-.1", f"run {ONE} is not a sweep"),
+        ("@last.1", f"run {ONE} is not a sweep"),
         ("zzzz.1", "run 'zzzz.1' not found"),
         (f"{OLD}.x", f"run '{OLD}.x' not found"),
         (f"{OLD}.-1", f"run '{OLD}.-1' not found"),

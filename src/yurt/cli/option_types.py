@@ -68,9 +68,9 @@ class Duration(_ParamType):
 
 
 def param_name(param: click.Parameter) -> str:
-    """Return how a user calls a parameter: its longest flag, or an argument's metavar without brackets."""
+    """Return how a user calls a parameter: its first long flag, or an argument's metavar without brackets."""
     if isinstance(param, click.Option):
-        return max(param.opts, key=len)
+        return next((flag for flag in param.opts if flag.startswith("--")), param.opts[0])
     return (param.metavar or param.human_readable_name).strip("[].")
 
 

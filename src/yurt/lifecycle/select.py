@@ -36,7 +36,7 @@ def which(store: Store, words: Sequence[str]) -> list[Entry]:
 def _one(store: Store, word: str) -> Entry:
     first, dot, number = word.partition(".")
     if dot and number.isascii() and number.isdigit():
-        return _task(store, first, number)
+        return _task(store, word, first, number)
     if word in (LAST_HERE, LAST):
         return _last(store, word)
     if word == LAST_SWEEP:
@@ -117,11 +117,16 @@ def _last_sweep(store: Store) -> Entry:
     return newest
 
 
-def _task(store: Store, first: str, number: str) -> Entry:
+def _task(store: Store, word: str, first: str, number: str) -> Entry:
     """Return a task by any name of its sweep. If a prefix matches runs and sweeps, only the sweeps count."""
     matches = store.matching(first.lower()) if first and first.isascii() else []
-    if first in (LAST_HERE, LAST, LAST_SWEEP) or not matches:
+    if first in (LAST_HERE, LAST, LAST_SWEEP):
         sweep = _one(store, first)
+    elif not matches:
+        found = _of_name(store, first) or _of_job(store, first, matches)
+        if found is None:
+            raise _unknown(word)
+        sweep = found
     else:
         sweep = _named(store, first, [each for each in matches if ids.is_sweep(each)] or matches)
     run, task = sweep.run, number if len(number) <= DIGITS else f"{number[:DIGITS]}…"

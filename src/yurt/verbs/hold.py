@@ -26,15 +26,18 @@ class Held(msgspec.Struct, frozen=True):
 
 def hold(names: Sequence[str]) -> Result[list[Held]]:
     """Hold queued runs and sweeps: they do not start until they are released. UserError if one is not in a queue."""
-    return _tell(names, "hold")
+    data, warnings = _tell(names, "hold")
+    return Result(kind="runs-held", data=data, warnings=warnings)
 
 
 def release(names: Sequence[str]) -> Result[list[Held]]:
     """Release runs and sweeps that were held, also by `run --hold` or by `scontrol hold`."""
-    return _tell(names, "release")
+    data, warnings = _tell(names, "release")
+    return Result(kind="runs-released", data=data, warnings=warnings)
 
 
-def _tell(names: Sequence[str], what: str) -> Result[list[Held]]:
+def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
+    """Send a request to the sites of runs; return the runs, and warnings."""
     index = folders.store()
     runs = [entry.run.id for entry in which(index, names)]
     warnings = _refresh(index, runs)
@@ -45,8 +48,7 @@ def _tell(names: Sequence[str], what: str) -> Result[list[Held]]:
         site = connect.named_backend(context).runs
         (site.hold if what == "hold" else site.release)(jobs)
     warnings += _refresh(index, runs)
-    data = [Held(entry.run.id, entry.run.context, _state(entry, what)) for entry in index.several(runs)]
-    return Result(kind=f"runs-{'held' if what == 'hold' else 'released'}", data=data, warnings=warnings)
+    return [Held(entry.run.id, entry.run.context, _state(entry, what)) for entry in index.several(runs)], warnings
 
 
 def _state(entry: Entry, what: str) -> str:
