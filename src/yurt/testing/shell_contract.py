@@ -86,6 +86,13 @@ class ShellContract(BackendContract):
         assert status.state == "completed" or (status.state == "lost" and "its run folder is gone" in status.reason)
         assert follow(backend, other).state == "completed", "the other run must not be affected"
 
+    def test_a_run_that_removes_its_folder(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        """Its job ends; it does not wait for the folder as for a full disk."""
+        made = plan("sh", "-c", 'rm -rf -- "$YURT_RUN_DIR"')
+        clean.append(made)
+        submit(backend, made)
+        eventually(lambda: (seen := observe(backend, made)).gone and seen.live is None)
+
 
 def listing(host: Host, plan: Plan) -> str:
     """Return every file of a run folder, except links to the code, with its mode, checksum and modification time."""

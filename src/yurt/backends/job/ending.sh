@@ -23,16 +23,21 @@ explain_denied() { # if your command could not write to a file of the code, says
     break
   done
 }
+newline='
+'
 tidy() { # removes what nobody needs after the end: links to the code, unchanged copies of it, and empty folders
   [ -z "$code" ] || find @WORK@ -type l -lname '*/projects/*/snapshots/*' -delete
   if [ -e @COPIED@ ] && [ -z "$copy" ] && [ -d "$code" ] && command -v cmp > /dev/null; then
-    # By their content: the clocks of several nodes may differ.
+    # By their content: the clocks of several nodes may differ. First most files, in few processes; then each that is
+    # left: links, names that sha256sum would escape, and results.
+    (cd @WORK@ && find . -type f ! -path '*\\*' ! -path "*$newline*" -exec sha256sum {} +) |
+      (cd "$code" && LC_ALL=C sha256sum -c) | sed -n 's/: OK$//p' | tr '\n' '\000' | (cd @WORK@ && xargs -0 rm -f)
     find @WORK@ \( -type f -o -type l \) -exec sh -c 'for each; do
       same=$0/${each#*/}
       if [ -h "$each" ] || [ -h "$same" ]; then
         [ "$(readlink "$each")" = "$(readlink "$same")" ] || continue
       else
-        cmp -s "$each" "$same" || continue
+        [ -e "$same" ] && cmp -s "$each" "$same" || continue
       fi
       rm -f "$each"
     done' "$code" {} + && rm -f @COPIED@
@@ -75,6 +80,7 @@ end
   [ "$1" -ne 78 ] || why=$(LC_ALL=C tr '\042\134' '\047/' 2> /dev/null < @WHY@ | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
   patience=600 # without it, the end is not known; a full disk may have room soon
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}}" > /dev/null
+  patience=
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
   rm -f @WHY@

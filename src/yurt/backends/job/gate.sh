@@ -30,6 +30,7 @@ write_once() { # write_once NAME TEXT: the first text under a name is permanent;
     read_written "$1" && return
     tries=$((tries + 1))
     [ "$tries" -lt "${patience:-30}" ] || return 1
+    [ -d "$PWD" ] || [ ! -d "${PWD%/*}" ] || return 1 # the folder was removed: it does not come back
     sleep 1
   done
 }
