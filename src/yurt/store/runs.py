@@ -24,6 +24,7 @@ from yurt.store.archive import Mirror
 from yurt.store.bad_nodes import BadNodes
 from yurt.store.connection import FREE, connect, damaged, explained, unusable
 from yurt.store.copies import Copies
+from yurt.store.drafts import Drafts
 from yurt.store.made import Made
 from yurt.store.notices import Notices
 from yurt.store.refreshes import Refreshes
@@ -47,7 +48,7 @@ class Found(msgspec.Struct, frozen=True):
     tasks: dict[int, Status] = {}
 
 
-class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
+class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -123,10 +124,11 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         """Open the same index for another thread."""
         return Store(self.file)
 
-    def add(self, run: Run, status: Status, plan: Plan | None = None) -> None:
-        """Add a new run. On return it is safe on disk, even after a power failure."""
+    def add(self, run: Run, status: Status, plan: Plan | None = None, draft: bytes = b"") -> None:
+        """Add a new run. On return it is safe on disk, even after a power failure. `draft`: see `settle`."""
         with self._transaction(durable=True):
             self._add(run, status, plan)
+            self._add_draft(run.id, draft)
             self._note_made(run.id)
 
     def add_found(self, found: Iterable[Found]) -> list[str]:
@@ -160,7 +162,7 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
     def remove(self, run: str) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
-            for table in ("runs", "records", "plans", "sweeps"):
+            for table in ("runs", "records", "plans", "drafts", "sweeps"):
                 self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
             for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
                 self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
@@ -298,7 +300,9 @@ class Store(BadNodes, Copies, Made, Refreshes, Mirror, Notices, Tasks):
         found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
         known = {ref.id for ref in found}
         for run in also:
-            row = self._db.execute("SELECT id, folder, created FROM runs WHERE id = ?", (run,)).fetchone()
+            row = self._db.execute(
+                "SELECT id, folder, created FROM runs WHERE id = ? AND folder != ''", (run,)
+            ).fetchone()
             if row is not None and run not in known:
                 found.append(RunRef(*row))
         return found

@@ -76,6 +76,10 @@ CREATE TABLE uploads (
     context TEXT, digest TEXT, run TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (context, digest)
 ) WITHOUT ROWID;
 """,
+    # Runs whose site was never reached: their plans lack what only the site knows.
+    """\
+CREATE TABLE drafts (id TEXT PRIMARY KEY, draft BLOB NOT NULL);
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -242,7 +242,7 @@ def task_of(run: Run, plan: Plan, number: int) -> Run:
     return msgspec.structs.replace(
         run,
         id=ids.task(run.id, number),
-        folder=layout.task(run.folder, number),
+        folder=layout.task(run.folder, number) if run.folder else "",
         params={**run.params, **plan.sets[number]},
         tasks=0,
         sweep=run.id,

@@ -130,7 +130,7 @@ def _in_place(entry: Entry) -> str:
 
 def _never_sent(entry: Entry) -> bool:
     """Whether a run was certainly never submitted, so that its site does not have to be queried."""
-    return entry.status.state in ("waiting", "submitting") and entry.status.attempts == 0
+    return not entry.run.folder or (entry.status.state in ("waiting", "submitting") and entry.status.attempts == 0)
 
 
 def _gone(store: Store, entry: Entry) -> YurtError:

@@ -152,8 +152,10 @@ def _nothing_removed(error: YurtError) -> YurtError:
 
 
 def _measure(files: Files, runs: Sequence[Run]) -> dict[str, Survey]:
-    found = files.survey([run.folder for run in runs])
-    return dict(zip((run.id for run in runs), found, strict=True))
+    placed = [run for run in runs if run.folder]  # others were never submitted
+    found = files.survey([run.folder for run in placed]) if placed else []
+    gone = Survey("gone")
+    return dict.fromkeys((run.id for run in runs), gone) | dict(zip((run.id for run in placed), found, strict=True))
 
 
 def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, unfetched: bool) -> Candidate:

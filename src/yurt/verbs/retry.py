@@ -210,7 +210,7 @@ def plan(
     if run.task is not None:
         tasks = [run.task]
     _check_finished(store, entry, tasks)
-    old = store.plan(run.sweep or run.id)
+    old = _settled(store, run, watch)
     whole = old.run if old is not None else run
     if old is not None and tasks is not None:
         chosen = [old.sets[number] for number in tasks]
@@ -256,6 +256,16 @@ def plan(
     code, warnings = _code_now(project, context, watch)
     fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
     return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), warnings)
+
+
+def _settled(store: Store, run: Run, watch: Watch) -> Plan | None:
+    """Return the plan of a run. One that ended before its site was reached is completed with the facts of the site."""
+    from yurt.lifecycle.plan.settle import settle_later
+
+    whole = run.sweep or run.id
+    if draft := store.draft(whole):
+        return settle_later(draft, contexts.site(run.context), store, watch).plan
+    return store.plan(whole)
 
 
 def _project_of(run: Run) -> Project:

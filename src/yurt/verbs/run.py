@@ -91,13 +91,19 @@ def preview(
     """Return what `run` would submit. Submits and saves nothing."""
     from yurt.sites import connect
 
-    place, planned, _known = _planned(request, context, after, after_any, watch)
+    place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
     view = _view(planned.plan, connect.backend(place).runs)
     return Result(kind="plan", data=view, warnings=[*unused_keys.all_of(place.name), *planned.warnings])
 
 
 def _planned(
-    request: Request, context: str, after: Sequence[str], after_any: Sequence[str], watch: Watch
+    request: Request,
+    context: str,
+    after: Sequence[str],
+    after_any: Sequence[str],
+    watch: Watch,
+    *,
+    offline: bool = True,
 ) -> tuple[Context, Planned, Store | None]:
     """Plan a run. A plan that fails creates nothing, not even an empty index."""
     place = contexts.site(contexts.current_name(context))
@@ -109,7 +115,7 @@ def _planned(
             *_follows(known, after_any, place.name, ended=True),
         ]
         request = msgspec.structs.replace(request, after=follows)
-    return place, plan(place, request, index=known, watch=watch), known
+    return place, plan(place, request, index=known, offline=offline, watch=watch), known
 
 
 def _follows(index: Store, names: Sequence[str], context: str, *, ended: bool) -> list[After]:

@@ -24,6 +24,12 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     """
     log = LogPosition(run.id, run.folder)
     entry = store.get(run.id)
+    if not run.folder:
+        raise NotFoundError(
+            f"run {run.id} has no logs: it was never submitted",
+            code="not-found",
+            hint=f"see the run with `yurt show {run.id}`",
+        )
     try:
         connect.named_backend(run.context).files.tail([log], _to(sink), lines=lines)
         if not log.gone:
@@ -76,12 +82,14 @@ def follow(
     while True:
         before = (log.out, log.err)
         try:
-            files.tail([log], _to(sink), follow=not finished, lines=lines)
+            if log.folder:
+                files.tail([log], _to(sink), follow=not finished, lines=lines)
             if finished:
                 if log.gone and (note := copy_saved(store, run, sink, lines)):
                     on_word(f"the run folder on {run.context} is gone; {note}")
                 return
             finished = _has_finished(store, run)
+            log.folder = log.folder or _folder(store, run)
             pause = 0.5 if not log.gone or (log.out, log.err) != before else min(pause * 1.5, 10)
         except UnreachableError as error:
             on_word(f"{error.message}; reconnecting")
@@ -89,6 +97,12 @@ def follow(
         lines = None if log.begun else lines
         if not finished:
             time.sleep(pause)
+
+
+def _folder(store: Store, run: Run) -> str:
+    """Return the folder of a run, which had none when its site was not reached yet."""
+    entry = store.get(run.id)
+    return entry.run.folder if entry is not None else ""
 
 
 def _to(sink: Sink) -> LogSink:

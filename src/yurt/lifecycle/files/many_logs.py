@@ -46,6 +46,9 @@ def copy_many(
     warnings: list[str] = []
     by_context: dict[str, list[LogPosition]] = {}
     for entry in entries:
+        if not entry.run.folder:  # its site was never reached
+            on_end(entry.run.id)
+            continue
         by_context.setdefault(entry.run.context, []).append(LogPosition(entry.run.id, entry.run.folder, over=True))
     for name, readings in by_context.items():
         failure: YurtError | None = None

@@ -55,13 +55,26 @@ def _one_queue(run: Run, before: Entry) -> bool:
     return same and bool(before.status.job) and before.status.state not in NO_JOB_YET and not before.run.restart_policy
 
 
-def behind(plan: Plan, jobs: list[str]) -> Plan:
+def behind(store: Store, plan: Plan, jobs: list[str]) -> Plan:
     """Return the plan with a dependency on other jobs. job.sh itself checks whether they completed."""
+    plan = _with_folders(store, plan)
     if not jobs:
         return plan
     own = plan.native_options.get("dependency")
     together = ",".join([*([own] if own else []), "afterany:" + ":".join(jobs)])
     return msgspec.structs.replace(plan, native_options={**plan.native_options, "dependency": together})
+
+
+def _with_folders(store: Store, plan: Plan) -> Plan:
+    """Return the plan with the folders of predecessors that had none yet when it was planned."""
+
+    def folder(after: After) -> str:
+        entry = None if after.folder else store.get(after.run)
+        same = entry is not None and entry.run.context == plan.run.context and not entry.run.tasks
+        return entry.run.folder if entry is not None and same else after.folder
+
+    after = [msgspec.structs.replace(each, folder=folder(each)) for each in plan.run.after]
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, after=after)) if after else plan
 
 
 def following(entries: list[Entry], context: str, *, ended: bool) -> list[After]:

@@ -16,7 +16,7 @@ from yurt.lifecycle.outbox.outbox import send_waiting
 from yurt.lifecycle.plan.request import Planned
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Plan, Status
+from yurt.model.run import Status
 from yurt.sites import connect
 from yurt.store import Entry, Store, calls
 from yurt.store.connection import INDEX_CODES
@@ -60,7 +60,7 @@ def enqueue(
 
     try:
         with claim:
-            moved = _save_and_send(store, context, backend, plan, claim=claim, on_kept=kept, watch=watch)
+            moved = _save_and_send(store, context, backend, planned, claim=claim, on_kept=kept, watch=watch)
     except RefusedError as error:
         if error.code not in INDEX_CODES:  # those of the site are results of `send_waiting`, not raised
             raise
@@ -84,6 +84,8 @@ def enqueue(
         why = moved.stopped.message if moved.stopped is not None else "earlier runs have not been submitted yet"
         full = moved.stopped is not None and moved.stopped.code == "submit-limit"
         later = f"will be submitted by {by or 'the next yurt command'}" + (" after a job finishes" if full else "")
+        if planned.unsettled is not None:
+            later = f"will be checked and submitted by {by or 'the next yurt command'} that reaches {context.name}"
         warnings.append(f"{why}; run {plan.run.id} is saved and {later}")
     return entry, warnings
 
@@ -92,24 +94,33 @@ def _save_and_send(
     store: Store,
     context: Context,
     backend: Backend,
-    plan: Plan,
+    planned: Planned,
     *,
     claim: Claim,
     on_kept: Callable[[str], None],
     watch: Watch,
 ) -> Advanced:
     """Save a plan, and submit it unless its site did not respond just now."""
-    try:
-        connect.check_responds(context, backend)
-    except UnreachableError as error:
-        store.add(plan.run, Status(state="waiting", reason=error.message), plan)
-        silent: UnreachableError | None = error
+    plan, silent = planned.plan, _silence(context, backend, planned)
+    if silent is not None:
+        draft = planned.unsettled.draft if planned.unsettled is not None else b""
+        store.add(plan.run, Status(state="waiting", reason=silent.message), plan, draft)
     else:
         store.add(plan.run, Status(state="submitting", attempts=1, unsure_since=time.time()), plan)
-        silent = None
     if plan.calls:
         calls.release(plan.run.id)
     on_kept(plan.run.id)
     if silent is not None:
         return Advanced(stopped=silent)
     return send_waiting(store, context.name, backend, watch, fresh=plan.run.id, claim=claim)
+
+
+def _silence(context: Context, backend: Backend, planned: Planned) -> UnreachableError | None:
+    """Return the error of a site that does not respond, or did not a moment ago."""
+    if planned.unsettled is not None:
+        return planned.unsettled.why
+    try:
+        connect.check_responds(context, backend)
+    except UnreachableError as error:
+        return error
+    return None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt.clocks import clocks
-from yurt.config import facts
+from yurt.config import contexts, facts
 from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims, dependencies
@@ -137,14 +137,38 @@ class _Sending:
         plan = self.store.plan(run)
         if plan is None or _queue(plan) in self._full:
             return None
-        plan = _in_turn(self.store, plan, fresh=run == self.fresh)
-        if plan is None:
+        jobs = _jobs_before(self.store, plan, fresh=run == self.fresh)
+        if jobs is None:
             return None
+        if draft := self.store.draft(run):
+            plan = self._settled(run, draft)
+            if plan is None:
+                return None
+        plan = dependencies.behind(self.store, plan, jobs)
         error = self._no_room.get(plan.run.code.tree) if run != self.fresh else None
         if error is not None:  # the same code does not fit either; do not upload it again for each run
             refused_runs.set_fields(self.store, run, reason=error.message)
             return None
         return None if _purged(self.store, plan, self.backend) else plan
+
+    def _settled(self, run: str, draft: bytes) -> Plan | None:
+        """Complete the plan of a run whose site was never reached. None: the run has failed; the site rejects it."""
+        from yurt.lifecycle.plan.settle import settle_later
+
+        try:
+            planned = settle_later(draft, contexts.site(self.context), self.store, self.watch)
+        except UnreachableError:
+            raise
+        except (RefusedError, UserError) as error:
+            if error.code in NO_CONNECTION:
+                raise
+            refused_runs.end(self.store, run, "failed", error.message)
+            self.refused[run] = error
+            return None
+        if planned.warnings:
+            self.notes[run] = "; ".join(planned.warnings)
+        self.store.settle(planned.plan)
+        return planned.plan
 
     def submit(self, plan: Plan, claim: Claim, seconds: float | None) -> None:
         """Submit one run. A rejected run does not block the next ones; RefusedError: there is no connection."""
@@ -213,18 +237,18 @@ def _by_sweep(runs: Sequence[str]) -> list[list[str]]:
     return list(found.values())
 
 
-def _in_turn(store: Store, plan: Plan, *, fresh: bool) -> Plan | None:
-    """Return the plan of a run that can be submitted now; None if it waits for its predecessors, or is cancelled."""
+def _jobs_before(store: Store, plan: Plan, *, fresh: bool) -> list[str] | None:
+    """Return the jobs that a run must follow if it is submitted now; None if it cannot be, or is cancelled."""
     found = dependencies.turn(store, plan.run)
     if partly_submitted(store, plan.run.id):  # the rest follows the same jobs; job.sh checks whether they completed
-        return dependencies.behind(plan, found.jobs)
+        return found.jobs
     if found.never:
         refused_runs.set_fields(store, plan.run.id, state="cancelled", reason=found.never, ended=time.time())
     elif found.later:
         untried = {"attempts": 0, "unsure_since": None} if fresh else {}
         refused_runs.set_fields(store, plan.run.id, state="waiting", reason=found.later, **untried)
     else:
-        return dependencies.behind(plan, found.jobs)
+        return found.jobs
     return None
 
 

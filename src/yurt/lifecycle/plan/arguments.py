@@ -13,8 +13,6 @@ from yurt.errors import UserError
 from yurt.lifecycle.plan.request import Request
 from yurt.model import params
 from yurt.model.context import Context
-from yurt.model.facts import Facts
-from yurt.sites.folders import expand
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -57,18 +55,12 @@ def _extra(request: Request, slots: Collection[str]) -> list[str]:
     return [*hydra.words(own), *hydra.slots(tasks)]
 
 
-def variables(context: Context, facts: Facts | None, values: Mapping[str, Any], request: Request) -> dict[str, bytes]:
+def variables(context: Context, values: Mapping[str, Any], request: Request) -> dict[str, bytes]:
     """Return the environment variables that a run gets from its context and its parameters."""
     try:
         own = params.variables(values)
     except ValueError as error:
         raise UserError(str(error), code="usage", hint="rename one of the parameters") from None
-    scratch = ""
-    if context.scratch_dir:
-        below = context.scratch_dir if context.scratch_dir[0] in "/~$" else f"$SCRATCH/{context.scratch_dir}"
-        scratch = expand(context, facts, below, "scratch_dir")
-    if scratch:
-        own = {"YURT_SCRATCH": scratch, **own}
     for name in context.variables:
         if not name.isidentifier() or not name.isascii() or name in script.SHELLS_OWN:
             why = "is reserved by the shell" if name in script.SHELLS_OWN else "is not a valid variable name"

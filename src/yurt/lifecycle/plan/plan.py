@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 
@@ -21,20 +20,17 @@ from yurt.config import facts as recorded_facts
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
-from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import arguments, array, checks, command, scheduling
+from yurt.lifecycle.plan import arguments, array, checks, command, scheduling, settle
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
-from yurt.lifecycle.plan.request import Planned, Request
+from yurt.lifecycle.plan.request import Planned, Request, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
-from yurt.model import ids, layout, params
+from yurt.lifecycle.plan.settle import Draft
+from yurt.model import ids, params
 from yurt.model.context import Context
-from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run, Setup
+from yurt.model.run import Chosen, Code, Plan, Run
 from yurt.model.settings import TABLE
-from yurt.sites.facts import facts_if_probed
-from yurt.sites.folders import expand, project_folder
 from yurt.sites.project import Project
 from yurt.store import Store
 
@@ -45,12 +41,14 @@ def plan(
     *,
     project: Project | None = None,
     index: Store | None = None,
+    offline: bool = True,
     watch: Watch = unwatched,
 ) -> Planned:
     """Plan a run. UserError and RefusedError say what is impossible, and suggest the closest alternative.
 
     `project` defaults to the one around the working directory, with the name that the request gives it. With an
-    `index`, nodes on which earlier runs failed are avoided.
+    `index`, nodes on which earlier runs failed are avoided. `offline`: if the site is unreachable and its facts are not
+    known, the result is a draft; else UnreachableError.
     """
     project = project or Project(request.project)
     settings = precedence.resolve(context, request.flags)
@@ -62,28 +60,26 @@ def plan(
     about_script = command.check_inside(request.words, project, here=kind.here) if request.snapshot else []
     request = array.applied(request, what.sbatch)
     _check_parallel(request)
-    facts = facts_if_probed(wanted, watch=watch)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
     secrets = _secrets(wanted, request, needs, kind)
-    facts = checks.check(wanted, needs.checked, facts, label=project.label, watch=watch)
-    needs = scheduling.settled(needs, wanted.name, facts, index)
-    wanted, about_home = _in_home_of_site(wanted, facts)
+    facts, unreachable = None, None
+    try:
+        facts = settle.facts_for(wanted, needs, project.label, watch)
+    except UnreachableError as error:
+        if not offline:
+            raise
+        unreachable = error
     given = arguments.given(what.argv, request)
     code, about_code = _code(project, wanted, request, watch)
-    folder = project_folder(wanted, facts, project.label)
-    run = _run(project, wanted, request, settings, needs=needs, given=given, code=code, folder=folder, secrets=secrets)
     mrunner = _asks_as_mrunner(wanted, request)
     made = Plan(
-        run=run,
-        project_folder=folder,
+        run=_run(project, wanted, request, settings, needs=needs, given=given, code=code, secrets=secrets),
+        project_folder="",
         store=str(project.code),
         words=[os.fsencode(word) for word in given.words],
-        variables=arguments.variables(wanted, facts, given.values, request),
-        setup=_setup(wanted, facts),
+        variables=arguments.variables(wanted, given.values, request),
         native_options=needs.options,
         native_lines=needs.lines,
-        use_srun=needs.use_srun,
-        limit=None if needs.minutes is None else needs.minutes * 60,
         lease=clocks().lease,
         grace=clocks().grace,
         place=str(project.folder / project.subfolder) if in_place else "",
@@ -95,20 +91,19 @@ def plan(
         logs=command.logs_of(what.sbatch),
         mrunner=mrunner,
         parallel=request.parallel,
-        follow=facts is not None and not facts.requeue,
         calls=bool(request.calls),
     )
-    arguments.check_size(given.words, variables_of(made))
-    arguments.check_sets(made.sets, given.words, variables_of(made), passed=made.arguments)
-    warnings = [
-        *needs.warnings,
-        *_ignored(wanted, request, kind),
-        *_not_passed(made),
-        *about_home,
-        *about_script,
-        *about_code,
-    ]
-    return Planned(made, warnings)
+    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs)
+    if unreachable is not None:
+        settle.with_signal(made.run.restart_policy, needs.resources.minutes)
+        planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
+    else:
+        planned = settle.settle(draft, facts, index)
+    variables = variables_of(planned.plan)
+    arguments.check_size(given.words, variables)
+    arguments.check_sets(made.sets, given.words, variables, passed=made.arguments)
+    warnings = [*planned.warnings, *_ignored(wanted, request, kind), *_not_passed(made), *about_script, *about_code]
+    return msgspec.structs.replace(planned, warnings=warnings)
 
 
 def check(context: Context, request: Request) -> None:
@@ -124,7 +119,7 @@ def check(context: Context, request: Request) -> None:
     _check_text(settings, project, in_place=not request.snapshot and kind.here)
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
-    _with_signal(request.restart_policy, needs.resources.minutes)
+    settle.with_signal(request.restart_policy, needs.resources.minutes)
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
@@ -164,7 +159,6 @@ def _run(
     needs: Needs,
     given: Given,
     code: Code,
-    folder: str,
     secrets: list[str],
 ) -> Run:
     created = time.time()
@@ -177,7 +171,7 @@ def _run(
         source=params.shown(str(project.folder)),
         created=created,
         command=[params.shown(word) for word in _as_shown(request, given.extra)],
-        folder=(layout.sweep if request.sets else layout.run)(folder, run_id),
+        folder="",
         name=params.shown(request.name),
         params=arguments.jsonable(given.typed),
         tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
@@ -185,11 +179,11 @@ def _run(
         subfolder=project.subfolder if request.snapshot else "",
         resources=needs.resources,
         code=code,
-        restart_policy=_with_signal(request.restart_policy, needs.minutes),
+        restart_policy=request.restart_policy,
         tasks=len(request.sets),
         after=list(request.after),
         secrets=secrets,
-        settings=[*_chosen(settings), *bad_nodes.as_settings(needs.avoided)],
+        settings=_chosen(settings),
         user=wanted.user_id or person(),
         host=os.uname().nodename,
         yurt_version=__version__,
@@ -232,20 +226,6 @@ def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
     return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 
-def _with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
-    """Fill in when the run is signalled before its time limit."""
-    if not wanted.max_requeues or minutes is None:
-        return wanted
-    if wanted.signal_before >= minutes * 60:
-        given, limit, usual = wanted.signal_before, minutes * 60, min(120, minutes * 15)
-        raise UserError(
-            f"--signal-before ({given} s) must be shorter than the time limit ({limit} s)",
-            code="usage",
-            hint=f"for example: `--signal-before {usual}s`",
-        )
-    return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
-
-
 def _ignored(wanted: Context, request: Request, kind: Kind) -> list[str]:
     """Return warnings about settings that have no effect on this context."""
     found = [] if kind.scheduler else _without_scheduler(request)
@@ -285,41 +265,6 @@ def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: 
             msgspec.json.encode(text)
         except UnicodeEncodeError:
             raise UserError(f"{what} is not valid UTF-8: {arguments.jsonable(text)}", code="usage") from None
-
-
-def _in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
-    """Return the context with paths in the home folder of the site that a shell here took for this machine's."""
-    here, there = str(Path.home()), facts.variables.get("HOME", "") if facts is not None else ""
-    if not there or there == here or len(here) < 2:
-        return wanted, []
-    found = {
-        key: there + value.removeprefix(here)
-        for key in ("venv", "conda", "container")
-        if (value := getattr(wanted, key)) is not None and value.startswith(f"{here}/")
-    }
-    warnings = [
-        f"{key} {getattr(wanted, key)} is in the home folder of this machine; using {path} on {wanted.name}"
-        f" (write '~{path.removeprefix(there)}' in quotes)"
-        for key, path in found.items()
-    ]
-    return msgspec.structs.replace(wanted, **found), warnings
-
-
-def _setup(context: Context, facts: Facts | None) -> Setup:
-    return Setup(
-        profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
-        modules=list(context.modules_to_load),
-        modules_init=facts.modules_init if facts is not None else "",
-        after_modules=context.after_module_load_cmd or "",
-        venv=expand(context, facts, context.venv, "venv") if context.venv else "",
-        conda=context.conda or "",
-        container=_image(context, facts),
-    )
-
-
-def _image(context: Context, facts: Facts | None) -> str:
-    image = context.container or ""
-    return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
 
 
 def _chosen(settings: Mapping[str, Setting]) -> list[Chosen]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from yurt.errors import UnreachableError
 from yurt.model.run import After, Plan, RestartPolicy
 
 
@@ -54,8 +55,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Display name of the function that the tasks call."""
 
 
+class Unsettled(msgspec.Struct, frozen=True):
+    """Why a plan could not be completed with the facts of its site."""
+
+    draft: bytes
+    """What is saved, to complete the plan when the site responds."""
+    why: UnreachableError
+
+
 class Planned(msgspec.Struct, frozen=True):
     """A plan, and warnings about it."""
 
     plan: Plan
     warnings: list[str]
+    unsettled: Unsettled | None = None

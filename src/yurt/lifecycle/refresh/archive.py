@@ -117,6 +117,8 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     UnreachableError: the site could not be queried.
     """
     run = entry.run.id
+    if not entry.run.folder:  # its site was never reached
+        return Parts(there=False, parts={})
     content = not store.is_kept(run)
     files = connect.responding_backend(entry.run.context).files
     found = _ask(store, files, [entry], content=content, measure=True, timeout=timeout)

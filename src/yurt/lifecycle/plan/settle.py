@@ -1,0 +1,135 @@
+"""Completes a plan with the facts of its site.
+
+A run whose site is unreachable and was never probed is saved as a draft. It is settled when the site responds.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.clocks import clocks
+from yurt.errors import UserError
+from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.plan import checks, scheduling
+from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.plan.scheduling import Needs
+from yurt.model import layout
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Plan, RestartPolicy, Setup
+from yurt.sites.facts import facts_if_probed
+from yurt.sites.folders import expand, project_folder
+from yurt.store import Store
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A plan without anything that depends on the facts of its site, and what is needed to complete it."""
+
+    plan: Plan
+    context: Context
+    """The context with the options of the request, without its variables, which are in the plan."""
+    needs: Needs
+
+
+def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
+    """Return facts of the site that allow a run. UnreachableError if there are none; RefusedError if they do not."""
+    return checks.check(context, needs.checked, facts_if_probed(context, watch=watch), label=label, watch=watch)
+
+
+def settle(draft: Draft, facts: Facts | None, index: Store | None) -> Planned:
+    """Return the complete plan. UserError: a path of the context does not exist in this form on the site."""
+    plan, run = draft.plan, draft.plan.run
+    needs = scheduling.settled(draft.needs, draft.context.name, facts, index)
+    context, warnings = _in_home_of_site(draft.context, facts)
+    folder = project_folder(context, facts, run.project)
+    run = msgspec.structs.replace(
+        run,
+        folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
+        resources=needs.resources,
+        restart_policy=with_signal(run.restart_policy, needs.minutes),
+        settings=[*run.settings, *bad_nodes.as_settings(needs.avoided)],
+    )
+    made = msgspec.structs.replace(
+        plan,
+        run=run,
+        project_folder=folder,
+        variables={**_scratch(context, facts), **plan.variables},
+        setup=_setup(context, facts),
+        use_srun=needs.use_srun,
+        limit=None if needs.minutes is None else needs.minutes * 60,
+        follow=facts is not None and not facts.requeue,
+    )
+    return Planned(made, [*needs.warnings, *warnings])
+
+
+def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwatched) -> Planned:
+    """Settle a saved draft. `now`: its context as it is today, whose address may have been corrected since."""
+    draft = msgspec.json.decode(encoded, type=Draft)
+    context = msgspec.structs.replace(
+        draft.context, slurm_url=now.slurm_url, ssh_options=now.ssh_options, ssh_command=now.ssh_command
+    )
+    facts = facts_for(context, draft.needs, draft.plan.run.project, watch)
+    return settle(msgspec.structs.replace(draft, context=context), facts, index)
+
+
+def with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
+    """Fill in when the run is signalled before its time limit."""
+    if not wanted.max_requeues or minutes is None:
+        return wanted
+    if wanted.signal_before >= minutes * 60:
+        given, limit, usual = wanted.signal_before, minutes * 60, min(120, minutes * 15)
+        raise UserError(
+            f"--signal-before ({given} s) must be shorter than the time limit ({limit} s)",
+            code="usage",
+            hint=f"for example: `--signal-before {usual}s`",
+        )
+    return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
+
+
+def _in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
+    """Return the context with paths in the home folder of the site that a shell here took for this machine's."""
+    here, there = str(Path.home()), facts.variables.get("HOME", "") if facts is not None else ""
+    if not there or there == here or len(here) < 2:
+        return wanted, []
+    found = {
+        key: there + value.removeprefix(here)
+        for key in ("venv", "conda", "container")
+        if (value := getattr(wanted, key)) is not None and value.startswith(f"{here}/")
+    }
+    warnings = [
+        f"{key} {getattr(wanted, key)} is in the home folder of this machine; using {path} on {wanted.name}"
+        f" (write '~{path.removeprefix(there)}' in quotes)"
+        for key, path in found.items()
+    ]
+    return msgspec.structs.replace(wanted, **found), warnings
+
+
+def _scratch(context: Context, facts: Facts | None) -> dict[str, bytes]:
+    """Return the variable with the folder for scratch files of a context, if it has one."""
+    given = context.scratch_dir
+    if not given:
+        return {}
+    below = given if given[0] in "/~$" else f"$SCRATCH/{given}"
+    return {"YURT_SCRATCH": os.fsencode(expand(context, facts, below, "scratch_dir"))}
+
+
+def _setup(context: Context, facts: Facts | None) -> Setup:
+    return Setup(
+        profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
+        modules=list(context.modules_to_load),
+        modules_init=facts.modules_init if facts is not None else "",
+        after_modules=context.after_module_load_cmd or "",
+        venv=expand(context, facts, context.venv, "venv") if context.venv else "",
+        conda=context.conda or "",
+        container=_image(context, facts),
+    )
+
+
+def _image(context: Context, facts: Facts | None) -> str:
+    image = context.container or ""
+    return expand(context, facts, image, "container") if image[:1] in ("~", "$") else image
