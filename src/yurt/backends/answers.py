@@ -57,6 +57,10 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     needs: list[str] | None = None
     """Trees of the project that the site has, if this tree is missing there."""
     base_missing: bool = False
+    needs_env: bool = False
+    """Whether the environment of the run is neither built nor being built."""
+    building: bool = False
+    """Whether the job is held until the environment is built."""
     changed: ChangedFiles = ChangedFiles()
     """Files of the code that a purge removed or a run changed; they were uploaded again, or will be."""
     groups: dict[str, str] = {}

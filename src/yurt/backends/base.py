@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
+    from yurt.model.env import EnvBuild, EnvState, EnvTools
     from yurt.model.facts import Facts
     from yurt.model.files import (
         Brought,
@@ -54,6 +55,7 @@ class Runs(Protocol):
         tasks: str = "",
         shares: Shares | None = None,
         calls: bytes = b"",
+        building: bool = False,
     ) -> Placed:
         """Upload a run and submit its job. The command starts once, no matter how often this is retried.
 
@@ -61,6 +63,7 @@ class Runs(Protocol):
         `tasks` are groups of a sweep's tasks: START:OFFSET:NUMBERS.
         `shares` are the shares of the run's secrets, made for this nonce.
         `calls` are the function calls of the tasks; they can be omitted once some tasks are submitted.
+        `building`: the build of the run's environment has just begun; its job is held until the end of the build.
         """
 
     def observe(self, runs: Sequence[RunRef], since: bytes = b"") -> Observed:
@@ -208,6 +211,25 @@ class Claims(Protocol):
         """Return the holder of a name; empty if it is not claimed."""
 
 
+class Envs(Protocol):
+    """Build environments in the background, and find out about them."""
+
+    def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
+        """Return what the site has for building environments, after these modules are loaded."""
+
+    def start(self, build: EnvBuild) -> bool:
+        """Start to build an environment, unless that is done or under way. Return whether it is complete already."""
+
+    def look(self, folders: Sequence[str]) -> list[EnvState]:
+        """Return the state of environments, in order."""
+
+    def addresses(self, base: str) -> list[str]:
+        """Return the addresses of all environments in yurt's folder on the site."""
+
+    def remove(self, folders: Sequence[str]) -> None:
+        """Remove environments."""
+
+
 class Backend(Protocol):
     """All capabilities of a context."""
 
@@ -228,3 +250,5 @@ class Backend(Protocol):
     def forward(self) -> Forward: ...
     @property
     def claims(self) -> Claims: ...
+    @property
+    def envs(self) -> Envs: ...

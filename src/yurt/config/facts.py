@@ -30,7 +30,7 @@ def load(context: Context, *, now: float | None = None) -> Facts | None:
         kept = msgspec.json.decode(file_of(context.name).read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError):
         return None
-    if kept.address != _address(context):
+    if kept.address != address_of(context):
         return None
     age = (time.time() if now is None else now) - kept.facts.probed_at
     return kept.facts if 0 <= age < WEEK else None
@@ -46,10 +46,10 @@ def save(context: Context, facts: Facts) -> None:
 
 
 def _write(context: Context, facts: Facts) -> None:
-    paths.write_private(file_of(context.name), msgspec.json.encode(Kept(_address(context), facts)))
+    paths.write_private(file_of(context.name), msgspec.json.encode(Kept(address_of(context), facts)))
 
 
-def _address(context: Context) -> list[str]:
+def address_of(context: Context) -> list[str]:
     """Return everything that determines which machine ssh connects to."""
     return [context.slurm_url or "", *context.ssh_command, "", *context.ssh_options]
 

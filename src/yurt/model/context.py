@@ -48,6 +48,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     container: str | None = None
     env: str | None = None
     requirements_file: str | None = None
+    env_python: str | None = None
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()
     paths_to_copy: tuple[str, ...] = ()

@@ -161,12 +161,21 @@ def run(project_folder: str, run_id: str) -> str:
     return f"{project_folder}/runs/{run_id}"
 
 
+KINDS = ("projects", "envs")
+"""What is directly in yurt's folder on a site, with folders of its own."""
+
+
+def env(base_folder: str, address: str) -> str:
+    """Return the folder of an environment."""
+    return f"{base_folder}/envs/{address}"
+
+
 def chain(folder: str) -> list[str]:
     """Return yurt's folder on a site and the folders below it, down to this one."""
-    head, found, below = folder.rpartition("/projects/")
-    if not found:
+    head, kind, below = max((folder.rpartition(f"/{kind}/") for kind in KINDS), key=lambda parts: len(parts[0]))
+    if not kind:
         return [folder]
-    names = ["projects", *below.split("/")]
+    names = [kind.strip("/"), *below.split("/")]
     return [head, *(f"{head}/{'/'.join(names[:count])}" for count in range(1, len(names) + 1))]
 
 

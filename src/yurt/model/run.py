@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from yurt.model.env import RunEnv
+
 State = Literal[
     "waiting",
     "submitting",
@@ -147,6 +149,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[Chosen] = []
     secrets: list[str] = []
     """Names of secret variables; their values are passed separately and not recorded."""
+    env: RunEnv | None = None
+    """The environment that yurt built for it."""
     user: str = ""
     host: str = ""
     yurt_version: str = ""
@@ -204,6 +208,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """When a submission began that may have succeeded although no answer came; null if there is none."""
     cancel_requested: bool = False
     """Whether the user cancelled it and the request has not reached the site yet."""
+    building: bool = False
+    """Whether its job is held until its environment is built."""
     metrics: dict[str, Any] = {}
     """For a task: the last metrics it logged."""
     task_states: dict[str, int] = {}
@@ -228,6 +234,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     modules: list[str] = []
     modules_init: str = ""
     after_modules: str = ""
+    env: str = ""
+    """The folder of an environment that yurt built."""
     venv: str = ""
     conda: str = ""
     container: str = ""

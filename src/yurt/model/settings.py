@@ -223,12 +223,31 @@ ENVIRONMENT = (
         effect="activated in every job",
     ),
     Row(
+        option="env",
+        cli="--env FILE",
+        key="env",
+        example="environment.yml",
+        help="File that declares the packages of the run, or `none`; by default the one that the project has.",
+        about="File that declares the packages of a run: uv.lock, pyproject.toml, requirements.txt or environment.yml;"
+        " `none` for no environment of yurt. By default the project's own. A mapping is read as `variables`.",
+        effect="its packages are installed on the cluster",
+    ),
+    Row(
+        option="env_python",
+        cli="--env-python VERSION",
+        key="env_python",
+        example='"3.11"',
+        help="Version of Python for the environment that yurt builds.",
+        about="Version of Python for the environment that yurt builds.",
+    ),
+    Row(
         option="requirements",
         cli="--requirements --requirements_file FILE",
         key="requirements_file",
         example="requirements.txt",
-        help="File of Python requirements. Not used yet: yurt does not build environments.",
-        about="Not used yet: yurt does not build environments.",
+        help="File of Python requirements for the environment that yurt builds; as --env.",
+        about="File of Python requirements for the environment that yurt builds; as `env`.",
+        effect="its packages are installed on the cluster",
     ),
     Row(
         option="container",
@@ -414,11 +433,6 @@ CONTEXT = (
         example="source ~/setup.sh",
         about="Shell command to run after the modules are loaded.",
         effect="runs in every job",
-    ),
-    Row(
-        key="env",
-        example="environment.yml",
-        about="Not used yet: yurt does not build environments. A mapping is read as `variables`.",
     ),
     Row(key="exclude", form="list", example="[data, .git]", about="Patterns of files to leave out of the snapshot."),
     Row(

@@ -19,6 +19,8 @@ CANCELLED = "cancelled"
 
 NEVER = RestartPolicy()
 
+BUILDING = "its environment is being built"
+
 LISTED: tuple[State, ...] = ("queued", "held", "starting", "running", "requeued")
 """States of a run whose job is in the queue."""
 
@@ -222,12 +224,17 @@ def _next_start(after: Status, seen: Observation, why: str) -> Status:
 
 
 def _alive(before: Status, after: Status, seen: Observation, now: float) -> Status:
-    state = seen.live
+    state, reason = seen.live, seen.reason
     assert state is not None
+    building = before.building and state == "held"
+    if building:  # whoever builds the environment releases it
+        state, reason = "queued", before.reason
     if state == "queued" and (before.state in ("running", "requeued") or seen.generation):
         state = "requeued"
     confirmed = before.confirmed or now - (before.submitted or now) >= clocks().young
-    return msgspec.structs.replace(after, state=state, reason=seen.reason, confirmed=confirmed, missing_since=None)
+    return msgspec.structs.replace(
+        after, state=state, reason=reason, confirmed=confirmed, missing_since=None, building=building
+    )
 
 
 def _absent(before: Status, after: Status, seen: Observation, now: float, gone: float) -> Status:

@@ -16,7 +16,6 @@ from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
 from yurt.lifecycle.plan.command import RIVALS
-from yurt.lifecycle.plan.plan import person
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
@@ -28,6 +27,7 @@ from yurt.model.run import Chosen, Code, Plan, RestartPolicy, Run
 from yurt.model.tasks import ranges
 from yurt.sites import folders
 from yurt.sites.facts import facts_if_probed
+from yurt.sites.person import person
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result

@@ -24,6 +24,23 @@ use_venv() { # use_venv FOLDER
   "$1/bin/python" -c '' > /dev/null 2>&1 || fail "the Python of the virtual environment $1 does not run on this node"
   . "$1/bin/activate" || fail "cannot activate the virtual environment $1"
 }
+use_env() { # use_env FOLDER: an environment that yurt built; waits while it is being built
+  yurt_last='' yurt_still=0
+  until env_is_ready "$1"; do
+    if [ ! -e "$1/builder" ]; then
+      env_is_ready "$1" && break
+      [ -e "$1/failed" ] || fail "its environment ${1##*/} is not built; build it with \`yurt env build\`"
+      fail "its environment was not built: $(env_failure "$1")"
+    fi
+    yurt_now=$(cat "$1/beat" 2> /dev/null)
+    if [ "$yurt_now" = "$yurt_last" ]; then yurt_still=$((yurt_still + 1)); else yurt_still=0 yurt_last=$yurt_now; fi
+    [ "$yurt_still" -lt 90 ] || fail "the build of its environment ${1##*/} was interrupted; repeat it with \`yurt env build\`"
+    sleep 1
+  done
+  [ -z "$yurt_recorded" ] || touch -c "$1/used" 2> /dev/null
+  unset yurt_last yurt_still yurt_now
+  if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path"; else use_venv "$yurt_env_path"; fi
+}
 use_conda() { # use_conda NAME
   for yurt_each in conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
     command -v "$yurt_each" > /dev/null 2>&1 || continue

@@ -1,18 +1,22 @@
-# Makes a run folder and submits its job; safe to retry. Needs gate.sh, unchanged.sh, receive.sh, and the functions
-# find_job and launch of the kind of context before it.
-# arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES [OPTION]...
+# Makes a run folder and submits its job; safe to retry. Needs gate.sh, unchanged.sh, receive.sh, env_state.sh and the
+# functions find_job and launch of the kind of context before it.
+# arguments: PROJECT FOLDER TREE KIND BASE SIZES NONCE START SHARES ENV [OPTION]...
 # START is empty, or the number of a later start, if the last one finished without a successor.
 # For a sweep: the tasks to submit, in groups START:OFFSET:TASKS, TASKS as in sbatch --array.
 # SIZES describes standard input: the size of the code, then size and name of each file.
 # The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
 # environment's; empty if there are none.
-# Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB
+# ENV is the folder of the environment that the run needs, after `check:`, or after `hold:` if its build has just begun.
+# Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB | need-env
+# A line `building` before it: the job is held until the environment is built.
 # Before it may be lines of have_code: changed COUNT FILE.
 # For a sweep, a line for each submitted group: submitted JOB START:OFFSET:TASKS
 mask=$(umask)
 umask 077
 project=$1 id=${2##*/} folder=$2 tree=$3 kind=$4 base=$5 sizes=$6 nonce=$7 start=$8 shares=$9 secret=@SECRET@$7
 shift 9
+env=${1#*:} env_mode=${1%%:*} hold=
+shift
 run=$project/$folder
 me=$nonce
 
@@ -128,6 +132,13 @@ fill_folder() { # a task of the sweep was cancelled before the upload: add the f
 # shellcheck disable=SC2086 # two numbers
 [ -z "$shares" ] || receive_shares $shares
 started
+if [ "$env_mode" = hold ]; then
+  hold=yes
+elif [ -n "$env" ] && ! env_is_whole "$env"; then
+  env_is_building "$env" || { echo need-env && exit 0; }
+  hold=yes
+fi
+[ -z "$hold" ] || echo building
 if [ -n "$tree" ]; then
   if [ -n "$kind" ]; then
     receive_code "$project" "$kind" "$tree" "$base" "${sizes%% *}" || exit $?

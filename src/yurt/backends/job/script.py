@@ -111,7 +111,8 @@ def used(plan: Plan) -> list[str]:
     folder, project = plan.run.folder, plan.project_folder
     modules = layout.module(project, module.name())
     code = [f"{project}/snapshots", layout.snapshot(project, plan.run.code.tree)] if plan.run.code.tree else []
-    return [f"{folder}/{layout.JOB}", f"{folder}/{layout.DATA}", *code, modules.rpartition("/")[0], modules]
+    env = [plan.setup.env.rpartition("/")[0], plan.setup.env] if plan.setup.env else []
+    return [f"{folder}/{layout.JOB}", f"{folder}/{layout.DATA}", *code, modules.rpartition("/")[0], modules, *env]
 
 
 def _place_of(run: Run) -> list[str]:
@@ -148,6 +149,8 @@ def _environment(setup: Setup) -> list[str]:
         lines.append(f"load_module {quote(each)}")
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
+    if setup.env:
+        lines.append(f"use_env {quote(setup.env)}")
     if setup.venv:
         lines.append(f"use_venv {quote(setup.venv)}")
     if setup.conda:
@@ -294,6 +297,7 @@ PARTS = (
     "own.sh",
     "gate.sh",
     "profile.sh",
+    "env_state.sh",
     "environment.sh",
     "secrets.sh",
     "workdir.sh",
@@ -326,4 +330,4 @@ def closer() -> str:
 
 def placer() -> str:
     """Return the script that uploads a run and submits its job."""
-    return scripts.text("place.sh", "job")
+    return scripts.text("env_state.sh", "job") + scripts.text("place.sh", "job")

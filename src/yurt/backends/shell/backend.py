@@ -22,6 +22,7 @@ from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
+    from yurt.backends.env.envs import ShellEnvs
     from yurt.backends.shell.claims import ShellClaims
     from yurt.backends.shell.code import ShellCode
     from yurt.backends.shell.exec import ShellExec
@@ -86,6 +87,12 @@ class ShellBackend(ABC):
 
         return ShellClaims(self.host)
 
+    @cached_property
+    def envs(self) -> ShellEnvs:
+        from yurt.backends.env.envs import ShellEnvs
+
+        return ShellEnvs(self.host)
+
     @abstractmethod
     def launcher(self) -> str:
         """Return the sh functions `find_job` and `launch` for this kind of context."""
@@ -136,6 +143,7 @@ class ShellBackend(ABC):
         tasks: str = "",
         shares: Shares | None = None,
         calls: bytes = b"",
+        building: bool = False,
     ) -> Placed:
         own = {layout.CALLS: calls} if calls else {}
         files = {**self._files(plan), **own, f"node/{module.name()}": module.parcel()}
@@ -145,6 +153,7 @@ class ShellBackend(ABC):
         arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
         arguments.append(tasks or ("" if start == 1 else str(start)))
         arguments.append(" ".join(str(len(each)) for each in apart))
+        arguments.append(f"{'hold' if building else 'check'}:{plan.setup.env}" if plan.setup.env else "")
         content = b"".join([*apart, code.content, *files.values()])
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         text = script.gate() + receiver + self.launcher() + script.placer()
@@ -196,9 +205,12 @@ def read_placed(text: str, *, sweep: bool) -> Placed:
     """Parse the output of place.sh."""
     lines = [line for line in text.splitlines() if line]
     changed = [line.split(" ", 2)[1:] for line in lines if line.startswith("changed ")]
-    lines = [line for line in lines if not line.startswith("changed ")]
+    building = "building" in lines
+    lines = [line for line in lines if not line.startswith("changed ") and line != "building"]
     files = ChangedFiles([name for _count, name in changed], int(changed[0][0])) if changed else ChangedFiles()
     word, _, rest = (lines or [""])[0].partition(" ")
+    if word == "need-env":
+        return Placed(needs_env=True, changed=files)
     if word == "need":
         return Placed(needs=lines[1:], changed=files)
     if word == "started":
@@ -206,8 +218,8 @@ def read_placed(text: str, *, sweep: bool) -> Placed:
     if sweep:
         words = [line.split() for line in lines]
         groups = {line[2]: line[1] for line in words if len(line) == 3 and line[0] == "submitted"}
-        return Placed(groups=groups, changed=files)
-    return Placed(job=rest, changed=files)
+        return Placed(groups=groups, changed=files, building=building)
+    return Placed(job=rest, changed=files, building=building)
 
 
 def _own_values(plan: Plan) -> dict[str, bytes]:

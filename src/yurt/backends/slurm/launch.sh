@@ -14,9 +14,14 @@ launch() { # launch [SBATCH-OPTION]...
   echo "submitted $job"
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
-  reply=$(umask "$mask" && sbatch --parsable "$@" < /dev/null) || return
+  reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
   job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
+  [ -z "$hold" ] || release_when_built
+}
+release_when_built() { # whoever builds the environment releases the job, if it is registered early enough
+  : > "$env/wait.$job"
+  [ -e "$env/builder" ] || { scontrol release "$job" && rm -f "$env/wait.$job"; }
 }
 launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start that are not in the queue
   some=

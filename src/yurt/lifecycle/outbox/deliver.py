@@ -33,11 +33,14 @@ def place(
     tasks: str = "",
     calls: bytes = b"",
     upload: Callable[[CodeParcel], Uploaded] | None = None,
+    build: Callable[[], bool] | None = None,
 ) -> Placed:
     """Submit a plan, and upload the code if the site does not have it.
 
     It takes one round trip if the index knows which code the site has, else two. `upload` uploads large code before.
+    `build` starts to build the environment of the run, and returns whether it is complete already.
     """
+    building = False
     code = CodeParcel() if hope or not plan.run.code.tree else parcel(plan, known)
     changed = ChangedFiles()
     for _try in range(6):
@@ -47,9 +50,13 @@ def place(
                 code = parcel(plan, [PLAIN] if uploaded == "no git" else [])
                 continue
             code = CodeParcel()
-        placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls)
+        placed = runs.submit(
+            plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building
+        )
         changed = changed if changed.count else placed.changed
-        if placed.base_missing:
+        if placed.needs_env and build is not None:
+            building = not build()
+        elif placed.base_missing:
             code = parcel(plan, [])
         elif placed.needs is not None:
             code = parcel(plan, placed.needs)

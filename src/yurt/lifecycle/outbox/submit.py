@@ -19,7 +19,7 @@ from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
 from yurt.model import ids, sent
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, Status
-from yurt.model.state import CANCELLED, never_started
+from yurt.model.state import BUILDING, CANCELLED, never_started
 from yurt.store import Store
 
 if TYPE_CHECKING:
@@ -65,7 +65,15 @@ def submit(
         placed, note = _place(
             plan,
             lambda plan: place(
-                plan, runs, nonce, trees, hope=hope, start=start, shares=shares, upload=uploading.upload
+                plan,
+                runs,
+                nonce,
+                trees,
+                hope=hope,
+                start=start,
+                shares=shares,
+                upload=uploading.upload,
+                build=uploader.build,
             ),
         )
     except Stopped:
@@ -111,6 +119,7 @@ def _submit_tasks(
                 tasks=" ".join(groups),
                 calls=calls,
                 upload=uploading.upload,
+                build=uploader.build,
             ),
         )
     except Stopped:
@@ -133,7 +142,15 @@ def _submit_tasks(
 
     def whole(status: Status) -> Status:
         noted = sent.noted(status, ((job, group) for group, job in placed.groups.items()))
-        return msgspec.structs.replace(noted, submitted=time.time(), reason=note, attempts=1, unsure_since=None)
+        reason = note or (BUILDING if placed.building else "")
+        return msgspec.structs.replace(
+            noted,
+            submitted=time.time(),
+            reason=reason,
+            attempts=1,
+            unsure_since=None,
+            building=placed.building or status.building,
+        )
 
     def each(_number: int, status: Status) -> Status:
         if status.state != "waiting":
@@ -301,8 +318,9 @@ def _placed(status: Status, placed: Placed, note: str) -> Status:
     return msgspec.structs.replace(
         status,
         state="queued" if status.start == 1 else "requeued",
-        reason=note or "just submitted",
+        reason=note or (BUILDING if placed.building else "just submitted"),
         job=placed.job,
+        building=placed.building,
         submitted=time.time(),  # of the last attempt, which a crash of the site may lose
         confirmed=False,
         missing_since=None,

@@ -42,6 +42,12 @@ class Uploader:
         self.seconds, self._until = seconds, None if seconds is None else time.monotonic() + seconds
         self._looked = time.monotonic()
 
+    def build(self) -> bool:
+        """Start to build the environment of the run; return whether it is complete already."""
+        from yurt.lifecycle.env.build import start
+
+        return start(self._plan, self._backend.envs, self._watch)
+
     def check_time(self, parcel: CodeParcel) -> None:
         """Postponed if there is no time for an upload."""
         if self.seconds == 0:

@@ -20,6 +20,7 @@ from yurt.config import facts as recorded_facts
 from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
+from yurt.lifecycle.env import choose
 from yurt.lifecycle.plan import arguments, array, checks, command, scheduling, settle
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
@@ -31,6 +32,7 @@ from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Plan, Run
 from yurt.model.settings import TABLE
+from yurt.sites.person import person
 from yurt.sites.project import Project
 from yurt.store import Store
 
@@ -69,6 +71,9 @@ def plan(
         if not offline:
             raise
         unreachable = error
+    declared, about_env = None, list[str]()
+    if not request.calls:
+        declared, about_env = choose.chosen(wanted, what.argv, project, own_setup=what.sbatch is not None)
     given = arguments.given(what.argv, request)
     code, about_code = _code(project, wanted, request, watch)
     mrunner = _asks_as_mrunner(wanted, request)
@@ -93,16 +98,23 @@ def plan(
         parallel=request.parallel,
         calls=bool(request.calls),
     )
-    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs)
+    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, declared)
     if unreachable is not None:
         settle.with_signal(made.run.restart_policy, needs.resources.minutes)
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
     else:
-        planned = settle.settle(draft, facts, index)
+        planned = settle.settle(draft, facts, index, watch)
     variables = variables_of(planned.plan)
     arguments.check_size(given.words, variables)
     arguments.check_sets(made.sets, given.words, variables, passed=made.arguments)
-    warnings = [*planned.warnings, *_ignored(wanted, request, kind), *_not_passed(made), *about_script, *about_code]
+    warnings = [
+        *planned.warnings,
+        *([] if kind.scheduler else _without_scheduler(request)),
+        *_not_passed(made),
+        *about_env,
+        *about_script,
+        *about_code,
+    ]
     return msgspec.structs.replace(planned, warnings=warnings)
 
 
@@ -226,34 +238,11 @@ def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
     return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 
-def _ignored(wanted: Context, request: Request, kind: Kind) -> list[str]:
-    """Return warnings about settings that have no effect on this context."""
-    found = [] if kind.scheduler else _without_scheduler(request)
-    by_option = request.flags.get("requirements_file")
-    unused = ["env"] if wanted.env else []
-    unused += ["--requirements" if by_option else "requirements_file"] if wanted.requirements_file else []
-    if unused:
-        are = "are" if len(unused) > 1 else "is"
-        names = " and ".join(unused)
-        found.append(f"{names} {are} not used yet: yurt does not build environments; use --venv or --conda")
-    return found
-
-
 def _without_scheduler(request: Request) -> list[str]:
     """Return one warning about options that need a scheduler."""
     given = [row.key for row in TABLE if row.scheduler and row.key and request.flags.get(row.key)]
     given += ["hold"] if request.hold else []
     return [f"{', '.join(given)} ignored: this machine has no scheduler"] if given else []
-
-
-def person() -> str:
-    """Return the name of the user who runs yurt."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return os.environ.get("USER", str(os.getuid()))
 
 
 def _check_text(settings: Mapping[str, Setting], project: Project, *, in_place: bool) -> None:

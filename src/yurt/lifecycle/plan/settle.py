@@ -12,6 +12,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
+from yurt.envs.declared import Declared
 from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
@@ -19,6 +20,7 @@ from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout
 from yurt.model.context import Context
+from yurt.model.env import RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, RestartPolicy, Setup
@@ -34,6 +36,8 @@ class Draft(msgspec.Struct, frozen=True):
     context: Context
     """The context with the options of the request, without its variables, which are in the plan."""
     needs: Needs
+    declared: Declared | None = None
+    """What declares the environment that yurt builds for the run."""
 
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
@@ -41,17 +45,23 @@ def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts
     return checks.check(context, needs.checked, facts_if_probed(context, watch=watch), label=label, watch=watch)
 
 
-def settle(draft: Draft, facts: Facts | None, index: Store | None) -> Planned:
+def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch = unwatched) -> Planned:
     """Return the complete plan. UserError: a path of the context does not exist in this form on the site."""
     plan, run = draft.plan, draft.plan.run
     needs = scheduling.settled(draft.needs, draft.context.name, facts, index)
     context, warnings = _in_home_of_site(draft.context, facts)
     folder = project_folder(context, facts, run.project)
+    env = None
+    if draft.declared is not None and facts is not None:
+        from yurt.lifecycle.env.prepare import prepare
+
+        env = prepare(draft.declared, context, facts, run.project, watch=watch).env
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
         resources=needs.resources,
         restart_policy=with_signal(run.restart_policy, needs.minutes),
+        env=env,
         settings=[*run.settings, *bad_nodes.as_settings(needs.avoided)],
     )
     made = msgspec.structs.replace(
@@ -59,7 +69,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None) -> Planned:
         run=run,
         project_folder=folder,
         variables={**_scratch(context, facts), **plan.variables},
-        setup=_setup(context, facts),
+        setup=_setup(context, facts, env),
         use_srun=needs.use_srun,
         limit=None if needs.minutes is None else needs.minutes * 60,
         follow=facts is not None and not facts.requeue,
@@ -74,7 +84,7 @@ def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwa
         draft.context, slurm_url=now.slurm_url, ssh_options=now.ssh_options, ssh_command=now.ssh_command
     )
     facts = facts_for(context, draft.needs, draft.plan.run.project, watch)
-    return settle(msgspec.structs.replace(draft, context=context), facts, index)
+    return settle(msgspec.structs.replace(draft, context=context), facts, index, watch)
 
 
 def with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
@@ -118,12 +128,13 @@ def _scratch(context: Context, facts: Facts | None) -> dict[str, bytes]:
     return {"YURT_SCRATCH": os.fsencode(expand(context, facts, below, "scratch_dir"))}
 
 
-def _setup(context: Context, facts: Facts | None) -> Setup:
+def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
     return Setup(
         profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
         modules=list(context.modules_to_load),
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
+        env=env.folder if env is not None else "",
         venv=expand(context, facts, context.venv, "venv") if context.venv else "",
         conda=context.conda or "",
         container=_image(context, facts),

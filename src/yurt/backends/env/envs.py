@@ -1,0 +1,168 @@
+"""Builds environments on a site with sh, in the background."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from yurt.backends import scripts
+from yurt.backends.job import script as job
+from yurt.backends.shell import ownership
+from yurt.clocks import clocks
+from yurt.errors import UnreachableError
+from yurt.hosts import Host
+from yurt.hosts.base import refusal
+from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython
+
+INCOMPLETE = 45
+"""Exit code of the script if its input ended early."""
+
+LOGIN = 'exec bash -lc {text} sh "$@" < /dev/null'
+"""Runs a script in a login shell, where programs and modules are found as in a terminal."""
+
+REMOVE = 'for each; do rm -rf -- "$each"; done'
+
+
+class ShellEnvs:
+    """The environments of one context."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
+        """See `Envs.ask`."""
+        mark = f"yurt-{os.urandom(4).hex()}"
+        text = scripts.text("environment.sh", "job") + scripts.text("ask.sh", "env")
+        answer = self._host.run(
+            LOGIN.format(text=job.quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
+        )
+        return read_tools(mark, answer.text, now=time.time())
+
+    def start(self, build: EnvBuild) -> bool:
+        """See `Envs.start`."""
+        files = {
+            name: content
+            for name, content in (
+                ("definition.json", build.definition),
+                ("lock", build.lock if build.kind == "lock" else b""),
+                ("explicit", build.lock if build.kind == "conda" else b""),
+                ("environment.yml", build.environment),
+                ("build.sh", builder().encode()),
+            )
+            if content
+        }
+        sizes = " ".join(f"{len(content)} {name}" for name, content in files.items())
+        where = "login" if build.on_node is None else "node:" + "\n".join(build.on_node)
+        words = [build.folder, os.urandom(4).hex(), where, sizes, str(clocks().lease)]
+        words += [build.kind, build.python, build.uv, build.wheels, build.modules_init, *build.modules]
+        answer = ownership.run(
+            self._host,
+            [build.folder],
+            scripts.text("env_state.sh", "job") + scripts.text("start.sh", "env"),
+            *words,
+            make=True,
+            stdin=b"".join(files.values()),
+            timeout=120,
+        )
+        if answer.code == INCOMPLETE and "No space" not in answer.errors and "quota" not in answer.errors.lower():
+            raise UnreachableError(
+                f"{self._host.name}: the definition of the environment arrived incomplete",
+                code="connection-lost",
+                hint="run the command again; it is safe to retry",
+            )
+        if answer.code:
+            raise refusal(self._host.name, "cannot build the environment", answer.errors)
+        return answer.text.split()[-1:] == ["ready"]
+
+    def look(self, folders: Sequence[str]) -> list[EnvState]:
+        """See `Envs.look`."""
+        if not folders:
+            return []
+        text = scripts.text("env_state.sh", "job") + scripts.text("look.sh", "env")
+        answer = ownership.run(self._host, folders, text, *folders, timeout=120)
+        if answer.code:
+            raise refusal(self._host.name, "cannot read the environments", answer.errors)
+        return read_states(answer.text)
+
+    def addresses(self, base: str) -> list[str]:
+        """See `Envs.addresses`."""
+        listed = 'cd "$1/envs" 2> /dev/null || exit 0; for each in *; do [ ! -d "$each" ] || echo "$each"; done'
+        return ownership.run(self._host, [f"{base}/envs"], listed, base).text.split()
+
+    def remove(self, folders: Sequence[str]) -> None:
+        """See `Envs.remove`."""
+        answer = ownership.run(self._host, folders, REMOVE, *folders, timeout=600)
+        if answer.code:
+            raise refusal(self._host.name, "cannot remove the environment", answer.errors)
+
+
+def builder() -> str:
+    """Return the script that builds an environment."""
+    return job.gate() + scripts.text("environment.sh", "job") + scripts.text("env_state.sh", "job") + scripts.text("build.sh", "env")
+
+
+def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
+    """Parse the output of ask.sh."""
+    sections: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith(f"{mark} "):
+            name = line.split()[1]
+            sections[name] = []
+        elif name and line.strip():
+            sections[name].append(line)
+    platform = [*sections.get("platform", []), "", "", ""]
+    words = [line.split(" ", 2) for line in sections.get("pythons", [])]
+    pythons = [SitePython(word[0], word[2], word[1] == "venv") for word in words if len(word) == 3]
+    tools = dict(reversed([line.split(" ", 1) for line in sections.get("tools", []) if " " in line]))
+    return EnvTools(
+        asked_at=now,
+        machine=platform[0],
+        libc=platform[1],
+        cpu_seconds=int(platform[2]) if platform[2].isdigit() else None,
+        pythons=list({each.path: each for each in pythons}.values()),
+        uv=tools.get("uv", ""),
+        conda=tools.get("conda", "") or tools.get("mamba", ""),
+        compiler=tools.get("gcc", ""),
+        cuda=next(iter(sections.get("cuda", [])), ""),
+        index="reachable" in sections.get("index", []),
+        modules_failed="" if "platform" in sections else " ".join(sections.get("modules", [])),
+    )
+
+
+def read_states(text: str) -> list[EnvState]:
+    """Parse the output of look.sh."""
+    found: list[EnvState] = []
+    for block in f"\n{text}".split("\n= ")[1:]:
+        head, _, body = block.partition("\n")
+        condition, _, folder = head.partition(" ")
+        lines: dict[str, list[str]] = {}
+        for line in body.split("\n"):
+            key, _, value = line.partition(" ")
+            lines.setdefault(key, []).append(value)
+        size = (lines.get("size") or ["0 0"])[0].split()
+        found.append(
+            EnvState(
+                folder=folder,
+                condition=condition,  # type: ignore[arg-type]
+                entries=_number(size[0]),
+                kilobytes=_number(size[-1]),
+                installed=_number((lines.get("installed") or ["0"])[0]),
+                phase=(lines.get("phase") or [""])[0],
+                built=_time(lines.get("ready")),
+                used=_time(lines.get("used")),
+                definition=(lines.get("definition") or [""])[0].encode(),
+                failure="\n".join(lines.get("failed", [])).strip(),
+                lock="\n".join(lines.get("lock", [])),
+            )
+        )
+    return found
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0
+
+
+def _time(values: Sequence[str] | None) -> float | None:
+    return float(values[0]) if values else None

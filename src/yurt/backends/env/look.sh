@@ -1,0 +1,24 @@
+# Prints the state of environments. Needs env_state.sh before it. arguments: FOLDER...
+export LC_ALL=C
+for folder; do
+  [ -d "$folder" ] && cd "$folder" || { echo "= none $folder" && continue; }
+  if env_is_whole .; then
+    echo "= ready $folder"
+  elif env_is_building .; then
+    echo "= building $folder"
+  elif [ -e failed ]; then
+    echo "= failed $folder"
+  elif [ -e ready ]; then
+    echo "= purged $folder"
+  else
+    echo "= none $folder"
+  fi
+  while read -r _name entries kilobytes; do echo "size $entries $kilobytes"; done 2> /dev/null < ready
+  find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
+  while read -r phase; do echo "phase $phase"; done 2> /dev/null < phase
+  echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
+  sed 's/^/definition /' definition.json 2> /dev/null | head -n 1
+  for each in failed lock; do
+    [ ! -e "$each" ] || { head -c 400000 "$each" | sed "s/^/$each /" && echo; }
+  done
+done

@@ -1,0 +1,18 @@
+# The folder of an environment, ENVS/ADDRESS, and what is in it. Only definitions: the script that needs them follows.
+# `ready` names the folder in it that is complete, and the number of its entries. `builder` is whoever is building, who
+# changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held until the end.
+env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_place
+  yurt_env_path= yurt_env_entries=
+  { read -r yurt_env_path yurt_env_entries _ < "$1/ready"; } 2> /dev/null && [ -n "$yurt_env_path" ] || return
+  yurt_env_path=$1/$yurt_env_path
+  [ -d "$yurt_env_path" ]
+}
+env_is_whole() { # env_is_whole FOLDER: whether it is ready, and no purge has removed files from it
+  env_is_ready "$1" && [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ]
+}
+env_is_building() { # env_is_building FOLDER: by the clock of the file system, which is not always that of this host
+  [ -e "$1/builder" ] && [ -n "$(find "$1/beat" -mmin -3 2> /dev/null)" ]
+}
+env_failure() { # env_failure FOLDER: prints why the last build failed, in one line
+  head -n 1 "$1/failed" 2> /dev/null
+}

@@ -1,0 +1,68 @@
+"""Decides which declaration of a project's packages a run uses."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from yurt.backends.kinds import kind_of
+from yurt.envs.declared import Declared, declarations, named
+from yurt.errors import UserError
+from yurt.model.context import Context
+from yurt.sites.project import Project
+
+NONE, AUTO = "none", "auto"
+
+PROGRAMS = re.compile(r"python[0-9.]*|torchrun|accelerate|deepspeed|pytest")
+"""Commands that run Python code of the project."""
+
+
+def is_python(argv: Sequence[str]) -> bool:
+    """Whether a command runs Python code with the first Python that is found."""
+    return bool(argv) and (PROGRAMS.fullmatch(argv[0]) is not None or argv[0].endswith(".py"))
+
+
+def chosen(
+    wanted: Context, argv: Sequence[str], project: Project, *, own_setup: bool
+) -> tuple[Declared | None, list[str]]:
+    """Return what declares the environment that yurt builds for a run, and what to tell the user about the choice.
+
+    `own_setup`: the user's script sets up its environment itself.
+    """
+    if kind_of(wanted.type).here or wanted.env == NONE:
+        return None, []
+    file = wanted.requirements_file or (wanted.env if wanted.env != AUTO else "")
+    if file:
+        _check_alone(wanted, "requirements_file" if wanted.requirements_file else "env")
+        return named(project.folder, _below(file, project), python=wanted.env_python or ""), []
+    if wanted.venv or wanted.conda or wanted.container or own_setup or not is_python(argv):
+        return None, []
+    found = declarations(project.folder)
+    if not found:
+        return None, []
+    first = named(project.folder, found[0].title, python=wanted.env_python or "")
+    others = [each.title for each in found[1:]]
+    if not others:
+        return first, []
+    rest = " and ".join(others)
+    return first, [f"using {first.title} for the environment, not {rest}; choose another one with `--env FILE`"]
+
+
+def _below(file: str, project: Project) -> str:
+    """Return a file relative to the project folder; the user names it relative to the working directory."""
+    if os.path.isabs(file):
+        return os.path.relpath(file, project.folder)
+    here = os.path.normpath(os.path.join(project.subfolder, file))
+    return here if (project.folder / here).exists() or not (project.folder / file).exists() else file
+
+
+def _check_alone(wanted: Context, key: str) -> None:
+    other = next((each for each in ("venv", "conda", "container") if getattr(wanted, each)), None)
+    if other is not None:
+        flag = "--requirements" if key == "requirements_file" else "--env"
+        raise UserError(
+            f"{flag} and {other} both set the environment of the run",
+            code="usage",
+            hint=f"keep one of them; `--env none` uses {other} alone",
+        )

@@ -1,0 +1,164 @@
+"""Prepares the environment of a run: the Python of the site, the address, the packages, and what a build needs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from yurt.config import paths
+from yurt.envs.address import address
+from yurt.envs.declared import Declared
+from yurt.envs.resolve import Lock, resolve
+from yurt.envs.target import Target
+from yurt.errors import RefusedError
+from yurt.model import layout
+from yurt.model.context import Context
+from yurt.model.env import EnvBuild, EnvTools, RunEnv, SitePython
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites.env_tools import tools_of
+from yurt.sites.folders import base_folder
+from yurt.sites.person import person
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """What is recorded of an environment beside it, for lists."""
+
+    address: str
+    title: str
+    kind: str
+    project: str
+    python: str
+    modules: list[str]
+    packages: int
+    created: float
+    user: str
+    host: str
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment to build, with all that is needed."""
+
+    env: RunEnv
+    build: EnvBuild
+    offline: bool
+    """Whether the site reaches no package index, so that the wheels are uploaded."""
+    target: Target
+
+
+def prepare(
+    declared: Declared,
+    context: Context,
+    facts: Facts,
+    project: str,
+    *,
+    upgrade: bool = False,
+    watch: Watch = unwatched,
+) -> Prepared:
+    """Return the environment that a declaration means on a site. RefusedError if the site has no suitable Python.
+
+    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again.
+    """
+    tools = tools_of(context, facts, watch=watch)
+    python = pick_python(tools, declared, context)
+    target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
+    found = address(declared, target, context.modules_to_load)
+    later = paths.data_home() / "envs" / f"{found}.upgraded"
+    if upgrade:
+        paths.write_private(later, resolve(declared, target, watch=watch).digest.encode())
+    if later.exists():
+        found = address(declared, target, context.modules_to_load, salt=later.read_text())
+    folder = layout.env(base_folder(context, facts), found)
+    lock = Lock("") if declared.kind == "conda" else _lock(found, declared, target, watch)
+    env = RunEnv(
+        address=found,
+        title=declared.title,
+        folder=folder,
+        python=python.version,
+        lock=lock.digest if lock.text else "",
+        packages=len(lock.packages),
+    )
+    build = EnvBuild(
+        folder=folder,
+        kind="conda" if declared.kind == "conda" else "lock",
+        definition=_definition(env, declared, context, project),
+        lock=lock.text.encode(),
+        environment=declared.files[declared.title] if declared.kind == "conda" else b"",
+        python=python.path,
+        uv=tools.uv,
+        modules_init=facts.modules_init,
+        modules=list(context.modules_to_load),
+    )
+    prepared = Prepared(env=env, build=build, offline=not tools.index, target=target)
+    _save(context.name, prepared)
+    return prepared
+
+
+def saved(context: str, found: str) -> Prepared | None:
+    """Return an environment that was prepared on this machine before."""
+    try:
+        return msgspec.json.decode(_file(context, found).read_bytes(), type=Prepared)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePython:
+    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is."""
+    wanted = context.env_python or ""
+    suitable = [
+        each
+        for each in tools.pythons
+        if Target(python=each.version, machine=tools.machine, libc=tools.libc).satisfies(declared.python)
+        and (not wanted or f"{each.version}.".startswith(f"{wanted}."))
+        and (each.venv or tools.uv)
+    ]
+    if not suitable:
+        needs = f"Python {wanted}" if wanted else f"a Python {declared.python}".rstrip()
+        have = ", ".join(dict.fromkeys(each.version for each in tools.pythons)) or "none"
+        raise RefusedError(
+            f"{context.name} has no {needs.removeprefix('a ')} for the environment of {declared.title} (it has {have})",
+            code="impossible",
+            hint="load one with `modules_to_load` in the context, or use `--env none`",
+        )
+    usual = suitable[0]
+    if usual.path == tools.pythons[0].path or usual.version == tools.pythons[0].version:
+        return usual
+    return max(suitable, key=lambda each: [int(part) for part in each.version.split(".")])
+
+
+def _lock(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
+    file = paths.data_home() / "envs" / f"{found}.lock"
+    if file.exists():
+        return Lock(file.read_text())
+    watch(Event(f"choosing the packages of {declared.title}"))
+    lock = resolve(declared, target, watch=watch)
+    paths.write_private(file, lock.text.encode())
+    return lock
+
+
+def _definition(env: RunEnv, declared: Declared, context: Context, project: str) -> bytes:
+    return msgspec.json.encode(
+        Definition(
+            address=env.address,
+            title=env.title,
+            kind=declared.kind,
+            project=project,
+            python=env.python,
+            modules=list(context.modules_to_load),
+            packages=env.packages,
+            created=time.time(),
+            user=person(),
+            host=os.uname().nodename,
+        )
+    )
+
+
+def _save(context: str, prepared: Prepared) -> None:
+    paths.write_private(_file(context, prepared.env.address), msgspec.json.encode(prepared))
+
+
+def _file(context: str, found: str) -> Path:
+    return paths.data_home() / "envs" / f"{context}-{found}.json"

@@ -1,0 +1,97 @@
+"""Environments that yurt builds on a site. Pure values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+EnvKind = Literal["lock", "conda"]
+"""How an environment is built: from a lock of Python packages, or by conda."""
+
+EnvCondition = Literal["ready", "building", "failed", "purged", "none"]
+
+
+class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
+    """The environment of a run that yurt builds."""
+
+    address: str
+    title: str
+    """The file that declares it, such as requirements.txt."""
+    folder: str
+    """Its folder on the context."""
+    python: str
+    """The version of its Python."""
+    lock: str = ""
+    """A checksum of the packages it was planned with; empty if they are chosen on the site."""
+    packages: int = 0
+
+
+class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site has for building environments."""
+
+    asked_at: float
+    machine: str
+    libc: str
+    """Such as `glibc 2.36`."""
+    pythons: list[SitePython] = []
+    uv: str = ""
+    conda: str = ""
+    compiler: str = ""
+    cuda: str = ""
+    """The newest CUDA version that the driver supports; empty if the login node has no GPU."""
+    index: bool = False
+    """Whether the login node reaches a package index."""
+    cpu_seconds: int | None = None
+    """CPU time that a process on the login node may use; null means no limit."""
+    modules_failed: str = ""
+    """Why the modules of the context could not be loaded."""
+
+
+class SitePython(msgspec.Struct, frozen=True):
+    """A Python on a site."""
+
+    version: str
+    path: str
+    venv: bool
+    """Whether it can create virtual environments with pip."""
+
+
+class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is needed to build an environment on a site."""
+
+    folder: str
+    kind: EnvKind
+    definition: bytes
+    """JSON in one line, for lists of environments."""
+    lock: bytes = b""
+    """The packages, for `lock`; for conda those of an earlier build, or empty."""
+    environment: bytes = b""
+    """The content of environment.yml, for conda."""
+    python: str = ""
+    uv: str = ""
+    wheels: str = ""
+    """A folder with wheels on the site; empty to use its index."""
+    modules_init: str = ""
+    modules: list[str] = []
+    on_node: list[str] | None = None
+    """Options of sbatch, to build in a job; None to build on the login node."""
+
+
+class EnvState(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment on a site, as last seen."""
+
+    folder: str
+    condition: EnvCondition
+    entries: int = 0
+    """Number of its files and folders."""
+    kilobytes: int = 0
+    installed: int = 0
+    """Number of packages that are installed so far."""
+    phase: str = ""
+    built: float | None = None
+    used: float | None = None
+    definition: bytes = b""
+    failure: str = ""
+    """Why the last build failed, and the end of its log."""
+    lock: str = ""

@@ -1,0 +1,54 @@
+"""What a site has for building environments: from the cache, or asked in one round trip."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.config import facts as cache
+from yurt.config import paths
+from yurt.errors import RefusedError
+from yurt.model.context import Context
+from yurt.model.env import EnvTools
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import connect
+from yurt.sites.folders import base_folder
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """Tools, and what they depend on."""
+
+    key: list[str]
+    tools: EnvTools
+
+
+def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watch = unwatched) -> EnvTools:
+    """Return the tools of a site, not older than a week. RefusedError if the modules of the context do not load."""
+    key = [*cache.address_of(context), "", *context.modules_to_load]
+    file = paths.config_home() / "facts" / f"{context.name}.env.json"
+    known = None if fresh else _load(file.read_bytes() if file.exists() else b"", key)
+    if known is not None:
+        return known
+    watch(Event(f"asking {context.name} what it has for building environments"))
+    modules: Sequence[str] = context.modules_to_load
+    found = connect.backend(context).envs.ask(base_folder(context, facts), facts.modules_init, modules)
+    if found.modules_failed:
+        raise RefusedError(
+            f"{context.name}: {found.modules_failed.removeprefix('yurt: ')}",
+            code="impossible",
+            hint=f"correct `modules_to_load` with `yurt context edit {context.name}`",
+        )
+    paths.write_private(file, msgspec.json.encode(_Kept(key, found)))
+    return found
+
+
+def _load(text: bytes, key: list[str]) -> EnvTools | None:
+    try:
+        kept = msgspec.json.decode(text, type=_Kept)
+    except msgspec.MsgspecError:
+        return None
+    fresh = kept.key == key and 0 <= time.time() - kept.tools.asked_at < cache.WEEK
+    return kept.tools if fresh else None
