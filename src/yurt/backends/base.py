@@ -226,6 +226,12 @@ class Envs(Protocol):
     def addresses(self, base: str) -> list[str]:
         """Return the addresses of all environments in yurt's folder on the site."""
 
+    def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
+        """Return which of these wheels, SHA256/NAME, are not on the site. `folder` is that of an environment."""
+
+    def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
+        """Upload a wheel, SHA256/NAME, in pieces. UnreachableError: a retry continues."""
+
     def remove(self, folders: Sequence[str]) -> None:
         """Remove environments."""
 

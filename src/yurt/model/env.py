@@ -70,8 +70,8 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     """The content of environment.yml, for conda."""
     python: str = ""
     uv: str = ""
-    wheels: str = ""
-    """A folder with wheels on the site; empty to use its index."""
+    wheels: list[str] = []
+    """Uploaded wheels, as SHA256/NAME, to use instead of an index."""
     modules_init: str = ""
     modules: list[str] = []
     on_node: list[str] | None = None

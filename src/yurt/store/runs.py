@@ -322,6 +322,14 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         query = f"SELECT 1 FROM runs WHERE id = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
         return self._db.execute(query, (run,)).fetchone() is not None
 
+    def building(self, context: str) -> list[str]:
+        """Return unfinished runs whose jobs are held until their environment is built."""
+        query = (
+            "SELECT id FROM runs JOIN records USING (id) WHERE context = ? AND NOT final"
+            " AND instr(CAST(status AS TEXT), '\"building\":true')"
+        )
+        return [row[0] for row in self._db.execute(query, (context,))]
+
     def cancels(self, context: str) -> list[str]:
         """Return runs and tasks whose cancellation was requested but not yet sent to the site."""
         query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"

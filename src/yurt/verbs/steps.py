@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yurt.lifecycle.advance import Step
+from yurt.lifecycle.env.tend import tend
 from yurt.lifecycle.outbox.outbox import send_waiting
 
-STEPS: Sequence[Step] = (send_waiting,)
+STEPS: Sequence[Step] = (send_waiting, tend)

@@ -37,19 +37,21 @@ for found in "$HOME"/mini*3/bin/conda "$HOME"/anaconda3/bin/conda; do [ ! -x "$f
 section cuda
 command -v nvidia-smi > /dev/null 2>&1 && timeout 10 nvidia-smi 2> /dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'
 section index
-target=$(mktemp -d) || exit 0
-if command -v uv > /dev/null 2>&1; then
-  reply=$(echo packaging | timeout 20 uv pip compile --no-deps --no-header --cache-dir "$target" - 2>&1)
-elif python3 -m pip --version > /dev/null 2>&1; then
-  reply=$(timeout 20 python3 -m pip download --retries 0 --timeout 8 --no-deps --no-cache-dir -d "$target" packaging 2>&1)
-else
-  reply='no connection'
+if [ -n "$(command -v uv)" ]; then
+  cache=$(mktemp -d) || exit 0
+  reply=$(echo packaging | timeout 20 uv pip compile --no-deps --no-header --cache-dir "$cache" - 2>&1)
+  case $?,$reply in 0,*) echo reachable ;; 124,* | *'error sending request'* | *'dns error'* | *'o connect'*) ;; *) echo reachable ;; esac
+  rm -rf "$cache"
+else # an index that answers anything is reachable; pip itself does not say why it found nothing
+  timeout 20 python3 -c 'import os, subprocess, sys, urllib.error, urllib.request
+from pip._internal.models.index import PyPI
+asked = subprocess.run([sys.executable, "-m", "pip", "config", "list"], stdout=-1, stderr=-3).stdout.decode()
+known = dict(line.split("=", 1) for line in asked.splitlines() if ".index-url=" in line)
+quoted = known.get("install.index-url") or known.get("global.index-url") or ""
+url = os.environ.get("PIP_INDEX_URL") or quoted.strip(chr(39)) or PyPI.simple_url
+try:
+    urllib.request.urlopen(url.rstrip("/") + "/packaging/", timeout=8)
+except urllib.error.HTTPError:
+    pass
+print("reachable")' 2> /dev/null
 fi
-code=$?
-rm -rf "$target"
-# An index that does not have this package is reachable too.
-case $code,$reply in
-  0,*) echo reachable ;;
-  124,* | *onnect* | *esol* | *unreachable* | *imed\ out* | *etrying* | *rror\ sending* | *rror\ trying*) ;;
-  *) echo reachable ;;
-esac

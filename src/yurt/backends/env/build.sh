@@ -1,12 +1,12 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
 # Needs gate.sh, environment.sh and env_state.sh before it.
-# arguments: FOLDER NONCE KIND PYTHON UV WHEELS MODULES-INIT [MODULE]...
-# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. WHEELS: a folder
-# with wheels to use instead of an index; empty to use the index of the site.
+# arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
+# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. The file `wheels`
+# lists uploaded wheels to use instead of the index of the site.
 # The environment is a folder of its own for each builder, because its path is written into its files. `ready`, written
 # once and last, names the complete one. So an interrupted build is never used, whatever became of its builder.
-folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 wheels=$6 modules=$7
-shift 7
+folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
+shift 6
 umask 077
 me=$nonce patience='' yurt_recorded=''
 cd "$folder" || exit 1
@@ -31,8 +31,9 @@ wait_for_builder() { # until the other builder has finished, or has stopped for 
 claim() { # returns when this process is the builder
   while :; do
     if env_is_whole .; then release_jobs && exit 0; fi
-    holder=$(write_once builder "$nonce") || exit 1
+    holder=$(write_once builder "$nonce") || end "cannot write to $folder"
     [ "$holder" != "$nonce" ] || break
+    rm -f "starting.$nonce"
     [ ! -e failed ] || [ -z "${waited-}" ] || exit 1 # it has just failed
     wait_for_builder
     waited=yes
@@ -53,9 +54,9 @@ end() { # end [REASON]: with a reason, the build has failed
     { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
   fi
   rm -rf "$name.cache"
+  rm -f "starting.$nonce"
   [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat
   release_jobs
-  rm -f "build.$nonce.sh"
   [ -z "${1-}" ]
   exit
 }
@@ -65,6 +66,10 @@ stop() {
   end "the build was stopped"
 }
 last_error() { # the line that a reader needs first
+  if grep -q -E 'NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error' build.log; then
+    echo "the package index cannot be reached from $(uname -n)"
+    return
+  fi
   grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:)|no space left|quota exceeded|no matching distribution' | tail -n 1 |
     sed 's/^[ ×╰─▶]*//' | cut -c 1-300
 }
@@ -94,12 +99,17 @@ create() { # in build.log
     echo installing > phase
     set -- "$name/bin/python" -m pip install --no-input --disable-pip-version-check --no-cache-dir --no-deps --require-hashes -r lock
   fi
-  [ -z "$wheels" ] || set -- "$@" --no-index --find-links "$wheels"
+  if [ -s wheels ]; then
+    mkdir -p "$name.cache/wheels"
+    while IFS= read -r each; do ln -s "$folder/../../wheels/$each" "$name.cache/wheels/"; done < wheels
+    set -- "$@" --no-index --find-links "$name.cache/wheels"
+  fi
   if [ -s lock ] && grep -q '^[^# ]' lock; then "$@"; fi
 }
 
-claim
 name=env-$nonce
+trap 'rm -f "starting.$nonce" "build.$nonce.sh"' EXIT
+claim
 trap stop TERM INT HUP
 rm -f failed
 beat &

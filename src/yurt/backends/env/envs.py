@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from yurt.backends import scripts
 from yurt.backends.job import script as job
@@ -13,10 +13,12 @@ from yurt.clocks import clocks
 from yurt.errors import UnreachableError
 from yurt.hosts import Host
 from yurt.hosts.base import refusal
+from yurt.hosts.pace import PIECE
+from yurt.model import layout
 from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython
 
-INCOMPLETE = 45
-"""Exit code of the script if its input ended early."""
+INCOMPLETE, WRONG = 45, 48
+"""Exit codes of scripts: the input ended early; what arrived is not what was sent."""
 
 LOGIN = 'exec bash -lc {text} sh "$@" < /dev/null'
 """Runs a script in a login shell, where programs and modules are found as in a terminal."""
@@ -48,6 +50,7 @@ class ShellEnvs:
                 ("lock", build.lock if build.kind == "lock" else b""),
                 ("explicit", build.lock if build.kind == "conda" else b""),
                 ("environment.yml", build.environment),
+                ("wheels", "".join(f"{file}\n" for file in build.wheels).encode()),
                 ("build.sh", builder().encode()),
             )
             if content
@@ -55,7 +58,7 @@ class ShellEnvs:
         sizes = " ".join(f"{len(content)} {name}" for name, content in files.items())
         where = "login" if build.on_node is None else "node:" + "\n".join(build.on_node)
         words = [build.folder, os.urandom(4).hex(), where, sizes, str(clocks().lease)]
-        words += [build.kind, build.python, build.uv, build.wheels, build.modules_init, *build.modules]
+        words += [build.kind, build.python, build.uv, build.modules_init, *build.modules]
         answer = ownership.run(
             self._host,
             [build.folder],
@@ -88,7 +91,39 @@ class ShellEnvs:
     def addresses(self, base: str) -> list[str]:
         """See `Envs.addresses`."""
         listed = 'cd "$1/envs" 2> /dev/null || exit 0; for each in *; do [ ! -d "$each" ] || echo "$each"; done'
-        return ownership.run(self._host, [f"{base}/envs"], listed, base).text.split()
+        return ownership.run(self._host, [layout.env(base, "all")], listed, base).text.split()
+
+    def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
+        """See `Envs.lacking`."""
+        asked = 'cd "$1/../.." 2> /dev/null; while read -r file; do [ -e "wheels/$file" ] || echo "$file"; done'
+        lines = "".join(f"{file}\n" for file in files).encode()
+        return ownership.run(self._host, [folder], asked, folder, stdin=lines).text.split()
+
+    def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
+        """See `Envs.send`."""
+        base = layout.chain(folder)[0]
+        digest = file.partition("/")[0]
+        for resume in (True, False):
+            words = (base, "file", f"wheels/{file}", "", str(len(content)), digest, os.urandom(4).hex())
+            answer = ownership.send(
+                self._host,
+                [folder],
+                scripts.text("receive_large.sh") + 'receive_large "$@"',
+                *(*words, "yes" if resume else "", str(PIECE)),
+                content=content,
+                resume=resume,
+                moved=moved,
+            )
+            if answer.code != WRONG:
+                break
+        if answer.code in (INCOMPLETE, WRONG) and "No space" not in answer.errors:
+            raise UnreachableError(
+                f"{self._host.name}: the upload of {file.rpartition('/')[2]} is incomplete",
+                code="connection-lost",
+                hint="run the command again; it is safe to retry",
+            )
+        if answer.code:
+            raise refusal(self._host.name, "cannot write the wheels", answer.errors)
 
     def remove(self, folders: Sequence[str]) -> None:
         """See `Envs.remove`."""
@@ -99,7 +134,8 @@ class ShellEnvs:
 
 def builder() -> str:
     """Return the script that builds an environment."""
-    return job.gate() + scripts.text("environment.sh", "job") + scripts.text("env_state.sh", "job") + scripts.text("build.sh", "env")
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("build.sh", "env"))
+    return job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
 def read_tools(mark: str, text: str, *, now: float) -> EnvTools:

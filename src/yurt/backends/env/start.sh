@@ -21,8 +21,11 @@ for each in lock environment.yml explicit; do
   [ ! -e "$each.$nonce" ] || ln "$each.$nonce" "$each" 2> /dev/null || [ -e "$each" ] || mv -f "$each.$nonce" "$each"
   rm -f "$each.$nonce"
 done
+if [ -e "wheels.$nonce" ]; then mv -f "wheels.$nonce" wheels; else rm -f wheels; fi
 mv -f "definition.json.$nonce" definition.json && mv -f "build.sh.$nonce" "build.$nonce.sh" || exit 1
 if env_is_whole .; then rm -f "build.$nonce.sh" && echo ready && exit 0; fi
+if env_is_idle .; then rm -f failed; fi
+: > "starting.$nonce" # until it is the builder, or waits for another one
 export YURT_LEASE="$lease"
 set -- "$folder/build.$nonce.sh" "$folder" "$nonce" "$@"
 case $on in
@@ -40,9 +43,4 @@ end
     sbatch --parsable --output=/dev/null --job-name="yurt-env-${folder##*/}" "$@" || exit 8
     ;;
 esac
-waited=0 # until it is the builder, or waits for another: then a run can wait for it too
-until [ -e builder ] || [ -e ready ] || [ -e failed ] || [ "$waited" -ge 50 ]; do
-  sleep 0.1
-  waited=$((waited + 1))
-done
 echo building

@@ -27,7 +27,7 @@ use_venv() { # use_venv FOLDER
 use_env() { # use_env FOLDER: an environment that yurt built; waits while it is being built
   yurt_last='' yurt_still=0
   until env_is_ready "$1"; do
-    if [ ! -e "$1/builder" ]; then
+    if env_is_idle "$1"; then
       env_is_ready "$1" && break
       [ -e "$1/failed" ] || fail "its environment ${1##*/} is not built; build it with \`yurt env build\`"
       fail "its environment was not built: $(env_failure "$1")"

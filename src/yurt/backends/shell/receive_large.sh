@@ -1,9 +1,9 @@
-# Receives large code in pieces, and continues after an interruption. Needs unchanged.sh and receive.sh before it.
+# Receives large content in pieces, and continues after an interruption. Code needs unchanged.sh and receive.sh before it.
 # incoming/part-DIGEST.NONCE is the beginning of the content with this SHA-256, of one sender; it is kept for a day.
 # Its name ends with .closed if its receiver saw the end of the input.
 
 # receive_large PROJECT KIND TREE BASE SIZE DIGEST NONCE RESUME PIECE: as receive_code, from SIZE bytes of standard
-# input without what an earlier part contains. Reports lines "at BYTES": where to continue if RESUME is set, then after
+# input without what an earlier part contains. With the KIND file: TREE is the path of the file. Reports lines "at BYTES": where to continue if RESUME is set, then after
 # each PIECE, which grows on a fast link. 45: the input ended early, and the part is kept; 48: the content is wrong, and the part is removed.
 receive_large() (
   set +efu
@@ -53,7 +53,10 @@ receive_large() (
     rm -f "$part"
     exit 48
   fi
-  receive_code . "$2" "$3" "$4" "$size" < "$part"
+  case $2 in
+    file) mkdir -p "${3%/*}" && mv -f "$part" "$3" ;;
+    *) receive_code . "$2" "$3" "$4" "$size" < "$part" ;;
+  esac
   code=$?
   rm -f "$part"
   exit $code

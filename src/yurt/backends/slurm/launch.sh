@@ -21,7 +21,7 @@ submit() { # submit SBATCH-ARGUMENT...: sets job
 }
 release_when_built() { # whoever builds the environment releases the job, if it is registered early enough
   : > "$env/wait.$job"
-  [ -e "$env/builder" ] || { scontrol release "$job" && rm -f "$env/wait.$job"; }
+  ! env_is_idle "$env" || { scontrol release "$job" && rm -f "$env/wait.$job"; }
 }
 launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start that are not in the queue
   some=

@@ -1,29 +1,60 @@
-"""Starts builds of environments, and tends the runs that wait for them."""
+"""Starts builds of environments on sites, and uploads the wheels that a site without internet needs."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from yurt.config import paths
+from yurt.envs.lock import Lock
 from yurt.errors import RefusedError
 from yurt.lifecycle.env import prepare
+from yurt.lifecycle.env.prepare import Prepared
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.run import Plan
 
 if TYPE_CHECKING:
     from yurt.backends.base import Envs
 
 
-def start(plan: Plan, envs: Envs, watch: Watch = unwatched) -> bool:
-    """Start to build the environment of a run. Return whether it is complete already."""
-    env = plan.run.env
-    assert env is not None
-    prepared = prepare.saved(plan.run.context, env.address)
+def start_saved(context: str, address: str, envs: Envs, watch: Watch = unwatched) -> bool:
+    """Start to build an environment that was prepared on this machine. Return whether it is complete already."""
+    prepared = prepare.saved(context, address)
     if prepared is None:
         raise RefusedError(
-            f"the definition of environment {env.address} is not on this machine",
+            f"the definition of environment {address} is not on this machine",
             code="impossible",
             hint="submit the run again from its project",
         )
-    count = f": {env.packages} packages" if env.packages else ""
-    watch(Event(f"building the environment of {env.title} on {plan.run.context}, once{count}"))
-    return envs.start(prepared.build)
+    return start(context, prepared, envs, watch=watch)
+
+
+def start(context: str, prepared: Prepared, envs: Envs, *, watch: Watch = unwatched) -> bool:
+    """Start to build an environment, after its wheels are on the site. Return whether it is complete already."""
+    build = prepared.build
+    if prepared.offline and build.kind == "lock":
+        build = msgspec.structs.replace(build, wheels=_send_wheels(context, prepared, envs, watch))
+    watch(Event(f"starting to build the environment on {context}"))
+    return envs.start(build)
+
+
+def _send_wheels(context: str, prepared: Prepared, envs: Envs, watch: Watch) -> list[str]:
+    """Download the wheels for the site on this machine and upload those that it lacks; return all."""
+    from yurt.envs import wheels
+
+    lock = Lock(prepared.build.lock.decode())
+    fetched = wheels.fetch(lock, prepared.target, paths.data_home() / "wheels", watch=watch)
+    files = {f"{each.sha256}/{each.file}": each for each in fetched}
+    missing = [files[name] for name in envs.lacking(prepared.env.folder, list(files)) if name in files]
+    total, title = sum(each.size for each in missing), f"uploading {len(missing)} packages to {context}"
+    done = 0
+    for each in missing:
+        moved = partial(_moved, watch, title, done, total)
+        envs.send(prepared.env.folder, f"{each.sha256}/{each.file}", each.path.read_bytes(), moved)
+        done += each.size
+    return list(files)
+
+
+def _moved(watch: Watch, title: str, before: int, total: int, count: int) -> None:
+    watch(Event(title, before + count, total, bytes=True))

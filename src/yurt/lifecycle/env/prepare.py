@@ -11,7 +11,8 @@ import msgspec
 from yurt.config import paths
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
-from yurt.envs.resolve import Lock, resolve
+from yurt.envs.lock import Lock
+from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
 from yurt.errors import RefusedError
 from yurt.model import layout

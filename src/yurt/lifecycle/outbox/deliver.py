@@ -50,9 +50,7 @@ def place(
                 code = parcel(plan, [PLAIN] if uploaded == "no git" else [])
                 continue
             code = CodeParcel()
-        placed = runs.submit(
-            plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building
-        )
+        placed = runs.submit(plan, nonce, code, start=start, tasks=tasks, shares=shares, calls=calls, building=building)
         changed = changed if changed.count else placed.changed
         if placed.needs_env and build is not None:
             building = not build()

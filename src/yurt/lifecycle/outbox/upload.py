@@ -44,9 +44,11 @@ class Uploader:
 
     def build(self) -> bool:
         """Start to build the environment of the run; return whether it is complete already."""
-        from yurt.lifecycle.env.build import start
+        from yurt.lifecycle.env.build import start_saved
 
-        return start(self._plan, self._backend.envs, self._watch)
+        run = self._plan.run
+        assert run.env is not None
+        return start_saved(run.context, run.env.address, self._backend.envs, self._watch)
 
     def check_time(self, parcel: CodeParcel) -> None:
         """Postponed if there is no time for an upload."""

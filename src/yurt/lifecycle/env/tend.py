@@ -1,0 +1,69 @@
+"""Tends the runs whose jobs are held until their environment is built. Usually the builder itself releases them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from yurt.errors import YurtError
+from yurt.lifecycle.advance import Advanced
+from yurt.lifecycle.env import build
+from yurt.model import layout
+from yurt.model.env import EnvState
+from yurt.model.progress import Watch, unwatched
+from yurt.model.run import Run, Status
+from yurt.model.state import BUILDING
+from yurt.store import Entry, Store
+
+if TYPE_CHECKING:
+    from yurt.backends.base import Backend
+
+
+def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched) -> Advanced:
+    """Say how far the builds are, release what was not released, and repeat builds that were interrupted."""
+    waiting: dict[str, list[Entry]] = {}
+    for entry in store.several(store.building(context)):
+        if entry.run.env is not None:
+            waiting.setdefault(entry.run.env.folder, []).append(entry)
+    if not waiting:
+        return Advanced()
+    with suppress(YurtError):  # repeated by the next refresh
+        for state in backend.envs.look(list(waiting)):
+            _tend_one(store, context, backend, state, waiting[state.folder], watch)
+    return Advanced()
+
+
+def _tend_one(
+    store: Store, context: str, backend: Backend, state: EnvState, entries: Sequence[Entry], watch: Watch
+) -> None:
+    env = entries[0].run.env
+    assert env is not None
+    if state.condition in ("ready", "failed"):
+        for entry in entries:
+            with suppress(YurtError):  # not held any more
+                backend.runs.release(_jobs(entry))
+            _set(store, entry.run, building=False)
+    elif state.condition == "building":
+        count = f": {min(state.installed, env.packages)} of {env.packages} packages" if env.packages else ""
+        for entry in entries:
+            _set(store, entry.run, reason=BUILDING + count)
+    else:
+        build.start_saved(context, env.address, backend.envs, watch)
+
+
+def _jobs(entry: Entry) -> list[str]:
+    names = [f"{entry.run.id}+{offset}" for offset in entry.status.offsets] if entry.run.tasks else [entry.run.id]
+    return [f"jobname={layout.job_name(name)}" for name in names]
+
+
+def _set(store: Store, run: Run, **fields: Any) -> None:
+    def changed(status: Status) -> Status:
+        return status if status.final or not status.building else msgspec.structs.replace(status, **fields)
+
+    if run.tasks:
+        store.change_tasks(run.id, whole=changed)
+    else:
+        store.change([run.id], lambda _run, status: changed(status))
