@@ -41,6 +41,7 @@ CODES: dict[str, str] = {
     "secret-missing": "A secret is neither in the environment nor in the keyring of this machine.",
     "secret-invalid": "The value of a secret is too long or cannot be stored in an environment variable.",
     "keyring-unavailable": "The system keyring is missing or rejected the operation.",
+    "build-failed": "An environment could not be built on its site.",
     "calls-missing": "The function calls of a sweep are neither on its site nor on this machine.",
     "call-without-result": "A function call ended without a result.",
     "call-python": "A function call ran under a different version of Python than the program that submitted it.",

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 MEANINGS = {
+    "Package.name": "Name of the package.",
+    "Package.version": "Version of the package.",
+    "PackageChange.name": "Name of the package.",
+    "PackageChange.old": "Version in the environment; empty if it is absent.",
+    "PackageChange.new": "Version by the declaration of today; empty if it is absent.",
     "account": "Account that jobs are charged to.",
     "accounting": "Whether the site has an accounting database (sacct).",
     "accounts": "Your accounts on the site.",

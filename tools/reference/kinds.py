@@ -17,6 +17,7 @@ from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
+from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.verbs.hold import Held
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
@@ -60,6 +61,10 @@ KINDS: dict[str, tuple[str, Any]] = {
     "context-added": ("yurt context add", Added),
     "facts": ("yurt context probe", Facts),
     "cluster": ("yurt cluster", Cluster),
+    "env": ("yurt env build", EnvView),
+    "envs": ("yurt env list", list[EnvView]),
+    "env-shown": ("yurt env show", EnvShown),
+    "envs-removed": ("yurt env remove", EnvsRemoved),
     "login": ("yurt login", list[LoggedIn]),
     "secret-set": ("yurt secret set", Secret),
     "secrets": ("yurt secret list", list[Secret]),

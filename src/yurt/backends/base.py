@@ -220,8 +220,8 @@ class Envs(Protocol):
     def start(self, build: EnvBuild) -> bool:
         """Start to build an environment, unless that is done or under way. Return whether it is complete already."""
 
-    def look(self, folders: Sequence[str]) -> list[EnvState]:
-        """Return the state of environments, in order."""
+    def look(self, folders: Sequence[str], *, brief: bool = False) -> list[EnvState]:
+        """Return the state of environments, in order; `brief`: without the lists of packages."""
 
     def addresses(self, base: str) -> list[str]:
         """Return the addresses of all environments in yurt's folder on the site."""

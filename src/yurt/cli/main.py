@@ -32,6 +32,7 @@ VERBS = {
     "prune": ("yurt.cli.prune:prune", "Remove finished runs from their sites."),
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
     "import": ("yurt.cli.import_:import_", "Import the runs on a context into the local index."),
+    "env": ("yurt.cli.env:env", "Build and inspect environments on clusters."),
     "context": ("yurt.cli.context:context", "Manage contexts."),
     "login": ("yurt.cli.login:login", "Log in to sites and keep the connections open."),
     "secret": ("yurt.cli.secret:secret", "Manage secrets in the system keyring."),

@@ -52,4 +52,8 @@ def submitted_line(entry: Entry) -> str:
     run, status = entry.run, entry.status
     job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted"}.get(status.state, status.state)
-    return render.escaped(f"{run.id} {state} on {run.context}{job}")
+    building = ""
+    if status.building and run.env is not None:
+        packages = f": {render.count(run.env.packages, 'package')}" if run.env.packages else ""
+        building = f"; building the environment of {run.env.title} there, once{packages}"
+    return render.escaped(f"{run.id} {state} on {run.context}{job}{building}")

@@ -16,6 +16,7 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     """The environment of a run that yurt builds."""
 
     address: str
+    """Its address: a checksum of the declaration, the modules, the Python version and the platform."""
     title: str
     """The file that declares it, such as requirements.txt."""
     folder: str
@@ -25,6 +26,7 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     lock: str = ""
     """A checksum of the packages it was planned with; empty if they are chosen on the site."""
     packages: int = 0
+    """The number of its packages; 0 if they are chosen on the site."""
 
 
 class EnvTools(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ last_error() { # the line that a reader needs first
     return
   fi
   grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:)|no space left|quota exceeded|no matching distribution' | tail -n 1 |
-    sed 's/^[ ×╰─▶]*//' | cut -c 1-300
+    sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//' | cut -c 1-300
 }
 create() { # in build.log
   set -e

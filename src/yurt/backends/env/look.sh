@@ -1,5 +1,8 @@
-# Prints the state of environments. Needs env_state.sh before it. arguments: FOLDER...
+# Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF FOLDER...
+# BRIEF: leave out the packages, if not empty.
 export LC_ALL=C
+brief=$1
+shift
 for folder; do
   [ -d "$folder" ] && cd "$folder" || { echo "= none $folder" && continue; }
   if env_is_whole .; then
@@ -17,8 +20,8 @@ for folder; do
   find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
   while read -r phase; do echo "phase $phase"; done 2> /dev/null < phase
   echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
-  sed 's/^/definition /' definition.json 2> /dev/null | head -n 1
+  while IFS= read -r line || [ -n "$line" ]; do printf 'definition %s\n' "$line"; done 2> /dev/null < definition.json
   for each in failed lock; do
-    [ ! -e "$each" ] || { head -c 400000 "$each" | sed "s/^/$each /" && echo; }
+    [ ! -e "$each" ] || { [ -n "$brief" ] && [ "$each" = lock ]; } || { head -c 400000 "$each" | sed "s/^/$each /" && echo; }
   done
 done

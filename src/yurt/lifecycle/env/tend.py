@@ -31,7 +31,7 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
     if not waiting:
         return Advanced()
     with suppress(YurtError):  # repeated by the next refresh
-        for state in backend.envs.look(list(waiting)):
+        for state in backend.envs.look(list(waiting), brief=True):
             _tend_one(store, context, backend, state, waiting[state.folder], watch)
     return Advanced()
 

@@ -1,0 +1,240 @@
+"""env: build, list, show and remove environments on sites."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.config import contexts, precedence
+from yurt.envs import failures
+from yurt.envs.declared import Declared, declarations
+from yurt.envs.lock import PackageChange, Lock, Package, changes
+from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
+from yurt.lifecycle.env import build as building
+from yurt.lifecycle.env import choose, prepare
+from yurt.model import layout
+from yurt.model.context import Context
+from yurt.model.env import EnvCondition, EnvState
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import connect, env_tools
+from yurt.sites.facts import facts_of
+from yurt.sites.folders import base_folder
+from yurt.sites.project import Project
+from yurt.verbs.result import Result
+
+PAUSE = 1.0
+"""Seconds between two looks at a build that is followed."""
+
+
+class EnvView(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment on a context."""
+
+    address: str
+    """Its address: a checksum of the declaration, the modules, the Python version and the platform."""
+    context: str
+    condition: EnvCondition
+    """ready; building; failed; purged: files were deleted; none: not built."""
+    title: str = ""
+    """The file that declares it."""
+    project: str = ""
+    """The project that had it built."""
+    python: str = ""
+    """The version of its Python."""
+    modules: list[str] = []
+    """Environment modules that are loaded before it is activated."""
+    packages: int = 0
+    """The number of declared packages, with those that they need; 0 if they are chosen on the site."""
+    installed: int = 0
+    """The number of packages that are installed, with pip."""
+    size: int = 0
+    """Bytes on disk."""
+    files: int = 0
+    """The number of its files and folders."""
+    built: float | None = None
+    """When it was built (seconds since 1970)."""
+    used: float | None = None
+    """When a run last used it (seconds since 1970)."""
+    folder: str
+    """Its folder on the context."""
+    failure: str = ""
+    """Why the last build failed."""
+
+
+class EnvShown(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment with its packages."""
+
+    env: EnvView
+    """The environment."""
+    packages: list[Package]
+    """Its packages."""
+    today: str = ""
+    """The address that the project's declaration has now; empty outside a project with a declaration."""
+    changes: list[PackageChange] = []
+    """The packages that differ between it and the declaration of today, if that was ever resolved."""
+
+
+class EnvsRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """The environments that were removed."""
+
+    context: str
+    addresses: list[str]
+    """The addresses of the environments."""
+
+
+def build(
+    file: str = "",
+    *,
+    context: str = "",
+    python: str = "",
+    upgrade: bool = False,
+    detach: bool = False,
+    watch: Watch = unwatched,
+) -> Result[EnvView]:
+    """Build the environment of this project on a context, and wait for it unless `detach`.
+
+    RefusedError if the build failed, with the likely cause.
+    """
+    wanted, facts = _site(context, file, python)
+    project = Project()
+    declared = _declared(wanted, project)
+    env_tools.tools_of(wanted, facts, fresh=True, watch=watch)
+    prepared = prepare.prepare(declared, wanted, facts, project.label, upgrade=upgrade, watch=watch)
+    envs = connect.backend(wanted).envs
+    building.start(wanted.name, prepared, envs, watch=watch)
+    (state,) = envs.look([prepared.env.folder])
+    while not detach and state.condition not in ("ready", "failed", "purged"):
+        done = min(state.installed, prepared.env.packages)
+        watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
+        time.sleep(PAUSE)
+        (state,) = envs.look([prepared.env.folder])
+    if state.condition == "failed" and not detach:
+        found = failures.explain(state.failure, prepared.target)
+        lines = "".join(f"\n  {line}" for line in found.lines)
+        raise RefusedError(
+            f"the environment of {declared.title} was not built on {wanted.name}: {found.cause}{lines}",
+            code="build-failed",
+            hint=found.hint,
+        )
+    return Result(kind="env", data=_view(state, wanted.name))
+
+
+def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[EnvView]]:
+    """Return the environments on contexts, by default on the current one; those used last come first."""
+    found: list[EnvView] = []
+    warnings: list[str] = []
+    for name in names or [context]:
+        wanted, facts = _site(name, "", "")
+        watch(Event(f"reading the environments on {wanted.name}"))
+        envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
+        try:
+            states = envs.look([layout.env(base, each) for each in envs.addresses(base)], brief=True)
+        except YurtError as error:
+            if len(names) < 2:
+                raise
+            warnings.append(f"cannot read the environments on {wanted.name}: {error.message}")
+            continue
+        found += [_view(state, wanted.name) for state in states]
+    found.sort(key=lambda each: -(each.used or each.built or 0))
+    return Result(kind="envs", data=found, warnings=warnings)
+
+
+def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Result[EnvShown]:
+    """Return an environment, by default that of this project, and how it differs from the declaration of today."""
+    wanted, facts = _site(context, "", "")
+    project = Project()
+    envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
+    today = None
+    if declarations(project.folder):
+        today = prepare.prepare(_declared(wanted, project), wanted, facts, project.label, watch=watch)
+    if not name and today is None:
+        raise _nothing_declared(project)
+    address = _complete(name, envs.addresses(base), wanted.name) if name else today.env.address if today else ""
+    (state,) = envs.look([layout.env(base, address)])
+    view, lock = _view(state, wanted.name), Lock(state.lock)
+    packages = lock.packages if state.lock and not view.title.endswith((".yml", ".yaml")) else []
+    differ = changes(lock, Lock(today.build.lock.decode())) if today is not None and packages else []
+    shown = EnvShown(env=view, packages=packages, today=today.env.address if today is not None else "", changes=differ)
+    return Result(kind="env-shown", data=shown)
+
+
+def remove(names: Sequence[str], *, context: str = "", watch: Watch = unwatched) -> Result[EnvsRemoved]:
+    """Remove environments from a context. Runs that use one fail; the next run that needs it builds it again."""
+    wanted, facts = _site(context, "", "")
+    envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
+    known = envs.addresses(base)
+    addresses = [_complete(name, known, wanted.name) for name in names]
+    watch(Event(f"removing {len(addresses)} environments from {wanted.name}"))
+    envs.remove([layout.env(base, address) for address in addresses])
+    return Result(kind="envs-removed", data=EnvsRemoved(context=wanted.name, addresses=addresses))
+
+
+def _site(name: str, file: str, python: str) -> tuple[Context, Facts]:
+    """Return a context with the settings of this project, and its facts. UserError on this machine."""
+    context = contexts.site(contexts.current_name(name))
+    flags = {"env": file or None, "env_python": python or None}
+    wanted = precedence.as_context(context.name, precedence.resolve(context, flags))
+    if wanted.type == "local":
+        raise UserError(
+            "runs on this machine use the Python that is active; yurt builds environments on clusters",
+            code="usage",
+            hint="choose a cluster with `--context NAME`",
+        )
+    return wanted, facts_of(wanted)
+
+
+def _declared(wanted: Context, project: Project) -> Declared:
+    plain = msgspec.structs.replace(wanted, venv=None, conda=None, container=None)
+    if plain.env == choose.NONE:
+        plain = msgspec.structs.replace(plain, env=None)
+    found, _notes = choose.chosen(plain, ["python"], project, own_setup=False)
+    if found is None:
+        raise _nothing_declared(project)
+    return found
+
+
+def _nothing_declared(project: Project) -> UserError:
+    return UserError(
+        f"project '{project.name}' declares no packages",
+        code="usage",
+        hint="add a requirements.txt, or dependencies to pyproject.toml",
+    )
+
+
+def _complete(name: str, known: Sequence[str], context: str) -> str:
+    found = [each for each in known if each.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    problem = f"no environment '{name}'" if not found else f"several environments that begin with '{name}'"
+    raise NotFoundError(f"{context} has {problem}", code="not-found", hint=f"list them with `yurt env list {context}`")
+
+
+def _view(state: EnvState, context: str) -> EnvView:
+    try:
+        known = msgspec.json.decode(state.definition, type=prepare.Definition)
+    except msgspec.MsgspecError:
+        known = None
+    view = EnvView(
+        address=state.folder.rpartition("/")[2],
+        context=context,
+        condition=state.condition,
+        installed=state.installed,
+        size=state.kilobytes << 10,
+        files=state.entries,
+        built=state.built,
+        used=state.used,
+        folder=state.folder,
+        failure=state.failure.partition("\n")[0] if state.condition == "failed" else "",
+    )
+    if known is None:
+        return view
+    return msgspec.structs.replace(
+        view,
+        title=known.title,
+        project=known.project,
+        python=known.python,
+        modules=known.modules,
+        packages=known.packages,
+    )

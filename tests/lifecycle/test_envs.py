@@ -1,0 +1,160 @@
+"""Environments that yurt builds on the clusters of the lab: alpha has a package index, beta has no route out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from tests.wheels import download
+from yurt.lab import Lab
+from yurt.testing.waiting import eventually
+
+pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
+
+ENVS = "/lustre/scratch/alice/yurt/envs"
+SCRIPT = "import six, sys\nprint(six.__version__, sys.prefix)\n"
+
+
+@pytest.fixture
+def ssh(lab: Lab) -> Ssh:
+    return Ssh(lab)
+
+
+@pytest.fixture(autouse=True)
+def index(lab: Lab, ssh: Ssh) -> None:
+    """Packages in alpha's index, and no environments yet."""
+    lab.index.add([*download("six==1.17.0", "3.11"), *download("numpy==1.26.4", "3.11")])
+    for cluster in ("alpha", "beta"):
+        ssh(cluster, f"rm -rf {ENVS}")
+
+
+@pytest.fixture
+def laptop(laptop: Laptop) -> Laptop:
+    laptop.environment["YURT_CLOCKS"] = "last_refresh=1 rest=0 lease=12"
+    declare(laptop, "six==1.17.0\n")
+    return laptop
+
+
+def declare(laptop: Laptop, text: str) -> None:
+    (laptop.project / "requirements.txt").write_text(text)
+    (laptop.project / "train.py").write_text(SCRIPT)
+
+
+def env_of(run: dict[str, Any]) -> str:
+    folder: str = run["env"]["folder"]
+    return folder
+
+
+@pytest.mark.parametrize("context", ["alpha", "beta"])
+def test_the_first_run_builds_it_and_later_ones_use_it(laptop: Laptop, ssh: Ssh, context: str) -> None:
+    declare(laptop, "six==1.17.0\nnumpy==1.26.4\n")
+    (laptop.project / "train.py").write_text(SCRIPT + "import numpy\nprint(numpy.ones(3).sum())\n")
+    first = laptop.run(context, "train.py")
+    assert first["status"]["state"] == "queued" and first["status"]["building"], first
+    assert first["run"]["env"]["packages"] == 2 and first["run"]["env"]["title"] == "requirements.txt"
+    ended = laptop.ended(first["run"]["id"])
+    assert ended["state"] == "completed" and not ended["building"], ended
+    version, prefix, three = laptop("logs", first["run"]["id"]).out.split()
+    assert (version, three) == ("1.17.0", "3.0") and prefix.startswith(f"{env_of(ended)}/env-")
+    sweep = laptop.run(context, "--grid", "seed=1,2", "train.py")
+    assert not sweep["status"]["building"]
+    assert laptop.ended(sweep["run"]["id"])["state"] == "completed"
+    assert laptop("logs", f"{sweep['run']['id']}.1").out.split() == [version, prefix, three]
+    (view,) = laptop("env", "list", context, "--json").json["data"]
+    assert (view["condition"], view["packages"], view["python"][:4]) == ("ready", 2, "3.11") and view["size"] > 1e6
+    shown = laptop("--context", context, "env", "show", "--json").json["data"]
+    assert [each["name"] for each in shown["packages"]] == ["numpy", "six"] and shown["changes"] == []
+    assert ssh(context, f"ls {env_of(ended)}/builder {env_of(ended)}/beat 2>&1; ls {ENVS} | wc -l").split()[-1] == "1"
+
+
+def test_only_for_python_without_an_environment_of_its_own(laptop: Laptop) -> None:
+    (laptop.project / "job.sbatch").write_text("#!/bin/bash\n#SBATCH --time=5\npython3 -V\n")
+    for words in (("--env", "none", "train.py"), ("job.sbatch",), ("sh", "-c", "true"), ("--venv", "~/v", "train.py")):
+        planned = laptop("--context", "alpha", "--json", "run", "--dry-run", *words)
+        assert planned.code == 0 and planned.json["data"]["run"]["env"] is None, planned
+    here = laptop("--context", "local", "--json", "run", "--dry-run", "train.py")
+    assert here.json["data"]["run"]["env"] is None
+    (laptop.project / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1"\ndependencies = ["six==1.17.0"]\n')
+    both = laptop("--context", "alpha", "--json", "run", "--dry-run", "train.py").json
+    assert both["data"]["run"]["env"]["title"] == "pyproject.toml"
+    assert any("not requirements.txt" in each for each in both["warnings"]), both
+
+
+def test_two_laptops_build_it_once(laptop: Laptop, second_laptop: Laptop, ssh: Ssh) -> None:
+    declare(second_laptop, "six==1.17.0\n")
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(lambda each: each.run("alpha", "train.py")["run"], (laptop, second_laptop)))
+    assert env_of(runs[0]) == env_of(runs[1])
+    prefixes = set()
+    for each, run in zip((laptop, second_laptop), runs, strict=True):
+        assert each.ended(run["id"])["state"] == "completed"
+        prefixes.add(each("logs", run["id"]).out.split()[1])
+    assert len(prefixes) == 1
+    assert len(ssh("alpha", f"ls -d {env_of(runs[0])}/env-*").split()) == 1
+
+
+def test_a_builder_that_is_killed(laptop: Laptop, ssh: Ssh) -> None:
+    run = laptop.run("alpha", "train.py")["run"]
+    folder = env_of(run)
+    kill = f"until [ -e {folder}/beat ]; do sleep 0.05; done; pkill -KILL -f 'build[.][0-9a-f]*[.]sh'; pkill -KILL -f '[p]ip install'"
+    ssh("alpha", kill + "; true")
+    assert ssh("alpha", f"ls {folder}/ready 2>&1 || true").endswith("No such file or directory")
+    ssh("alpha", f"touch -d '1 hour ago' {folder}/beat")  # as after a minute without a heartbeat
+    assert laptop.ended(run["id"])["state"] == "completed", "the next command has it built"
+    assert len(ssh("alpha", f"ls -d {folder}/env-*").split()) == 1
+
+
+def test_a_purged_file_is_noticed(laptop: Laptop, ssh: Ssh) -> None:
+    run = laptop.run("alpha", "--wait", "train.py")["run"]
+    first = laptop("logs", run["id"]).out.split()[1]
+    ssh("alpha", f"rm {first}/lib/python3*/site-packages/six.py")
+    again = laptop.run("alpha", "train.py")
+    assert again["status"]["building"] and laptop.ended(again["run"]["id"])["state"] == "completed"
+    second = laptop("logs", again["run"]["id"]).out.split()[1]
+    assert second != first and env_of(run) in second
+    assert ssh("alpha", f"ls -d {first}").strip() == first, "a run may still be using it"
+
+
+@pytest.fixture
+def full(lab: Lab) -> Iterator[Callable[[], None]]:
+    yield lambda: lab.faults.full("alpha:scratch")
+    lab.faults.free("alpha:scratch")
+
+
+def test_a_full_disk(laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None]) -> None:
+    declare(laptop, "six==1.17.0\nnumpy==1.26.4\n")
+    run = laptop.run("alpha", "train.py")["run"]
+    ssh("alpha", f"until [ -e {env_of(run)}/beat ]; do sleep 0.05; done")
+    full()
+    ended = laptop.ended(run["id"])
+    lab.faults.free("alpha:scratch")
+    assert ended["state"] == "failed" and "its environment was not built" in ended["reason"], ended
+    again = laptop.run("alpha", "train.py")["run"]
+    assert laptop.ended(again["id"])["state"] == "completed"
+
+
+def test_failures_are_explained(laptop: Laptop) -> None:
+    declare(laptop, "six==1.16.0\n")  # not in alpha's index
+    run = laptop.run("alpha", "train.py")["run"]
+    ended = laptop.ended(run["id"])
+    assert ended["state"] == "failed" and ended["reason"].startswith("its environment was not built: No matching"), ended
+    done = laptop("--context", "alpha", "env", "build")
+    assert done.code == 5 and "no version of six==1.16.0 can be installed" in done.err and len(done.err.splitlines()) < 8
+    declare(laptop, "no-such-package-of-anybody==1\n")
+    refused = laptop("--context", "alpha", "run", "train.py")
+    assert refused.code in (2, 5) and "no-such-package-of-anybody" in refused.err, refused
+
+
+def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, ssh: Ssh) -> None:
+    run = laptop.run("alpha", "train.py")["run"]
+    assert laptop("cancel", run["id"]).code == 0
+    assert laptop.ended(run["id"])["state"] == "cancelled"
+    eventually(lambda: ssh("alpha", f"ls {env_of(run)}/ready 2> /dev/null || true"))
+    assert "yurt-" not in ssh("alpha", "squeue -h -o %j")
+    assert laptop("--context", "alpha", "env", "remove", run["env"]["address"][:6], "--yes").code == 0
+    assert laptop("env", "list", "alpha", "--json").json["data"] == []
