@@ -1,0 +1,385 @@
+"""Reads the packages that a project declares. Installs nothing and runs no program.
+
+yurt does not install the project itself: its code is in the working directory of the run. Neither does it install other
+local folders and files. `Declared.left_out` lists the lines that name them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import msgspec
+
+from yurt.envs import pyproject, requirements
+from yurt.errors import UserError
+
+Kind = Literal["uv", "pyproject", "requirements", "conda"]
+CONDA = ("environment.yml", "environment.yaml")
+KINDS = "`uv.lock`, `pyproject.toml`, a requirements file (.txt or .in) or a conda environment (.yml or .yaml)"
+LOCAL_SOURCE = re.compile(r'^source = \{ (?:editable|directory|path) = "([^"]*)"', re.MULTILINE)
+LOCK_PYTHON = re.compile(r'^requires-python = "([^"]*)"', re.MULTILINE)
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """Why a declaration cannot be used, and how to repair it."""
+
+    message: str
+    code: str
+    hint: str
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file of a project, and the files that it includes, declare."""
+
+    kind: Kind
+    files: dict[str, bytes]
+    """The declaring files by their path in the project; the first one includes the others."""
+    python: str = ""
+    """The specifier of Python versions, such as `>=3.9`; empty means any version."""
+    extras: list[str] = []
+    groups: list[str] = []
+    left_out: list[str] = []
+    """The lines or folders of local packages, which are not installed."""
+    broken: Broken | None = None
+
+    @property
+    def title(self) -> str:
+        return next(iter(self.files))
+
+    def check(self) -> None:
+        """Raise UserError if the declaration cannot be used."""
+        if self.broken is not None:
+            raise UserError(self.broken.message, code=self.broken.code, hint=self.broken.hint)
+
+    def text(self, file: str) -> str:
+        """Return a declaring file as text, with the line ends of Unix."""
+        return _decoded(file, self.files[file])
+
+
+def declarations(folder: Path) -> list[Declared]:
+    """Return what a project declares, most precise first. A file that declares no packages is not listed.
+
+    Raises no error for a broken file; `Declared.check` of that declaration does.
+    """
+    readers: list[tuple[str, Kind, Callable[[Path, str], Declared | None]]] = [
+        ("uv.lock", "uv", _uv),
+        ("pyproject.toml", "pyproject", _pyproject),
+        ("requirements.txt", "requirements", _requirements),
+        *((name, "conda", _conda) for name in CONDA),
+    ]
+    found: list[Declared] = []
+    for name, kind, read in readers:
+        if not (folder / name).is_file():
+            continue
+        try:
+            declared = read(folder, name)
+        except UserError as error:
+            broken = Broken(error.message, error.code, error.hint)
+            declared = Declared(kind=kind, files={name: b""}, broken=broken)
+        if declared is not None:
+            found.append(declared)
+    return found
+
+
+def named(
+    folder: Path, file: str, *, python: str = "", extras: Sequence[str] = (), groups: Sequence[str] = ()
+) -> Declared:
+    """Return what a file of the project declares, with the extras and groups that the user chose.
+
+    `python` is a version or specifier of the user and overrides that of the project. UserError if the file cannot be
+    used, or if an extra or group does not exist.
+    """
+    name = _inside(folder, file)
+    declared: Declared | None
+    match PurePosixPath(name):
+        case PurePosixPath(name="uv.lock"):
+            _in_top_folder(name)
+            _parsed_toml(name, _read(folder, name))
+            declared = _uv(folder, name)
+        case PurePosixPath(name="pyproject.toml"):
+            _in_top_folder(name)
+            declared = _pyproject(folder, name, extras=extras, groups=groups)
+        case PurePosixPath(suffix=".txt" | ".in"):
+            declared = _requirements(folder, name)
+        case PurePosixPath(suffix=".yml" | ".yaml"):
+            declared = _conda(folder, name)
+        case _:
+            raise UserError(f"'{name}' does not declare packages", code="usage", hint=f"name {KINDS}")
+    if declared is None:
+        raise _declares_nothing(folder, name)
+    declared = msgspec.structs.replace(declared, python=specifier(python) or declared.python)
+    return _chosen(declared, extras, groups)
+
+
+def specifier(python: str) -> str:
+    """Return the specifier for a Python version or specifier of the user: `3.11` becomes `==3.11.*`. UserError."""
+    python = python.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", python):
+        return f"=={python}.*"
+    if re.fullmatch(r"\d+\.\d+\.\d+", python):
+        return f"=={python}"
+    if python:
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+        try:
+            SpecifierSet(python)
+        except InvalidSpecifier:
+            raise UserError(
+                f"'{python}' is not a Python version", code="usage", hint="write a version such as `3.11` or `>=3.10`"
+            ) from None
+    return python
+
+
+def _uv(folder: Path, name: str) -> Declared:
+    files = {name: _read(folder, name)}
+    if not (folder / "pyproject.toml").is_file():
+        raise UserError(
+            f"'{name}' has no pyproject.toml beside it, which uv needs to read it",
+            code="config-invalid",
+            hint="add the `pyproject.toml` that the lock file was made from",
+        )
+    files["pyproject.toml"] = _read(folder, "pyproject.toml")
+    _project("pyproject.toml", files["pyproject.toml"])
+    text = _decoded(name, files[name])
+    python = LOCK_PYTHON.search(text)
+    return Declared(
+        kind="uv",
+        files=files | _uv_settings(folder),
+        python=python[1] if python else "",
+        left_out=sorted(set(LOCAL_SOURCE.findall(text))),
+    )
+
+
+def _pyproject(folder: Path, name: str, *, extras: Sequence[str] = (), groups: Sequence[str] = ()) -> Declared | None:
+    content = _read(folder, name)
+    project = _project(name, content)
+    if not project.dependencies and not extras and not groups:
+        return None
+    for text in (*project.dependencies, *(each for extra in project.extras.values() for each in extra)):
+        try:
+            requirements.read(text)
+        except requirements.Invalid as error:
+            raise _invalid(name, str(error).partition(": ")[2]) from None
+    local = [text for text in project.dependencies if requirements.is_local(text)]
+    return Declared(
+        kind="pyproject",
+        files={name: content} | _uv_settings(folder),
+        python=project.python or _pinned_python(folder),
+        left_out=["."] * project.builds + local + sorted(set(project.local.values())),
+    )
+
+
+def _requirements(folder: Path, name: str) -> Declared | None:
+    files: dict[str, bytes] = {}
+    lines = _included(folder, name, files)
+    if not any(each.kind in ("requirement", "local") for each in lines):
+        return None
+    itself = [extras for each in lines if (extras := requirements.extras_of_itself(each)) is not None]
+    project = _optional_project(folder)
+    if itself and project.dependencies:
+        # `-e .` also installs what the project depends on.
+        files["pyproject.toml"] = _read(folder, "pyproject.toml")
+    return Declared(
+        kind="requirements",
+        files=files | _uv_settings(folder),
+        python=project.python or _pinned_python(folder),
+        extras=sorted({extra for each in itself for extra in each if extra in project.extras}),
+        left_out=[each.text for each in lines if each.kind == "local"],
+    )
+
+
+def _conda(folder: Path, name: str) -> Declared | None:
+    import yaml
+
+    content = _read(folder, name)
+    try:
+        tables = yaml.load(_decoded(name, content), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"line {mark.line + 1}: " if mark else ""
+        raise _invalid(name, f"{at}{getattr(error, 'problem', None) or 'not in YAML format'}") from None
+    if not isinstance(tables, dict) or not isinstance(tables.get("dependencies"), list):
+        return None
+    files, left_out = {name: content}, list[str]()
+    for text in pip_lines(tables):
+        for line in _lines(name, text):
+            if line.kind in ("include", "constraint"):
+                inner = _included(folder, _include(folder, name, line), files)
+                left_out += [each.text for each in inner if each.kind == "local"]
+            elif line.kind == "local":
+                left_out.append(line.text)
+    return Declared(kind="conda", files=files, left_out=left_out)
+
+
+def pip_lines(environment: dict[str, Any]) -> list[str]:
+    """Return the lines for pip in a conda environment."""
+    inner = (each["pip"] for each in environment["dependencies"] if isinstance(each, dict) and "pip" in each)
+    return [str(line) for lines in inner if isinstance(lines, list) for line in lines]
+
+
+def _included(folder: Path, name: str, files: dict[str, bytes]) -> list[requirements.Line]:
+    """Add a requirements file and the files that it includes to `files`; return the lines of all."""
+    if name in files:
+        return []
+    files[name] = _read(folder, name)
+    lines = _lines(name, _decoded(name, files[name]))
+    found = list(lines)
+    for line in lines:
+        if line.kind in ("include", "constraint") and "://" not in line.value:
+            inner = _included(folder, _include(folder, name, line), files)
+            found += inner if line.kind == "include" else []
+    return found
+
+
+def _include(folder: Path, name: str, line: requirements.Line) -> str:
+    """Return the path in the project of a file that a line includes."""
+    at = f"'{name}' line {line.number} includes '{line.value}'"
+    try:
+        path = (folder / name).parent.joinpath(line.value).resolve().relative_to(folder.resolve())
+    except ValueError:
+        raise UserError(
+            f"{at}, which is outside the project",
+            code="config-invalid",
+            hint="copy the file into the project, and include the copy",
+        ) from None
+    if not (folder / path).is_file():
+        raise UserError(f"{at}, which does not exist", code="config-invalid", hint=f"add '{path}', or remove the line")
+    return path.as_posix()
+
+
+def _lines(name: str, text: str) -> list[requirements.Line]:
+    try:
+        return requirements.read(text)
+    except requirements.Invalid as error:
+        raise _invalid(name, str(error)) from None
+
+
+def _project(name: str, content: bytes) -> pyproject.Project:
+    try:
+        return pyproject.read(_decoded(name, content))
+    except ValueError as error:
+        raise _invalid(name, str(error)) from None
+
+
+def _optional_project(folder: Path) -> pyproject.Project:
+    """Return the pyproject.toml of a folder; an empty one if it is absent or broken."""
+    try:
+        return pyproject.read((folder / "pyproject.toml").read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        return pyproject.Project()
+
+
+def _parsed_toml(name: str, content: bytes) -> None:
+    import tomllib
+
+    try:
+        tomllib.loads(_decoded(name, content))
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid(name, str(error)) from None
+
+
+def _uv_settings(folder: Path) -> dict[str, bytes]:
+    return {"uv.toml": _read(folder, "uv.toml")} if (folder / "uv.toml").is_file() else {}
+
+
+def _pinned_python(folder: Path) -> str:
+    """Return the specifier for the first version in .python-version, without its patch release; empty if none."""
+    try:
+        words = (folder / ".python-version").read_text().split()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    found = re.fullmatch(r"(?:cpython[-@]?|python-?)?(3\.\d+)(?:\.\d+)?", words[0]) if words else None
+    return f"=={found[1]}.*" if found else ""
+
+
+def _chosen(declared: Declared, extras: Sequence[str], groups: Sequence[str]) -> Declared:
+    if not extras and not groups:
+        return declared
+    if declared.kind not in ("uv", "pyproject"):
+        raise UserError(
+            f"'{declared.title}' has no extras or groups; only `uv.lock` and `pyproject.toml` have them",
+            code="usage",
+            hint="leave them out, or name `pyproject.toml`",
+        )
+    project = pyproject.read(declared.text("pyproject.toml"))
+    for what, asked, known in (("extra", extras, list(project.extras)), ("group", groups, project.groups)):
+        for each in asked:
+            if _normal(each) not in map(_normal, known):
+                raise UserError(
+                    f"pyproject.toml has no {what} '{each}'",
+                    code="usage",
+                    hint=f"it has {', '.join(f'`{name}`' for name in known) or 'none'}",
+                )
+    return msgspec.structs.replace(declared, extras=sorted({*extras}), groups=sorted({*groups}))
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _declares_nothing(folder: Path, name: str) -> UserError:
+    if name == "pyproject.toml" and (tool := _optional_project(folder).foreign):
+        return UserError(
+            f"'{name}' declares its packages for {tool}, in a table that yurt does not read",
+            code="config-invalid",
+            hint="run `poetry export -o requirements.txt`, and name `requirements.txt`",
+        )
+    return UserError(f"'{name}' declares no packages", code="config-invalid", hint=f"name {KINDS}")
+
+
+def _in_top_folder(name: str) -> None:
+    if "/" in name:
+        raise UserError(
+            f"'{name}' belongs to another project, in a folder of this one",
+            code="usage",
+            hint=f"run yurt in `{name.rpartition('/')[0]}`",
+        )
+
+
+def _inside(folder: Path, file: str) -> str:
+    """Return the path of a file relative to the project. UserError if it is outside or does not exist."""
+    path = folder / file
+    try:
+        name = path.resolve().relative_to(folder.resolve()).as_posix()
+    except ValueError:
+        raise UserError(
+            f"'{file}' is outside the project {folder}", code="usage", hint="copy it into the project"
+        ) from None
+    if not path.is_file():
+        known = [each.title for each in declarations(folder)]
+        hint = f"the project declares packages in {', '.join(f'`{each}`' for each in known)}" if known else ""
+        raise UserError(
+            f"'{file}' is not a file of the project {folder}", code="not-found", hint=hint or f"name {KINDS}"
+        )
+    return name
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"'{name}' cannot be read: {error.strerror}", code="config-invalid", hint=f"run `ls -l {name}`"
+        ) from None
+    _decoded(name, content)
+    return content
+
+
+def _decoded(name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        encoding = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "ISO-8859-1"
+        raise UserError(
+            f"'{name}' line {line} is not in UTF-8",
+            code="config-invalid",
+            hint=f"convert it: `iconv -f {encoding} -t UTF-8 {name} > new && mv new {name}`",
+        ) from None
+
+
+def _invalid(name: str, reason: str) -> UserError:
+    return UserError(f"'{name}' is invalid: {reason}", code="config-invalid", hint=f"correct `{name}`")

@@ -1,0 +1,78 @@
+"""The exact versions of all packages of an environment, as a requirements file with hashes. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from yurt.envs import requirements
+
+
+class Package(msgspec.Struct, frozen=True):
+    """A package and its version; for a package that is not from an index, the address in place of the version."""
+
+    name: str
+    version: str
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A package whose version differs; an empty version means that it is absent."""
+
+    name: str
+    old: str
+    new: str
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """A requirements file: the indexes that the project declares, then each package with its hashes."""
+
+    text: str
+
+    @property
+    def packages(self) -> list[Package]:
+        return [Package(_name(each.value), _version(each.value)) for each in self._lines()]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the text."""
+        import hashlib
+
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def hashes(self) -> dict[str, frozenset[str]]:
+        """Return the SHA-256 of all files of each package, by the package's name."""
+        return {
+            _name(each.value): frozenset(re.findall(r"--hash[= ]sha256:([0-9a-f]{64})", each.text))
+            for each in self._lines()
+        }
+
+    def _lines(self) -> Iterator[requirements.Line]:
+        return (each for each in requirements.read(self.text) if each.kind == "requirement")
+
+
+def changes(old: Lock, new: Lock) -> list[Change]:
+    """Return the packages whose versions differ, by name."""
+    before = {each.name: each.version for each in old.packages}
+    after = {each.name: each.version for each in new.packages}
+    names = sorted(before.keys() | after.keys())
+    pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
+    return [Change(name, one, other) for name, one, other in pairs if one != other]
+
+
+def normal(name: str) -> str:
+    """Return the normal form of a package's name: `Ruamel_YAML` becomes `ruamel-yaml`."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[\w.-]+", requirement)
+    return normal(found[0]) if found else requirement
+
+
+def _version(requirement: str) -> str:
+    plain = requirement.partition(";")[0]
+    if " @ " in plain:
+        return requirement.partition(" @ ")[2].split(" ;")[0].strip()
+    return plain.partition("==")[2].strip()
