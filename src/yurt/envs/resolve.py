@@ -1,0 +1,141 @@
+"""Resolves the packages that a project declares to exact versions, for the Python and the platform of a site.
+
+Runs uv on this machine. Conda environments are not resolved here: conda solves them on the site.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from yurt.envs import failures, indexes, installable, pyproject, requirements, uv_program
+from yurt.envs.declared import Declared
+from yurt.envs.lock import Lock
+from yurt.envs.target import Target
+from yurt.errors import UnreachableError, UserError, YurtError
+from yurt.model.progress import Event, Watch, unwatched
+
+FORMAT = ("--no-header", "--no-annotate")
+
+
+def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> Lock:
+    """Return the versions of all packages. A uv.lock is only evaluated for the target, without a network.
+
+    UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
+    reached; safe to retry.
+    """
+    declared.check()
+    if declared.kind == "conda":
+        raise UserError(
+            f"'{declared.title}' is resolved by conda on the site, not on this machine",
+            code="usage",
+            hint="build the environment, or name a requirements file",
+        )
+    if not target.satisfies(declared.python):
+        raise UserError(
+            f"'{declared.title}' requires Python {declared.python}, but the site has Python {target.python}",
+            code="config-invalid",
+            hint="choose another Python there, such as a module of the site",
+        )
+    watch(Event(f"resolving the packages of {declared.title}"))
+    with tempfile.TemporaryDirectory(prefix="yurt-resolve-") as name:
+        folder = Path(name)
+        for path, content in installable.installable(declared).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        text = _exported(declared, target, folder) if declared.kind == "uv" else _compiled(declared, target, folder)
+    return Lock("".join(f"{line}\n" for line in _indexes(declared)) + text)
+
+
+def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:
+    """Return the versions for requirements that no file declares. Errors as in `resolve`."""
+    with tempfile.TemporaryDirectory(prefix="yurt-resolve-") as name:
+        Path(name, "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
+        settings = indexes.for_uv(pip=pip)
+        command = _compile(target, "requirements.txt", *settings.options)
+        return Lock(_run(command, Path(name), settings.variables, title, target))
+
+
+def _compiled(declared: Declared, target: Target, folder: Path) -> str:
+    """Return the versions for a requirements file or a pyproject.toml."""
+    sources, options = [declared.title], list[str]()
+    if "pyproject.toml" in declared.files:
+        if declared.title != "pyproject.toml":
+            sources.append("pyproject.toml")
+        if local := pyproject.read(declared.text("pyproject.toml")).local:
+            (folder / "left-out.txt").write_text("".join(f"{each}\n" for each in local))
+            options += ["--excludes", "left-out.txt"]
+    options += [word for each in declared.extras for word in ("--extra", each)]
+    options += [word for each in declared.groups for word in ("--group", each)]
+    settings, lines = indexes.for_uv(declared), list(_lines(declared))
+    options += settings.options
+    variables = dict(settings.variables)
+    if any(each.option == "--pre" for each in lines):
+        options += ["--prerelease", "allow"]
+    if trusted := [each.value for each in lines if each.option == "--trusted-host"]:
+        variables["UV_INSECURE_HOST"] = " ".join([*variables.get("UV_INSECURE_HOST", "").split(), *trusted])
+    return _run(_compile(target, *sources, *options), folder, variables, declared.title, target)
+
+
+def _compile(target: Target, *arguments: str) -> list[str]:
+    platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
+    return ["pip", "compile", *FORMAT, "--generate-hashes", "--python", sys.executable, *platform, *arguments]
+
+
+def _exported(declared: Declared, target: Target, folder: Path) -> str:
+    """Return the versions in a uv.lock whose markers are true on the target."""
+    from packaging.requirements import Requirement
+
+    options = [word for each in declared.extras for word in ("--extra", each)]
+    options += [word for each in declared.groups for word in ("--group", each)]
+    command = ["export", "--frozen", "--offline", "--no-emit-local", "--no-default-groups", *FORMAT, *options]
+    exported = _run(command, folder, {}, declared.title, target)
+    kept: list[str] = []
+    for line in requirements.read(exported):
+        if line.kind != "requirement":
+            continue
+        plain, _semicolon, marker = line.value.partition(" ;")
+        if not marker or _is_true(Requirement(line.value), target):
+            hashes = line.text.removeprefix(line.value).split()
+            kept.append(" \\\n    ".join([plain.strip(), *hashes]))
+    return "".join(f"{each}\n" for each in kept)
+
+
+def _is_true(requirement: object, target: Target) -> bool:
+    marker = getattr(requirement, "marker", None)
+    return marker is None or bool(marker.evaluate(target.markers))
+
+
+def _run(arguments: Sequence[str], folder: Path, variables: dict[str, str], title: str, target: Target) -> str:
+    done = uv_program.run(arguments, folder=folder, variables=variables)
+    if done.code:
+        raise failed(done.err, title, target)
+    return done.out
+
+
+def failed(output: str, title: str, target: Target) -> YurtError:
+    """Return the error for a failure of uv, in one sentence."""
+    why = failures.explain(output, target)
+    text = f"the packages of {title} cannot be resolved for Python {target.python_version} on {target.machine}"
+    if why.kind == "internet":
+        return UnreachableError(f"{text}: {why.sentence}", code="connection-lost", hint=why.hint)
+    return UserError(f"{text}: {why.sentence}", code="config-invalid", hint=why.hint)
+
+
+def _lines(declared: Declared) -> Iterator[requirements.Line]:
+    for name in declared.files:
+        if not name.endswith(".toml"):
+            yield from requirements.read(declared.text(name))
+
+
+def _indexes(declared: Declared) -> list[str]:
+    """Return the indexes that the project itself declares, each once. Those of the user's settings stay private."""
+    found: list[str] = []
+    if declared.kind == "requirements":
+        found += [f"{each.option} {each.value}" for each in _lines(declared) if each.kind == "index"]
+        found += ["--no-index"] if any(each.option == "--no-index" for each in _lines(declared)) else []
+    if "pyproject.toml" in declared.files:
+        found += pyproject.read(declared.text("pyproject.toml")).indexes
+    return list(dict.fromkeys(found))
