@@ -1,0 +1,228 @@
+"""Downloads the wheels of a lock for a site without internet, into a cache folder.
+
+uv chooses the files for the Python and the platform of the site. They are downloaded here and not by `pip download`,
+which would build the metadata of packages that have source code only, and which evaluates markers for its own Python.
+
+A file is stored as FOLDER/SHA256/NAME. A file that has this name is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from yurt.envs import indexes, requirements, resolve, sdist, uv_program
+from yurt.envs.download import Downloader
+from yurt.envs.lock import Lock, normal
+from yurt.envs.target import Target
+from yurt.errors import UserError
+from yurt.model.progress import Event, Watch, unwatched
+
+MOST_ROUNDS = 4
+"""Build requirements can have build requirements that have source code only; this many times."""
+
+
+class Wheel(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a package in the cache."""
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    path: Path
+    source: bool = False
+    """Whether it is source code, from which a wheel is built on the site."""
+    build: bool = False
+    """Whether it is only needed to build other packages from their source code."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of a package that uv chose for the target, and its address or path."""
+
+    name: str
+    file: str
+    sha256: str
+    place: str
+
+    @property
+    def source(self) -> bool:
+        return not self.file.endswith(".whl")
+
+
+def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched) -> list[Wheel]:
+    """Return a file for each package of a lock, and what is needed to build those that have source code only.
+
+    Downloads only files that are not in the folder. Several processes may fetch into one folder. UserError: a package
+    has no file that can be used, or a file does not match its hash. UnreachableError: a host cannot be reached; files
+    that are complete stay, so a retry continues.
+    """
+    record = folder / "lists" / f"{_key(lock, target)}.json"
+    if known := _recorded(record, folder):
+        return known
+    found: dict[str, Wheel] = {}
+    pip = indexes.of_pip()
+    download = Downloader(folder, pip, _passwords(pip, lock))
+    wanted, rounds = lock, 0
+    while True:
+        made = _fetched(choose(wanted, target, pip), download, folder, watch)
+        new = [each for each in made if each.sha256 not in found]
+        found |= {each.sha256: msgspec.structs.replace(each, build=rounds > 0) for each in new}
+        sources = [each for each in new if each.source]
+        if not sources:
+            break
+        rounds += 1
+        if rounds > MOST_ROUNDS:
+            raise _unbuildable(sources[0].name, "its build requirements have source code only, too")
+        wanted = _build_requirements(sources, target, pip)
+    listed = list(found.values())
+    _write(record, listed)
+    return listed
+
+
+def choose(lock: Lock, target: Target, pip: indexes.Settings) -> list[Choice]:
+    """Return the best file of each package for the target: a wheel, or source code if there is no wheel."""
+    platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
+    options = ("--no-deps", "--no-header", "--format", "pylock.toml", "--generate-hashes", "--python", sys.executable)
+    # The hash of a locked file says that it is the right one, whichever index has it.
+    settings = indexes.for_uv(pip=pip)
+    variables = settings.variables | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    with tempfile.TemporaryDirectory(prefix="yurt-wheels-") as name:
+        Path(name, "requirements.txt").write_text(lock.text)
+        command = ["pip", "compile", "requirements.txt", *options, *platform, *settings.options]
+        done = uv_program.run(command, folder=Path(name), variables=variables)
+        if done.code:
+            raise resolve.failed(done.err, "the lock", target)
+        packages: list[dict[str, Any]] = tomllib.loads(done.out).get("packages", [])
+        hashes, ranks = lock.hashes(), _ranks(target)
+        return [_choice(each, hashes.get(normal(each["name"]), frozenset()), ranks, Path(name)) for each in packages]
+
+
+def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, int], folder: Path) -> Choice:
+    name = normal(package["name"])
+    if "vcs" in package:
+        raise _unbuildable(name, "it is in a repository, without a release")
+    listed = [each for each in (*package.get("wheels", []), package.get("archive"), package.get("sdist")) if each]
+    found = [each for each in (_file(name, file, folder) for file in listed) if _rank(each, ranks) is not None]
+    if not found:
+        raise _unbuildable(name, "it has neither a wheel for this Python and platform nor source code")
+    locked = [each for each in found if each.sha256 in hashes or not hashes]
+    if not locked:
+        raise UserError(
+            f"the package index has another file than the locked one for {name}",
+            code="config-invalid",
+            hint="if the index changed on purpose, resolve the packages again",
+        )
+    return min(locked, key=lambda each: _rank(each, ranks) or 0)
+
+
+def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
+    place = file.get("url") or str((folder / file["path"]).resolve())
+    label = unquote(place.partition("#")[0].partition("?")[0].rpartition("/")[2])
+    return Choice(name=name, file=file.get("name", label), sha256=file.get("hashes", {}).get("sha256", ""), place=place)
+
+
+def _ranks(target: Target) -> dict[str, int]:
+    """Return the tags of wheels that can be installed on the target; the best one has the lowest number."""
+    from packaging import tags
+
+    major, minor = (int(each) for each in target.python_version.split("."))
+    own = tags.cpython_tags((major, minor), platforms=target.pip_platforms)
+    others = tags.compatible_tags((major, minor), f"cp{major}{minor}", target.pip_platforms)
+    return {str(tag): number for number, tag in enumerate([*own, *others])}
+
+
+def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
+    """Return the rank of a file, source code last; None for a wheel that cannot be installed."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    if choice.source:
+        return len(ranks)
+    try:
+        own = parse_wheel_filename(choice.file)[3]
+    except InvalidWheelFilename:
+        return None
+    return min((ranks[str(tag)] for tag in own if str(tag) in ranks), default=None)
+
+
+def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:
+    """Return user names and passwords by host, from the indexes that uv and pip use."""
+    declared = [each.value for each in requirements.read(lock.text) if each.kind == "index"]
+    own = [word for name in indexes.OWN for word in re.split(r"[\s,]", os.environ.get(name, ""))]
+    named = [re.sub(r"^[\w.-]+=(?=\w+://)", "", word) for word in own]
+    return indexes.passwords([pip.index, *pip.extra, *pip.find_links, *declared, *named])
+
+
+def _fetched(choices: Sequence[Choice], download: Downloader, folder: Path, watch: Watch) -> list[Wheel]:
+    """Download the files that are not in the cache, several at a time; return all."""
+    paths = {each.sha256: folder / each.sha256 / each.file for each in choices}
+    absent = [each for each in choices if not paths[each.sha256].exists()]
+    if absent:
+        watch(Event("downloading packages", 0, len(absent)))
+        for done, _path in enumerate(download.all([(each.place, each.sha256, each.file) for each in absent]), 1):
+            watch(Event("downloading packages", done, len(absent)))
+    return [
+        Wheel(
+            name=each.name,
+            file=each.file,
+            sha256=each.sha256,
+            size=paths[each.sha256].stat().st_size,
+            path=paths[each.sha256],
+            source=each.source,
+        )
+        for each in choices
+    ]
+
+
+def _build_requirements(sources: Sequence[Wheel], target: Target, pip: indexes.Settings) -> Lock:
+    """Return the versions of what builds these packages."""
+    lines: list[str] = []
+    for each in sources:
+        try:
+            lines += sdist.build_requirements(each.path)
+        except ValueError as error:
+            raise _unbuildable(each.name, str(error)) from None
+    names = ", ".join(each.name for each in sources)
+    return resolve.compile_lines(sorted(set(lines)), target, f"the build of {names}", pip)
+
+
+def _unbuildable(name: str, reason: str) -> UserError:
+    return UserError(
+        f"'{name}' cannot be sent to a site without internet: {reason}",
+        code="config-invalid",
+        hint=f"choose a version of `{name}` that has a wheel",
+    )
+
+
+def _key(lock: Lock, target: Target) -> str:
+    import hashlib
+
+    return hashlib.sha256(msgspec.json.encode([lock.digest, target])).hexdigest()[:32]
+
+
+def _recorded(record: Path, folder: Path) -> list[Wheel]:
+    """Return the files of an earlier `fetch` of the same lock if all of them are still in the cache."""
+    try:
+        rows = msgspec.json.decode(record.read_bytes(), type=list[dict[str, Any]])
+        known = [Wheel(**row, path=folder / row["sha256"] / row["file"]) for row in rows]
+        return known if all(each.path.stat().st_size == each.size for each in known) else []
+    except (OSError, TypeError, KeyError, msgspec.DecodeError):
+        return []
+
+
+def _write(record: Path, wheels: Sequence[Wheel]) -> None:
+    from yurt import private
+
+    rows = [{name: value for name, value in msgspec.structs.asdict(each).items() if name != "path"} for each in wheels]
+    private.make_folder(record.parent)
+    with tempfile.NamedTemporaryFile(dir=record.parent, delete=False) as file:
+        file.write(msgspec.json.encode(rows))
+    Path(file.name).rename(record)
