@@ -138,6 +138,8 @@ def test_a_broken_file_is_an_error_only_when_it_is_chosen(project: Path) -> None
         ("pyproject.toml", "[project]\ndependencies = 'six'\n", "'dependencies' is not a list of strings"),
         ("pyproject.toml", "[project]\ndependencies = ['a=1']\n", "'a=1' is not a requirement"),
         ("pyproject.toml", "[tool.poetry.dependencies]\nsix = '*'\n", "declares its packages for poetry"),
+        ("pyproject.toml", PYPROJECT.replace(">=3.9", "new"), "requires-python: 'new' is not a version specifier"),
+        ("requirements.txt", "-e .\n", "'requirements.txt' declares no packages"),
         ("uv.lock", "version = \n", "'uv.lock' is invalid: Invalid value (at line 1"),
         ("uv.lock", "version = 1\n", "'uv.lock' has no pyproject.toml beside it"),
         ("environment.yml", "dependencies: {\n", "'environment.yml' is invalid: line 2"),

@@ -65,6 +65,15 @@ def test_markers_are_those_of_the_target(project: Path, packages: Path) -> None:
     assert declared.left_out == ["lib"]
 
 
+def test_a_dependency_by_its_path_is_left_out(project: Path, packages: Path) -> None:
+    write(
+        project,
+        {"pyproject.toml": '[project]\nname = "x"\nversion = "1"\ndependencies = ["one", "y @ file:///srv/y"]\n'},
+    )
+    (declared,) = declarations(project)
+    assert (names(resolve(declared, TARGET)), declared.left_out) == (["one"], ["y @ file:///srv/y"])
+
+
 def test_extras_and_groups(project: Path, packages: Path) -> None:
     write(project, {"pyproject.toml": PYPROJECT})
     lock = resolve(named(project, "pyproject.toml", extras=["fast"], groups=["test"]), TARGET)

@@ -32,6 +32,9 @@ Kind = Literal[
 ]
 
 MOST_LINES = 5
+MOST_READ = 2000
+"""A build can print much more; the cause is near the end."""
+
 LONGEST = 300
 """The longest line that is shown in full."""
 
@@ -78,7 +81,7 @@ ON_NODE = "build the environment on a compute node"
 NETWORK = "check the connection, the proxy and the address of the package index, then try again"
 VERSIONS = "change the version where it is declared, or use another Python"
 RELAX = "relax one of the versions"
-TOOLS = "load a module that provides it in `modules` of the context, or choose a version that has a wheel"
+TOOLS = "load a module that provides it with `modules_to_load` of the context, or choose a version that has a wheel"
 
 RULES = (
     Rule(
@@ -285,7 +288,7 @@ RULES = (
 
 def explain(log: str, target: Target | None = None) -> Failure:
     """Return why a program failed, from its output. There is always a cause, and there are at most five lines."""
-    lines = [line.rstrip() for line in _plain(log).splitlines() if line.strip()]
+    lines = [line.rstrip() for line in _plain(log).splitlines() if line.strip()][-MOST_READ:]
     failure = _by_rules([line for line in lines if not WARNING.match(line)], target)
     if failure.kind in ("version", "wheel", "other"):
         # pip only warns about a lost connection, and then finds no version.

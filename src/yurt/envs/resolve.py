@@ -64,7 +64,9 @@ def _compiled(declared: Declared, target: Target, folder: Path) -> str:
     if "pyproject.toml" in declared.files:
         if declared.title != "pyproject.toml":
             sources.append("pyproject.toml")
-        if local := pyproject.read(declared.text("pyproject.toml")).local:
+        project = pyproject.read(declared.text("pyproject.toml"))
+        addressed = [each.partition("@")[0].strip() for each in project.dependencies if requirements.is_local(each)]
+        if local := [*project.local, *addressed]:
             (folder / "left-out.txt").write_text("".join(f"{each}\n" for each in local))
             options += ["--excludes", "left-out.txt"]
     options += [word for each in declared.extras for word in ("--extra", each)]
