@@ -121,16 +121,23 @@ def specifier(python: str) -> str:
         return f"=={python}.*"
     if re.fullmatch(r"\d+\.\d+\.\d+", python):
         return f"=={python}"
-    if python:
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-        try:
-            SpecifierSet(python)
-        except InvalidSpecifier:
-            raise UserError(
-                f"'{python}' is not a Python version", code="usage", hint="write a version such as `3.11` or `>=3.10`"
-            ) from None
+    if not _is_specifier(python):
+        raise UserError(
+            f"'{python}' is not a Python version", code="usage", hint="write a version such as `3.11` or `>=3.10`"
+        )
     return python
+
+
+def _is_specifier(text: str) -> bool:
+    if re.fullmatch(rf"(?:{requirements.VERSION}(?: *, *{requirements.VERSION})*)?", text):
+        return True
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
 
 
 def _uv(folder: Path, name: str) -> Declared:
@@ -175,13 +182,13 @@ def _pyproject(folder: Path, name: str, *, extras: Sequence[str] = (), groups: S
 def _requirements(folder: Path, name: str) -> Declared | None:
     files: dict[str, bytes] = {}
     lines = _included(folder, name, files)
-    if not any(each.kind in ("requirement", "local") for each in lines):
-        return None
     itself = [extras for each in lines if (extras := requirements.extras_of_itself(each)) is not None]
     project = _optional_project(folder)
-    if itself and project.dependencies:
+    if itself and (project.dependencies or project.extras):
         # `-e .` also installs what the project depends on.
         files["pyproject.toml"] = _read(folder, "pyproject.toml")
+    elif not any(each.kind == "requirement" for each in lines):
+        return None
     return Declared(
         kind="requirements",
         files=files | _uv_settings(folder),
@@ -206,7 +213,7 @@ def _conda(folder: Path, name: str) -> Declared | None:
     files, left_out = {name: content}, list[str]()
     for text in pip_lines(tables):
         for line in _lines(name, text):
-            if line.kind in ("include", "constraint"):
+            if line.kind in ("include", "constraint") and "://" not in line.value:
                 inner = _included(folder, _include(folder, name, line), files)
                 left_out += [each.text for each in inner if each.kind == "local"]
             elif line.kind == "local":
@@ -259,16 +266,20 @@ def _lines(name: str, text: str) -> list[requirements.Line]:
 
 def _project(name: str, content: bytes) -> pyproject.Project:
     try:
-        return pyproject.read(_decoded(name, content))
+        project = pyproject.read(_decoded(name, content))
     except ValueError as error:
         raise _invalid(name, str(error)) from None
+    if not _is_specifier(project.python):
+        raise _invalid(name, f"requires-python: '{project.python}' is not a version specifier")
+    return project
 
 
 def _optional_project(folder: Path) -> pyproject.Project:
     """Return the pyproject.toml of a folder; an empty one if it is absent or broken."""
+    name = "pyproject.toml"
     try:
-        return pyproject.read((folder / "pyproject.toml").read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError):
+        return _project(name, _read(folder, name))
+    except UserError:
         return pyproject.Project()
 
 

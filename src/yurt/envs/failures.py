@@ -32,6 +32,9 @@ Kind = Literal[
 ]
 
 MOST_LINES = 5
+MOST_READ = 2000
+"""A build can print much more; the cause is near the end."""
+
 LONGEST = 300
 """The longest line that is shown in full."""
 
@@ -43,6 +46,7 @@ NOISE = re.compile(
 )
 """Lines that do not say why something failed."""
 
+CONDA_MISSING = re.compile(r"Packages?NotFound|nothing provides")
 WARNING = re.compile(r"\s*(?:warning|WARNING)\b")
 
 
@@ -77,7 +81,7 @@ ON_NODE = "build the environment on a compute node"
 NETWORK = "check the connection, the proxy and the address of the package index, then try again"
 VERSIONS = "change the version where it is declared, or use another Python"
 RELAX = "relax one of the versions"
-TOOLS = "load a module that provides it in `modules` of the context, or choose a version that has a wheel"
+TOOLS = "load a module that provides it with `modules_to_load` of the context, or choose a version that has a wheel"
 
 RULES = (
     Rule(
@@ -106,7 +110,13 @@ RULES = (
     ),
     Rule(
         "killed",
-        (r"^(?:\S+: line \d+: +\d+ )?Killed\b", r"signal: 9\b", r"SIGKILL", r"fatal error: Killed signal"),
+        (
+            r"^(?:\S+: )*(?:line \d+: +)?(?:\d+ )?Killed\b",
+            r"signal: 9\b",
+            r"exit code: -9\b",
+            r"SIGKILL",
+            r"Killed signal",
+        ),
         "the build was killed, probably by a limit on memory or CPU time",
         ON_NODE,
     ),
@@ -139,7 +149,13 @@ RULES = (
     ),
     Rule(
         "internet",
-        (r"(?i)\b401 unauthorized", r"(?i)\b403 forbidden", r"(?i)\b407 proxy", r"HTTP error 40[137]\b"),
+        (
+            r"(?i)\b401 unauthorized",
+            r"(?i)\b403 forbidden",
+            r"(?i)\b407 proxy",
+            r"(?i)client error \(40[137]\b",
+            r"HTTP error 40[137]\b",
+        ),
         "the package index rejects the login",
         "check the user name and password of the index in your settings of pip or uv",
     ),
@@ -148,7 +164,7 @@ RULES = (
         (
             *(r"(?i)connection (?:refused|reset|timed out)", r"(?i)network is unreachable", r"(?i)no route to host"),
             *(r"(?i)read timed out", r"(?i)operation timed out", r"error sending request", r"CondaHTTPError"),
-            *(r"HTTP 000 CONNECTION FAILED", r"\b50[0234] (?:Bad|Service|Gateway|Internal)"),
+            *(r"HTTP 000 CONNECTION FAILED", r"(?i)server error \(5\d\d\b", r"\b50\d (?:Bad|Service|Gateway|Internal)"),
         ),
         "the package index cannot be reached",
         NETWORK,
@@ -178,7 +194,7 @@ RULES = (
     Rule(
         "wheel",
         (
-            r"Because (?:only )?(?P<what>\S+) has no wheels with a matching",
+            r"(?P<what>\S+) has no wheels with a matching",
             r"(?P<what>\S+\.whl) is not a supported wheel",
             r"distribution `?(?P<what>[^`\s]+)`? .*can't be installed because it doesn't have a source",
         ),
@@ -188,7 +204,7 @@ RULES = (
     Rule(
         "wheel",
         (
-            r"Because (?:only )?(?P<what>\S+) has no usable wheels",
+            r"(?P<what>\S+) has no usable wheels",
             r"satisfies the requirement (?P<what>[^\s(]+) .*from versions: none",
         ),
         "WHAT has no wheel that can be used on PLATFORM with Python PYTHON",
@@ -220,7 +236,7 @@ RULES = (
     ),
     Rule(
         "conflict",
-        (r"Because .* we can conclude that",),
+        (r"Because .*we can conclude that", r"requirements? .*unsatisfiable", r"Because you require"),
         "the declared versions contradict each other",
         RELAX,
     ),
@@ -272,7 +288,7 @@ RULES = (
 
 def explain(log: str, target: Target | None = None) -> Failure:
     """Return why a program failed, from its output. There is always a cause, and there are at most five lines."""
-    lines = [line.rstrip() for line in _plain(log).splitlines() if line.strip()]
+    lines = [line.rstrip() for line in _plain(log).splitlines() if line.strip()][-MOST_READ:]
     failure = _by_rules([line for line in lines if not WARNING.match(line)], target)
     if failure.kind in ("version", "wheel", "other"):
         # pip only warns about a lost connection, and then finds no version.
@@ -283,7 +299,7 @@ def explain(log: str, target: Target | None = None) -> Failure:
 
 def _by_rules(lines: Sequence[str], target: Target | None) -> Failure:
     for rule in RULES:
-        if rule.kind == "conda" and not any("PackagesNotFound" in line or "nothing provides" in line for line in lines):
+        if rule.kind == "conda" and not any(map(CONDA_MISSING.search, lines)):
             continue
         for number, line in enumerate(lines):
             for pattern in rule.patterns:

@@ -6,12 +6,11 @@ addresses of indexes can contain passwords.
 
 from __future__ import annotations
 
-import ast
+import configparser
 import os
-import re
-import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ import msgspec
 
 from yurt.envs.declared import Declared
 
-OWN = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
+OWN = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 """Variables of uv about indexes. If one is set, or a uv.toml has such a setting, pip's settings do not apply."""
 
 OWN_KEYS = ("index", "index-url", "extra-index-url", "find-links", "no-index")
-SECTIONS = ("global", "install", "download", ":env:")
+SECTIONS = ("global", "install", "download")
 """Sections of pip's configuration, from the weakest to the strongest."""
 
 
@@ -39,30 +38,43 @@ class Settings(msgspec.Struct, frozen=True):
     proxy: str = ""
 
 
-def variables(declared: Declared | None = None, *, pip: Settings | None = None) -> dict[str, str]:
-    """Return the variables that give uv the settings of pip. Never overrides a setting of uv."""
+class ForUv(msgspec.Struct, frozen=True):
+    """The settings of pip as variables and options of uv."""
+
+    variables: dict[str, str]
+    options: list[str]
+
+
+def for_uv(declared: Declared | None = None, *, pip: Settings | None = None) -> ForUv:
+    """Return the settings of pip for uv. They never override a setting of uv."""
     pip, environment = pip or of_pip(), os.environ
-    found: dict[str, str] = {}
-    if not any(environment.get(name) for name in OWN) and not any(map(_has_index, _uv_settings(declared))):
+    found = {"SSL_CERT_FILE": pip.cert, "UV_INSECURE_HOST": " ".join(pip.trusted), "ALL_PROXY": pip.proxy}
+    apply = not any(environment.get(name) for name in OWN) and not any(map(_has_index, _uv_settings(declared)))
+    if apply:
         found["UV_DEFAULT_INDEX"] = pip.index
         found["UV_INDEX"] = " ".join(pip.extra)
         found["UV_FIND_LINKS"] = ",".join(pip.find_links)
-        found["UV_NO_INDEX"] = "1" if pip.no_index else ""
         # pip takes the best version of all indexes.
         found["UV_INDEX_STRATEGY"] = "unsafe-best-match" if pip.extra else ""
-    found["SSL_CERT_FILE"] = pip.cert
-    found["UV_INSECURE_HOST"] = " ".join(pip.trusted)
-    found["ALL_PROXY"] = pip.proxy
-    return {name: value for name, value in found.items() if value and not environment.get(name)}
+    variables = {name: value for name, value in found.items() if value and not environment.get(name)}
+    return ForUv(variables, ["--no-index"] if apply and pip.no_index else [])
 
 
 def of_pip() -> Settings:
-    """Return the settings of pip, from its configuration files and its variables; empty ones without pip."""
-    listed = _listed(_pip_config())
-    settings: dict[str, str] = {}
-    for section in SECTIONS:
-        settings |= {name: value for (where, name), value in listed.items() if where == section}
-    settings |= _from_environment(os.environ)
+    """Return the settings of pip, from its configuration files and its variables."""
+    parser = configparser.RawConfigParser(strict=False)
+    for file in config_files():
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError):
+            continue  # pip itself reports it
+    sections = [dict(parser.items(name)) for name in SECTIONS if parser.has_section(name)]
+    variables = {name[4:]: value for name, value in os.environ.items() if name.startswith("PIP_") and value}
+    settings = {
+        name.lower().replace("_", "-").removeprefix("--"): value
+        for section in (*sections, variables)
+        for name, value in section.items()
+    }
 
     def words(name: str) -> list[str]:
         return settings.get(name, "").split()
@@ -90,45 +102,27 @@ def passwords(addresses: list[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _pip_config() -> str:
-    """Return the output of `pip config list`; empty if pip is not installed."""
-    import importlib.util
-    import shutil
-    import sys
+def config_files() -> list[Path]:
+    """Return the places of pip's configuration files, from the weakest to the strongest, as pip documents them.
 
-    other = shutil.which("pip") or shutil.which("pip3")
-    command = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [other] if other else []
-    if not command:
-        return ""
-    try:
-        done = subprocess.run(
-            [*command, "config", "list"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-    except OSError:
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def _listed(output: str) -> dict[tuple[str, str], str]:
-    """Read `pip config list`: lines such as global.index-url='https://...'."""
-    found: dict[tuple[str, str], str] = {}
-    for line in output.splitlines():
-        if each := re.fullmatch(r"(:env:|\w+)\.([\w-]+)=(['\"].*['\"])", line):
-            try:
-                value = ast.literal_eval(each[3])
-            except (ValueError, SyntaxError):
-                continue
-            found[each[1], each[2].replace("_", "-")] = str(value)
-    return found
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    prefix = "PIP_"
-    return {
-        name.removeprefix(prefix).lower().replace("_", "-"): value
-        for name, value in environment.items()
-        if name.startswith(prefix) and value
-    }
+    Running `pip config list` would take half a second, and yurt may be installed without pip.
+    """
+    own = os.environ.get("PIP_CONFIG_FILE")
+    if own == os.devnull:
+        return []
+    home, name = Path.home(), "pip.conf"
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    shared = [Path(each) for each in os.environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":") if each]
+    files = [*(each / "pip" / name for each in reversed(shared)), Path("/etc") / name]
+    user = [home / ".pip" / name, config / "pip" / name]
+    if sys.platform == "darwin":
+        files = [Path("/Library/Application Support/pip") / name]
+        support = home / "Library" / "Application Support" / "pip"
+        user[-1:] = [support / name] if support.is_dir() else user[-1:]
+    # A file that the user names replaces the user's files, and is stronger than the others.
+    named = Path(own) if own else None
+    files += [] if named and named.exists() else user
+    return [*files, Path(sys.prefix) / name, *([named] if named else [])]
 
 
 def _uv_settings(declared: Declared | None) -> Iterator[dict[str, Any]]:

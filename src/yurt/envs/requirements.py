@@ -36,7 +36,9 @@ OPTION = re.compile(r"(--[a-z-]+|-[a-z])(?:\s*=\s*|\s*)(.*)")
 REMOTE = re.compile(r"(?:\w+\+)?(?:https?|ssh|git|hg|svn|bzr|ftp)(?:\+\w+)?:|git@")
 ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2)$")
 ITSELF = re.compile(r"(?:\.|\./)(?:\[([^]]*)\])?")
-PLAIN = re.compile(r"[A-Za-z0-9](?:[\w.-]*\w)?(?:\[[\w\s,.-]+\])?\s*(?:(?:~=|==|!=|<=|>=|<|>)\s*\d[\w.*+!]*\s*,?\s*)*")
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+VERSION = r"(?:(?:==|!=|<=|>=|<|>) *[0-9]+(?:\.[0-9]+)*|~= *[0-9]+(?:\.[0-9]+)+|[=!]= *[0-9]+(?:\.[0-9]+)*\.\*)"
+PLAIN = re.compile(rf"{NAME}(?:\[{NAME}(?: *, *{NAME})*\])? *(?:{VERSION}(?: *, *{VERSION})*)?")
 """Matches only valid requirements, most of those that people write. The others take a parser to check."""
 
 

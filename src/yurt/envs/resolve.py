@@ -49,11 +49,13 @@ def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> 
     return Lock("".join(f"{line}\n" for line in _indexes(declared)) + text)
 
 
-def compile_lines(lines: Sequence[str], target: Target, title: str) -> Lock:
+def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:
     """Return the versions for requirements that no file declares. Errors as in `resolve`."""
     with tempfile.TemporaryDirectory(prefix="yurt-resolve-") as name:
         Path(name, "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
-        return Lock(_run(_compile(target, "requirements.txt"), Path(name), indexes.variables(), title, target))
+        settings = indexes.for_uv(pip=pip)
+        command = _compile(target, "requirements.txt", *settings.options)
+        return Lock(_run(command, Path(name), settings.variables, title, target))
 
 
 def _compiled(declared: Declared, target: Target, folder: Path) -> str:
@@ -62,13 +64,16 @@ def _compiled(declared: Declared, target: Target, folder: Path) -> str:
     if "pyproject.toml" in declared.files:
         if declared.title != "pyproject.toml":
             sources.append("pyproject.toml")
-        if local := pyproject.read(declared.text("pyproject.toml")).local:
+        project = pyproject.read(declared.text("pyproject.toml"))
+        addressed = [each.partition("@")[0].strip() for each in project.dependencies if requirements.is_local(each)]
+        if local := [*project.local, *addressed]:
             (folder / "left-out.txt").write_text("".join(f"{each}\n" for each in local))
             options += ["--excludes", "left-out.txt"]
     options += [word for each in declared.extras for word in ("--extra", each)]
     options += [word for each in declared.groups for word in ("--group", each)]
-    variables = indexes.variables(declared)
-    lines = list(_lines(declared))
+    settings, lines = indexes.for_uv(declared), list(_lines(declared))
+    options += settings.options
+    variables = dict(settings.variables)
     if any(each.option == "--pre" for each in lines):
         options += ["--prerelease", "allow"]
     if trusted := [each.value for each in lines if each.option == "--trusted-host"]:

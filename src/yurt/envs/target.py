@@ -48,7 +48,7 @@ class Target(msgspec.Struct, frozen=True):
             raise UserError(
                 f"uv cannot resolve packages for {self.machine} with {self.libc}",
                 code="usage",
-                hint="build the environment on the site, and activate it with the `setup:` of the context",
+                hint="create a virtual environment on the site, and name it with `venv` of the context",
             )
         return f"{self.machine}-manylinux_2_{minor}"
 

@@ -82,7 +82,7 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
         rounds += 1
         if rounds > MOST_ROUNDS:
             raise _unbuildable(sources[0].name, "its build requirements have source code only, too")
-        wanted = _build_requirements(sources, target)
+        wanted = _build_requirements(sources, target, pip)
     listed = list(found.values())
     _write(record, listed)
     return listed
@@ -93,10 +93,11 @@ def choose(lock: Lock, target: Target, pip: indexes.Settings) -> list[Choice]:
     platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
     options = ("--no-deps", "--no-header", "--format", "pylock.toml", "--generate-hashes", "--python", sys.executable)
     # The hash of a locked file says that it is the right one, whichever index has it.
-    variables = indexes.variables(pip=pip) | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    settings = indexes.for_uv(pip=pip)
+    variables = settings.variables | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     with tempfile.TemporaryDirectory(prefix="yurt-wheels-") as name:
         Path(name, "requirements.txt").write_text(lock.text)
-        command = ["pip", "compile", "requirements.txt", *options, *platform]
+        command = ["pip", "compile", "requirements.txt", *options, *platform, *settings.options]
         done = uv_program.run(command, folder=Path(name), variables=variables)
         if done.code:
             raise resolve.failed(done.err, "the lock", target)
@@ -181,7 +182,7 @@ def _fetched(choices: Sequence[Choice], download: Downloader, folder: Path, watc
     ]
 
 
-def _build_requirements(sources: Sequence[Wheel], target: Target) -> Lock:
+def _build_requirements(sources: Sequence[Wheel], target: Target, pip: indexes.Settings) -> Lock:
     """Return the versions of what builds these packages."""
     lines: list[str] = []
     for each in sources:
@@ -190,7 +191,7 @@ def _build_requirements(sources: Sequence[Wheel], target: Target) -> Lock:
         except ValueError as error:
             raise _unbuildable(each.name, str(error)) from None
     names = ", ".join(each.name for each in sources)
-    return resolve.compile_lines(sorted(set(lines)), target, f"the build of {names}")
+    return resolve.compile_lines(sorted(set(lines)), target, f"the build of {names}", pip)
 
 
 def _unbuildable(name: str, reason: str) -> UserError:
