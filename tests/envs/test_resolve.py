@@ -9,7 +9,7 @@ import pytest
 from tests.envs.conftest import TARGETS, make_wheel, write
 from yurt.envs import uv_program
 from yurt.envs.declared import declarations, named
-from yurt.envs.lock import Change, Lock, Package, changes
+from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
 from yurt.errors import UnreachableError, UserError, YurtError
@@ -121,7 +121,7 @@ def test_includes_constraints_and_prereleases(project: Path, shelf: Path) -> Non
     assert lock.packages == [Package("one", "1.5"), Package("two", "2.0")]
     write(project, {"requirements.txt": "--pre\n--prefer-binary\none\n"})
     newer = resolve(named(project, "requirements.txt"), TARGET)
-    assert changes(lock, newer) == [Change("one", "1.5", "3.0b1"), Change("two", "2.0", "3.0b1")]
+    assert changes(lock, newer) == [PackageChange("one", "1.5", "3.0b1"), PackageChange("two", "2.0", "3.0b1")]
     assert lock.digest != newer.digest == resolve(named(project, "requirements.txt"), TARGET).digest
 
 

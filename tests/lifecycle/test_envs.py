@@ -79,7 +79,9 @@ def test_only_for_python_without_an_environment_of_its_own(laptop: Laptop) -> No
         assert planned.code == 0 and planned.json["data"]["run"]["env"] is None, planned
     here = laptop("--context", "local", "--json", "run", "--dry-run", "train.py")
     assert here.json["data"]["run"]["env"] is None
-    (laptop.project / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1"\ndependencies = ["six==1.17.0"]\n')
+    (laptop.project / "pyproject.toml").write_text(
+        '[project]\nname = "p"\nversion = "1"\ndependencies = ["six==1.17.0"]\n'
+    )
     both = laptop("--context", "alpha", "--json", "run", "--dry-run", "train.py").json
     assert both["data"]["run"]["env"]["title"] == "pyproject.toml"
     assert any("not requirements.txt" in each for each in both["warnings"]), both
@@ -101,8 +103,8 @@ def test_two_laptops_build_it_once(laptop: Laptop, second_laptop: Laptop, ssh: S
 def test_a_builder_that_is_killed(laptop: Laptop, ssh: Ssh) -> None:
     run = laptop.run("alpha", "train.py")["run"]
     folder = env_of(run)
-    kill = f"until [ -e {folder}/beat ]; do sleep 0.05; done; pkill -KILL -f 'build[.][0-9a-f]*[.]sh'; pkill -KILL -f '[p]ip install'"
-    ssh("alpha", kill + "; true")
+    ssh("alpha", f"until [ -e {folder}/beat ]; do sleep 0.05; done")
+    ssh("alpha", "pkill -KILL -f 'build[.][0-9a-f]*[.]sh'; pkill -KILL -f '[p]ip install'; true")
     assert ssh("alpha", f"ls {folder}/ready 2>&1 || true").endswith("No such file or directory")
     ssh("alpha", f"touch -d '1 hour ago' {folder}/beat")  # as after a minute without a heartbeat
     assert laptop.ended(run["id"])["state"] == "completed", "the next command has it built"
@@ -142,9 +144,13 @@ def test_failures_are_explained(laptop: Laptop) -> None:
     declare(laptop, "six==1.16.0\n")  # not in alpha's index
     run = laptop.run("alpha", "train.py")["run"]
     ended = laptop.ended(run["id"])
-    assert ended["state"] == "failed" and ended["reason"].startswith("its environment was not built: No matching"), ended
+    assert ended["state"] == "failed" and ended["reason"].startswith("its environment was not built: No matching"), (
+        ended
+    )
     done = laptop("--context", "alpha", "env", "build")
-    assert done.code == 5 and "no version of six==1.16.0 can be installed" in done.err and len(done.err.splitlines()) < 8
+    assert (
+        done.code == 5 and "no version of six==1.16.0 can be installed" in done.err and len(done.err.splitlines()) < 8
+    )
     declare(laptop, "no-such-package-of-anybody==1\n")
     refused = laptop("--context", "alpha", "run", "train.py")
     assert refused.code in (2, 5) and "no-such-package-of-anybody" in refused.err, refused

@@ -17,7 +17,7 @@ class Package(msgspec.Struct, frozen=True):
     version: str
 
 
-class Change(msgspec.Struct, frozen=True):
+class PackageChange(msgspec.Struct, frozen=True):
     """A package whose version differs; an empty version means that it is absent."""
 
     name: str
@@ -52,13 +52,13 @@ class Lock(msgspec.Struct, frozen=True):
         return (each for each in requirements.read(self.text) if each.kind == "requirement")
 
 
-def changes(old: Lock, new: Lock) -> list[Change]:
+def changes(old: Lock, new: Lock) -> list[PackageChange]:
     """Return the packages whose versions differ, by name."""
     before = {each.name: each.version for each in old.packages}
     after = {each.name: each.version for each in new.packages}
     names = sorted(before.keys() | after.keys())
     pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
-    return [Change(name, one, other) for name, one, other in pairs if one != other]
+    return [PackageChange(name, one, other) for name, one, other in pairs if one != other]
 
 
 def normal(name: str) -> str:

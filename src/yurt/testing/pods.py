@@ -70,6 +70,10 @@ class Pods:
     def forward(self) -> _Ports:
         return _Ports()
 
+    @property
+    def envs(self) -> Envs:
+        raise RefusedError("pods: environments are not supported", code="site-refused")
+
     # Runs
 
     def check(self, resources: Resources, facts: Facts | None, folder: str) -> list[str]:
@@ -89,7 +93,9 @@ class Pods:
         tasks: str = "",
         shares: Shares | None = None,
         calls: bytes = b"",
+        building: bool = False,
     ) -> Placed:
+        del building
         if tasks or shares is not None or calls or start > 1:
             raise RefusedError("pods: only single starts of plain runs are supported", code="site-refused")
         with self._lock:

@@ -10,7 +10,7 @@ import msgspec
 from yurt.config import contexts, precedence
 from yurt.envs import failures
 from yurt.envs.declared import Declared, declarations
-from yurt.envs.lock import PackageChange, Lock, Package, changes
+from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.env import build as building
 from yurt.lifecycle.env import choose, prepare

@@ -22,7 +22,7 @@ from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
-    from yurt.backends.env.envs import ShellEnvs
+    from yurt.backends.shell.envs import ShellEnvs
     from yurt.backends.shell.claims import ShellClaims
     from yurt.backends.shell.code import ShellCode
     from yurt.backends.shell.exec import ShellExec
@@ -89,7 +89,7 @@ class ShellBackend(ABC):
 
     @cached_property
     def envs(self) -> ShellEnvs:
-        from yurt.backends.env.envs import ShellEnvs
+        from yurt.backends.shell.envs import ShellEnvs
 
         return ShellEnvs(self.host)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from yurt.backends.kinds import kind_of
 from yurt.envs.declared import Declared, declarations, named
@@ -51,9 +52,9 @@ def chosen(
 
 def _below(file: str, project: Project) -> str:
     """Return a file relative to the project folder; the user names it relative to the working directory."""
-    if os.path.isabs(file):
+    if Path(file).is_absolute():
         return os.path.relpath(file, project.folder)
-    here = os.path.normpath(os.path.join(project.subfolder, file))
+    here = os.path.normpath(Path(project.subfolder) / file)
     return here if (project.folder / here).exists() or not (project.folder / file).exists() else file
 
 

@@ -32,13 +32,13 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
         return Advanced()
     with suppress(YurtError):  # repeated by the next refresh
         for state in backend.envs.look(list(waiting), brief=True):
-            _tend_one(store, context, backend, state, waiting[state.folder], watch)
+            if not _tend_one(store, backend, state, waiting[state.folder]):
+                build.start_saved(context, state.folder.rpartition("/")[2], backend.envs, watch)
     return Advanced()
 
 
-def _tend_one(
-    store: Store, context: str, backend: Backend, state: EnvState, entries: Sequence[Entry], watch: Watch
-) -> None:
+def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence[Entry]) -> bool:
+    """Return False if nobody builds the environment, and the runs still wait for it."""
     env = entries[0].run.env
     assert env is not None
     if state.condition in ("ready", "failed"):
@@ -50,8 +50,7 @@ def _tend_one(
         count = f": {min(state.installed, env.packages)} of {env.packages} packages" if env.packages else ""
         for entry in entries:
             _set(store, entry.run, reason=BUILDING + count)
-    else:
-        build.start_saved(context, env.address, backend.envs, watch)
+    return state.condition in ("ready", "failed", "building")
 
 
 def _jobs(entry: Entry) -> list[str]:

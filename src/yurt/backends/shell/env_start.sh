@@ -2,7 +2,7 @@
 # Needs env_state.sh before it.
 # arguments: FOLDER NONCE ON SIZES LEASE [ARGUMENT]...
 # SIZES describes standard input: size and name of each file. The first lock of an environment is permanent. The
-# arguments are those of build.sh after NONCE. ON: login, or node with the options of sbatch, a line each, after a colon.
+# arguments are those of env_build.sh after NONCE. ON: login, or node with the options of sbatch, a line each, after a colon.
 umask 077
 folder=$1 nonce=$2 on=$3 sizes=$4 lease=$5
 shift 5

@@ -35,7 +35,7 @@ class ShellEnvs:
     def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
         """See `Envs.ask`."""
         mark = f"yurt-{os.urandom(4).hex()}"
-        text = scripts.text("environment.sh", "job") + scripts.text("ask.sh", "env")
+        text = scripts.text("environment.sh", "job") + scripts.text("env_ask.sh")
         answer = self._host.run(
             LOGIN.format(text=job.quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
@@ -62,7 +62,7 @@ class ShellEnvs:
         answer = ownership.run(
             self._host,
             [build.folder],
-            scripts.text("env_state.sh", "job") + scripts.text("start.sh", "env"),
+            scripts.text("env_state.sh", "job") + scripts.text("env_start.sh"),
             *words,
             make=True,
             stdin=b"".join(files.values()),
@@ -82,7 +82,7 @@ class ShellEnvs:
         """See `Envs.look`."""
         if not folders:
             return []
-        text = scripts.text("env_state.sh", "job") + scripts.text("look.sh", "env")
+        text = scripts.text("env_state.sh", "job") + scripts.text("env_look.sh")
         answer = ownership.run(self._host, folders, text, "yes" if brief else "", *folders, timeout=120)
         if answer.code:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
@@ -134,12 +134,12 @@ class ShellEnvs:
 
 def builder() -> str:
     """Return the script that builds an environment."""
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("build.sh", "env"))
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_build.sh", "shell"))
     return job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
 def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
-    """Parse the output of ask.sh."""
+    """Parse the output of env_ask.sh."""
     sections: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -168,7 +168,7 @@ def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
 
 
 def read_states(text: str) -> list[EnvState]:
-    """Parse the output of look.sh."""
+    """Parse the output of env_look.sh."""
     found: list[EnvState] = []
     for block in f"\n{text}".split("\n= ")[1:]:
         head, _, body = block.partition("\n")
