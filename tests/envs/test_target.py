@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.envs.conftest import TARGETS
@@ -31,12 +33,8 @@ def test_a_platform_that_uv_does_not_know(machine: str, libc: str) -> None:
         _ = Target("3.11.2", machine, libc).uv_platform
 
 
-def test_uv_knows_these_platforms(tmp_path: object) -> None:
-    from pathlib import Path
-
-    said = uv_program.run(
-        ["pip", "compile", "--python-platform", "?", "x"], folder=Path(str(tmp_path)), variables={}
-    ).err
+def test_uv_knows_these_platforms(tmp_path: Path) -> None:
+    said = uv_program.run(["pip", "compile", "--python-platform", "?", "x"], folder=tmp_path, variables={}).err
     assert all(f"{machine}-manylinux_2_{minor}," in said for machine in ("x86_64", "aarch64") for minor in UV_GLIBC)
     assert all(target.uv_platform in said for target in TARGETS)
 
