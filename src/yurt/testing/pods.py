@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
+from yurt.backends.base import Envs
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.calls import CallResult

@@ -22,9 +22,9 @@ from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
-    from yurt.backends.shell.envs import ShellEnvs
     from yurt.backends.shell.claims import ShellClaims
     from yurt.backends.shell.code import ShellCode
+    from yurt.backends.shell.envs import ShellEnvs
     from yurt.backends.shell.exec import ShellExec
     from yurt.backends.shell.files import ShellFiles
     from yurt.backends.shell.forward import ShellForward

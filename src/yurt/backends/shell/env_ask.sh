@@ -13,6 +13,7 @@ fi > /dev/null
 section platform
 uname -m
 getconf GNU_LIBC_VERSION 2> /dev/null || echo musl
+# shellcheck disable=SC3045 # this is bash
 ulimit -t
 section pythons
 old_ifs=$IFS
@@ -32,7 +33,7 @@ section tools
 for tool in uv conda mamba gcc; do
   found=$(command -v "$tool" 2> /dev/null) && printf '%s %s\n' "$tool" "$found"
 done
-for found in "$tools/uv"; do [ ! -x "$found" ] || printf 'uv %s\n' "$found"; done
+[ ! -x "$tools/uv" ] || printf 'uv %s\n' "$tools/uv"
 for found in "$HOME"/mini*3/bin/conda "$HOME"/anaconda3/bin/conda; do [ ! -x "$found" ] || printf 'conda %s\n' "$found"; done
 section cuda
 command -v nvidia-smi > /dev/null 2>&1 && timeout 10 nvidia-smi 2> /dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'

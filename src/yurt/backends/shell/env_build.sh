@@ -60,6 +60,7 @@ end() { # end [REASON]: with a reason, the build has failed
   [ -z "${1-}" ]
   exit
 }
+# shellcheck disable=SC2317 # called by a trap
 stop() {
   trap '' TERM INT HUP
   kill -TERM 0 # also the installer; this process is the leader of its group
@@ -77,7 +78,10 @@ create() { # in build.log
   set -e
   echo creating > phase
   if [ "$kind" = conda ]; then
-    conda=$(command -v conda || command -v mamba || ls "$HOME"/mini*3/bin/conda 2> /dev/null | head -n 1)
+    conda=
+    for each in conda mamba "$HOME"/mini*3/bin/conda "$HOME/anaconda3/bin/conda"; do
+      [ -n "$conda" ] || conda=$(command -v "$each") || true
+    done
     [ -n "$conda" ] || { echo "error: command 'conda' not found" && return 1; }
     if [ -s explicit ]; then
       "$conda" create -y -q -p "$folder/$name" --file explicit

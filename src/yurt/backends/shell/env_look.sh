@@ -4,7 +4,7 @@ export LC_ALL=C
 brief=$1
 shift
 for folder; do
-  [ -d "$folder" ] && cd "$folder" || { echo "= none $folder" && continue; }
+  cd "$folder" 2> /dev/null || { echo "= none $folder" && continue; }
   if env_is_whole .; then
     echo "= ready $folder"
   elif env_is_building .; then
@@ -18,10 +18,12 @@ for folder; do
   fi
   while read -r _name entries kilobytes; do echo "size $entries $kilobytes"; done 2> /dev/null < ready
   find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
-  while read -r phase; do echo "phase $phase"; done 2> /dev/null < phase
+  while read -r word; do echo "phase $word"; done 2> /dev/null < phase
   echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
   while IFS= read -r line || [ -n "$line" ]; do printf 'definition %s\n' "$line"; done 2> /dev/null < definition.json
-  for each in failed lock; do
-    [ ! -e "$each" ] || { [ -n "$brief" ] && [ "$each" = lock ]; } || { head -c 400000 "$each" | sed "s/^/$each /" && echo; }
+  parts='failed lock'
+  [ -z "$brief" ] || parts=failed
+  for each in $parts; do
+    [ ! -e "$each" ] || { head -c 400000 "$each" | sed "s/^/$each /" && echo; }
   done
 done

@@ -6,11 +6,13 @@
 umask 077
 folder=$1 nonce=$2 on=$3 sizes=$4 lease=$5
 shift 5
-mkdir -p "$folder" && cd "$folder" || exit 1
+mkdir -p "$folder" || exit 1
+cd "$folder" || exit 1
 # shellcheck disable=SC2086 # sizes and names, which are words
 receive() {
   while [ $# -gt 0 ]; do
-    head -c "$1" > "$2.$nonce" && [ "$(wc -c < "$2.$nonce")" -eq "$1" ] || { rm -f ./*."$nonce" && exit 45; }
+    head -c "$1" > "$2.$nonce"
+    [ "$(wc -c < "$2.$nonce")" -eq "$1" ] || { rm -f ./*."$nonce" && exit 45; }
     shift 2
   done
 }
