@@ -83,7 +83,8 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     chooses = {path for path, found in texts.items() if found == [CONTEXT_HELP]}
     assert filters == {"yurt ps", "yurt prune", "yurt retry"}
     context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
-    assert chooses == {"yurt", "yurt run", "yurt cluster", "yurt login", *context}
+    env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
+    assert chooses == {"yurt", "yurt run", "yurt cluster", "yurt login", *context, *env}
 
 
 def test_a_hidden_context_is_accepted(user: User) -> None:

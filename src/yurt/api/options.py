@@ -37,6 +37,8 @@ class Options(TypedDict, total=False):
     modules: Sequence[str]
     venv: str
     conda: str
+    env: str
+    env_python: str
     requirements: str
     container: str
     variables: Mapping[str, str]

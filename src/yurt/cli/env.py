@@ -29,9 +29,10 @@ def env() -> None:
 @click.option("--upgrade", is_flag=True, help="Choose the newest versions of the packages again.")
 @click.option("--detach", is_flag=True, help="Do not wait until it is built.")
 def build(file: str, python: str, upgrade: bool, detach: bool) -> int:
-    """Build the environment of this project on a cluster, and wait for it.
+    """Build the environment of this project on a cluster.
 
-    FILE declares the packages; by default the file that a run would use.
+    Waits until it is built, unless --detach is given. FILE declares the packages; by default the file that a run
+    would use.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import env as verbs
@@ -66,7 +67,7 @@ def _size(found: EnvView) -> str:
 @verb(env, name="list", examples=["yurt env list", "yurt env list alpha beta --json"])
 @click.argument("contexts", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
 def list_(contexts: tuple[str, ...]) -> int:
-    """List the environments on clusters, with their size and last use."""
+    """List the environments on clusters, those used last first."""
     from yurt.cli.progress import watching_late
     from yurt.verbs import env as verbs
 
@@ -101,9 +102,9 @@ def _print_list(found: list[EnvView]) -> None:
 @verb(env, examples=["yurt env show --context big", "yurt env show 3fa9 --context big --json"])
 @click.argument("address", metavar="[ENVIRONMENT]", required=False, default="")
 def show(address: str) -> int:
-    """Show an environment and its packages, by default that of this project.
+    """Show an environment and its packages.
 
-    Also says what would change if it was built from the declaration of today.
+    By default that of this project. Also says what would change if it was built from the declaration of today.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import env as verbs

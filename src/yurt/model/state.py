@@ -227,7 +227,7 @@ def _alive(before: Status, after: Status, seen: Observation, now: float) -> Stat
     state, reason = seen.live, seen.reason
     assert state is not None
     building = before.building and state == "held"
-    if building:  # whoever builds the environment releases it
+    if building:  # the builder of the environment releases it
         state, reason = "queued", before.reason
     if state == "queued" and (before.state in ("running", "requeued") or seen.generation):
         state = "requeued"

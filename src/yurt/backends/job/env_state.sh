@@ -1,6 +1,6 @@
 # The folder of an environment, ENVS/ADDRESS, and what is in it. Only definitions: the script that needs them follows.
-# `ready` names the folder in it that is complete, and the number of its entries. `builder` is whoever is building, who
-# changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held until the end.
+# `ready` names the folder in it that is complete, and the number of its entries. `builder` names the process that is
+# building, which changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held until the end.
 env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_place
   yurt_env_path='' yurt_env_entries=''
   { read -r yurt_env_path yurt_env_entries _ < "$1/ready"; } 2> /dev/null && [ -n "$yurt_env_path" ] || return

@@ -19,7 +19,7 @@ submit() { # submit SBATCH-ARGUMENT...: sets job
   echo "$job" >> "@JOBS@"
   [ -z "$hold" ] || release_when_built
 }
-release_when_built() { # whoever builds the environment releases the job, if it is registered early enough
+release_when_built() { # the builder of the environment releases the job, if it is registered early enough
   : > "$env/wait.$job"
   ! env_is_idle "$env" || { scontrol release "$job" && rm -f "$env/wait.$job"; }
 }
