@@ -68,7 +68,7 @@ def test_they_are_listed_fetched_and_protected(user: User, way: list[str]) -> No
     assert parts(user, run)["work"]["files"] == len(WRITTEN)
     assert not kept(user, run)[run].endswith("--all`")
     assert kept(user, run)[run].startswith(
-        "it has the only copy of its files in the working directory; run `yurt fetch"
+        "it was never fetched, so it has the only copy of its files in the working directory; run `yurt fetch"
     )
     (got,) = user("fetch", run, "--json").json["data"]
     assert (got["files"], got["complete"]) == (len(WRITTEN), True)

@@ -14,7 +14,7 @@ import msgspec
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.lifecycle.files import local_copy
 from yurt.model import layout
-from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
+from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 RESULTS = "results"
+
+UNKNOWN = Measures("", "", "")
+"""The measures of an incomplete copy."""
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ class Transfer:
     def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
         if result is None:
-            return Fetched(id=run.id, context=run.context, target="", complete=self._note(entry, contents, None))
+            return Fetched(id=run.id, context=run.context, target="", complete=self._is_final(entry, contents))
         target = self._wanted.target(run)
         return Fetched(
             id=run.id,
@@ -119,7 +122,7 @@ class Transfer:
             method=way,
             replaced=result.replaced if self._in_project(target) else 0,
             hidden=result.hidden,
-            complete=self._note(entry, contents, target) if self._is_complete(result) else False,
+            complete=self._note(entry, contents, target, whole=self._is_complete(result)),
         )
 
     def _is_complete(self, result: Brought) -> bool:
@@ -173,18 +176,19 @@ class Transfer:
         if self._only:
             _remove_empty(made)
 
-    def _note(self, entry: Entry, contents: Contents, target: Path | None) -> bool:
-        """Record what was fetched. Return whether these are the final results."""
-        measures = contents.measures
-        if not (entry.status.final or contents.ended) or measures.unmeasured:
-            return False
-        if target is not None:
-            if not self._wanted.everything:
-                measures = msgspec.structs.replace(measures, checkpoints="")
-            path = target.absolute()
-            copy = Copy(target=bytes(path), at=time.time(), measures=measures, files=local_copy.record(str(path)))
-            self._store.note_fetched(entry.run.id, copy)
-        return True
+    def _is_final(self, entry: Entry, contents: Contents) -> bool:
+        """Whether the run has finished and its results could be measured, so that they can be compared later."""
+        return (entry.status.final or contents.ended) and not contents.measures.unmeasured
+
+    def _note(self, entry: Entry, contents: Contents, target: Path, *, whole: bool) -> bool:
+        """Record what was fetched. Return whether these are all final results."""
+        path = target.absolute()
+        final = whole and self._is_final(entry, contents)
+        measures, files = (contents.measures, local_copy.record(str(path))) if final else (UNKNOWN, b"")
+        if not self._wanted.everything:
+            measures = msgspec.structs.replace(measures, checkpoints="")
+        self._store.note_fetched(entry.run.id, Copy(target=bytes(path), at=time.time(), measures=measures, files=files))
+        return final
 
     def _no_match(self, runs: Sequence[Run]) -> YurtError:
         globs = ", ".join(f"'{shown(glob)}'" for glob in self._wanted.only)
