@@ -254,7 +254,7 @@ def test_on_a_cluster(laptop: Laptop, lab: Lab, cluster: str) -> None:
     held = laptop.run(cluster, "--hold", *grid, "true")["run"]["id"]
     assert laptop.quick("wait", run["id"], "--timeout", "240").code == 0
     kept = laptop.quick("prune", run["id"], held, "--yes", "--json")
-    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not finished (queued)"
+    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not finished (held)"
     assert laptop.quick("fetch", run["id"]).code == 0
     done = laptop.quick("prune", run["id"], held, "--yes", "--json")
     assert done.code == 5 and split(done)[0] == {run["id"]}
