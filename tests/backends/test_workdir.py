@@ -164,6 +164,12 @@ def test_a_large_project_has_read_only_files(laptop: Laptop, context: str) -> No
     err = laptop("logs", run).err + laptop("logs", run).out
     assert "c.py: Permission denied" in err
     assert "yurt: files of the code are read-only in a run; use `--copy`, or list the folder" in err
+    (laptop.project / "fit.sh").write_text(f"#!/bin/sh\n#SBATCH --output=fit.log\n{THROUGH}\n")
+    joined = laptop.run(context, "fit.sh")["run"]["id"]
+    assert laptop.ended(joined)["state"] == "failed"
+    out = laptop("logs", joined).out
+    assert "c.py: Permission denied" in out, "both streams go to one file"
+    assert out.count("yurt: files of the code are read-only in a run") == 1
     (laptop.project / "yurt.yaml").write_text("writable: [lib/deep]\n")
     again = laptop.run(context, "sh", "-c", THROUGH)["run"]["id"]
     assert laptop.ended(again)["state"] == "completed"

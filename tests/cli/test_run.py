@@ -780,6 +780,21 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     assert again.code == 0 and "it had already finished (cancelled)" in again.out
 
 
+def test_a_reason_that_repeats_the_state_is_not_shown(user: User) -> None:
+    run = user.quick("run", "--json", "sh", "-c", PATIENT).json["data"]["run"]
+    eventually((Path(run["folder"]) / "gen.1").exists)
+    assert user.quick("cancel", run["id"]).code == 0
+    waited = user.quick("wait", run["id"])
+    assert re.fullmatch(rf"{run['id']} cancelled( after \d+s)?\n", waited.err), waited
+    assert re.search(r"^state +cancelled$", user.quick("show", run["id"]).out, re.MULTILINE)
+    assert user.quick("ps").out.count("cancelled") == 1
+    with Store(str(user.home / "data" / "yurt.db")) as store:
+        early = "cancelled before it started"
+        store.change([run["id"]], lambda _run, status: msgspec.structs.replace(status, reason=early))
+    assert re.search(rf"^state +{early}$", user.quick("show", run["id"], "--cached").out, re.MULTILINE)
+    assert re.search(rf" cancelled .* {early}$", user.quick("ps", "--cached").out, re.MULTILINE)
+
+
 def test_secrets_stay_out_of_the_snapshot(user: User) -> None:
     (user.project / ".env").write_text("TOKEN=hunter2\n")
     done = user.quick("run", "--wait", "sh", "-c", "cat .env || echo none", "--json")

@@ -229,7 +229,7 @@ class Run:
             entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
             wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.tasks))
-            done, errors = fetch_runs(index, entries, wanted)
+            done, errors, _unmatched = fetch_runs(index, entries, wanted)
         if errors:
             raise errors[0]
         return [Path(each.target) for each in done if each.target]

@@ -53,7 +53,7 @@ def _blocked(entries: Sequence[Any]) -> list[str]:
         if status.state in ("queued", "held", "requeued") and status.reason not in ROUTINE:
             found.setdefault((status.state, status.reason), []).append(entry.run.id)
     return [
-        f"{runs[0] if len(runs) == 1 else f'{len(runs)} runs'} {state}: {reason}"
+        f"{runs[0] if len(runs) == 1 else f'{len(runs)} runs'} {render.with_reason(state, reason)}"
         for (state, reason), runs in found.items()
     ]
 
@@ -90,8 +90,8 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             entry = entries[places[0]]
             status = entry.status
             took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
-            reason = f": {status.reason}" if status.reason not in ("", status.state) else ""
-            print(f"{entry.run.id} {status.state}{took}{render.escaped(reason)}", file=sys.stderr)
+            outcome = render.with_reason(f"{status.state}{took}", render.new_reason(status.state, status.reason))
+            print(f"{entry.run.id} {render.escaped(outcome)}", file=sys.stderr)
 
     now.warnings += done.warnings
     render.show(kind, entries if kind != "run" else entries[0], print_text)

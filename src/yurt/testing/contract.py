@@ -238,7 +238,7 @@ class BackendContract:
         clean.append(made)
         submit(backend, made)
         follow(backend, made)
-        limits = Limits(trip=1 << 20, seconds=20, log=1 << 16, metrics=1 << 16, metrics_head=1 << 10)
+        limits = Limits(trip=1 << 20, seconds=20, log=1 << 16, metrics=1 << 16, metrics_head=1 << 10, files=9)
         asked = [Ended(made.run.folder, '{"state":"failed"}'), Ended(f"{made.run.folder}-not-there", "{}")]
         found = backend.files.collect(asked, limits, content=True, timeout=60)
         assert set(found) <= {0, 1} and "there" not in found.get(1, {})

@@ -16,11 +16,16 @@ out_of_memory() { # whether the kernel's OOM killer, or Slurm without control gr
 }
 explain_denied() { # if your command could not write to a file of the code, says how it can
   [ -n "$code" ] && [ -z "$copy" ] || return 0
-  tail -c 4000 @ERR_LOG@ 2> /dev/null | grep 'Permission denied' | tail -n 3 | tr ": '\"\`,()" '\n' | while IFS= read -r word; do
-    case $word in /*) ;; ?*) word=$run/@WORK@/${subfolder:+$subfolder/}$word ;; *) continue ;; esac
-    case $(readlink -f "$word" 2> /dev/null) in "$code"/*) ;; *) continue ;; esac
-    echo "yurt: files of the code are read-only in a run; use \`--copy\`, or list the folder under \`writable:\` in yurt.yaml" >> @ERR_LOG@
-    break
+  for log in @ERR_LOG@ @OUT_LOG@; do # both streams may go to one file
+    tail -c 4000 "$log" 2> /dev/null | grep 'Permission denied' | tail -n 3 | tr ": '\"\`,()" '\n' | (
+      while IFS= read -r word; do
+        case $word in /*) ;; ?*) word=$run/@WORK@/${subfolder:+$subfolder/}$word ;; *) continue ;; esac
+        case $(readlink -f "$word" 2> /dev/null) in "$code"/*) ;; *) continue ;; esac
+        echo "yurt: files of the code are read-only in a run; use \`--copy\`, or list the folder under \`writable:\` in yurt.yaml" >> "$log"
+        exit 0
+      done
+      exit 1
+    ) && return
   done
 }
 newline='
