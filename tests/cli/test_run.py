@@ -230,6 +230,15 @@ def options(view: dict[str, Any]) -> list[str]:
     return text.removeprefix("sbatch ").removesuffix(" job.sh NONCE").split()
 
 
+def test_a_size_is_the_same_in_an_error_and_in_a_plan(user: User) -> None:
+    with (user.project / "large.bin").open("wb") as file:
+        file.truncate(60_000_000)
+    assert said(user.quick("run", "true"), 2) == "'large.bin' is 60 MB; the limit for a code file is 50 MB"
+    assert said(user.quick("run", "--largest-file=59", "true"), 2).endswith("the limit for a code file is 59 MB")
+    shown = user.quick("run", "--largest-file=60", "--dry-run", "true")
+    assert shown.code == 0 and "(2 files, 60 MB)" in shown.out, shown
+
+
 def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
     view = planned(offline, "--gpus", "0", "--var", "A=it's", "train.py", "--", "--lr", "0.1")
     run = view["run"]

@@ -15,6 +15,7 @@ from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
+from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
@@ -238,7 +239,7 @@ def _request(options: dict[str, Any]) -> Request:
         restart_policy=run_options.restart_policy(options),
         hold=options["hold"],
         secrets=options["secrets"],
-        largest_file=None if largest is None else largest << 20,
+        largest_file=None if largest is None else largest * MB,
     )
 
 
