@@ -420,7 +420,8 @@ def listed(user: User) -> list[str]:
             tags=tags,
         )
         reason = "killed by signal 9 (KILL), which takes quite some words to say" if state == "failed" else ""
-        index.add(record, Status(state=state, reason=reason, started=NOW + at, ended=NOW + at + 60))
+        job = "" if at == 3 else "9"
+        index.add(record, Status(state=state, reason=reason, job=job, started=NOW + at, ended=NOW + at + 60))
     return [run for run, *_more in made]
 
 
@@ -453,6 +454,18 @@ def test_an_ambiguous_name(user: User) -> None:
         assert said(user.quick(verb, "aaaa"), 2) == sentence
     assert said(user.quick("cancel", "1nfb", "zzz"), 3) == "run 'zzz' not found"
     assert user.contents() == before
+
+
+def test_an_ambiguous_job(user: User) -> None:
+    """As after several labs: their jobs have the same numbers."""
+    listed(user)
+    done = user.quick("wait", "local:9")
+    assert said(done, 2) == "'local:9' is ambiguous: it matches 2 runs"
+    assert done.err.endswith("  hint: use one of `1nfaaab-bbbb2` or `1nfaaaa-aaaa1`\n"), "not what was typed"
+    assert user.quick("show", "--cached", "old:9").code == 0
+    done = user.quick("wait", "9")
+    ids = "`1nfaaac-aaaa3`, `1nfaaab-bbbb2` or `1nfaaaa-aaaa1`"
+    assert done.err.endswith(f"  hint: use one of {ids}\n"), "two of them are of one context"
 
 
 @pytest.mark.parametrize(
