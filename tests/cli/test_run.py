@@ -276,6 +276,21 @@ def test_a_dry_run_stays_short(offline: User) -> None:
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 
+def test_a_dry_run_of_a_sweep_shows_its_tasks(offline: User) -> None:
+    variables = [word for number in range(50) for word in ("--var", f"V{number}=x")]
+    done = offline.quick("run", "--dry-run", "--grid", "lr=0.1,0.01", "--grid", "n=1..3", *variables, "train.py")
+    first, *lines = done.out.splitlines()
+    assert re.fullmatch(r"# sweep s\S+ on big: 6 tasks; nothing was submitted", first), first
+    at = lines.index("# task 0: lr=0.1 n=1")
+    assert lines[at + 1 : at + 4] == ["# task 1: lr=0.1 n=2", "# task 2: lr=0.1 n=3", "# … 3 more tasks"]
+    assert len(lines) <= 45
+    assert planned(offline, "--grid", "n=1..2", "train.py")["sets"] == [{"n": 1}, {"n": 2}]
+    assert planned(offline, "train.py")["sets"] == []
+    (offline.project / "array.sbatch").write_text("#!/bin/sh\n#SBATCH --array=0-3\ntrue\n")
+    out = offline.quick("run", "--dry-run", "array.sbatch").out
+    assert ": 4 tasks; nothing was submitted\n" in out and "# task 0: array_task_id=0\n" in out
+
+
 def test_impossible_requests_fail_without_querying_the_site(offline: User) -> None:
     for words, sentence in (
         (["--time", "2d"], "time 2d exceeds the maximum of partition 'main', 1d"),
