@@ -308,6 +308,21 @@ def test_impossible_requests_fail_without_querying_the_site(offline: User) -> No
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 
+def test_a_site_without_a_route_is_not_tried_again_for_a_minute(offline: User) -> None:
+    ssh, called = offline.home / "bin" / "ssh", offline.home / "called"
+    said = "ssh: connect to host big.example port 22: No route to host"
+    ssh.write_text(f"#!/bin/sh\necho called >> {called}\necho '{said}' >&2\nexit 255\n")
+    first = offline.quick("run", "true")
+    assert first.code == 0 and "No route to host" in first.err and "is saved" in first.err, first
+    calls = called.read_text()
+    looked = offline.quick("ps")
+    assert re.search(r"^yurt: warning: big did not respond \d+ s ago", looked.err, re.M), looked
+    assert "did not respond" in offline.quick("run", "true").err and called.read_text() == calls
+    for words in (["login", "big"], ["context", "probe", "big"]):
+        tried = offline.quick(*words)
+        assert tried.code == 4 and "No route to host" in tried.err, tried
+
+
 SBATCH = """\
 #!/bin/bash
 #SBATCH --time=10 -c 4
