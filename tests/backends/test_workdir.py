@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,24 @@ def test_placeholders_that_cost_many_links(laptop: Laptop) -> None:
     write(laptop.project, *(f"outs/{number}/.gitkeep" for number in range(200)))
     found = kinds(laptop)
     assert found["wide"] == "link" and len(found) < 200
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("many", [0, 300], ids=["few files", "many files"])
+@pytest.mark.parametrize("options", [[], ["--copy"], ["--grid", "n=1"], ["--grid", "n=1", "--copy"]], ids=" ".join)
+def test_a_start_folder_without_files(laptop: Laptop, many: int, options: list[str]) -> None:
+    """Neither git nor a snapshot has empty folders."""
+    subprocess.run(["git", "init", "-q", laptop.project], check=True)
+    fill(laptop.project, many)
+    start = laptop.project / "src" / "new folder" / "empty"
+    start.mkdir(parents=True)
+    for context in ("local", "alpha"):
+        words = ("run", "--json", *options, "--wait", "sh", "-c", "echo mine > here && pwd")
+        done = laptop("--context", context, *words, cwd=start)
+        assert done.code == 0, done
+        run = done.json["data"]["run"]["id"]
+        log = laptop("logs", f"{run}.0" if "--grid" in options else run)
+        assert log.out.endswith("/work/src/new folder/empty\n"), log
 
 
 def test_root_gets_a_copy(user: User) -> None:

@@ -51,6 +51,22 @@ def split(done: Called) -> tuple[set[str], dict[str, str]]:
     return {each["id"] for each in data["removed"]}, {each["id"]: each["kept"] for each in data["kept"]}
 
 
+def test_runs_of_a_removed_context_are_skipped(here: Here) -> None:
+    """As after `yurt lab down --wipe`."""
+    mine = here.run("true")
+    with Store(str(here.data / "yurt.db")) as store:
+        removed = [run_number(number, context="wiped") for number in (1, 2)]
+        for each in removed:
+            store.add(each, Status(state="completed"))
+    warning = "skipped 2 runs whose context was removed (wiped)"
+    shown = here.quick("prune", "--dry-run", "--json")
+    assert shown.code == 0 and shown.json["warnings"] == [warning] and split(shown) == ({mine}, {})
+    done = here.quick("prune", "--yes", "--json")
+    assert done.code == 0 and done.json["warnings"] == [warning] and not folder(here, mine).exists()
+    named = here.quick("prune", "--yes", removed[0].id)
+    assert named.code == 3 and "context 'wiped' not found; nothing was removed" in named.err
+
+
 def test_removes_nothing_without_confirmation(here: Here) -> None:
     empty, result = here.run("true"), here.run("sh", "-c", RESULT)
     running = here.patient()

@@ -109,6 +109,7 @@ def _some(
         return render.result(found, lambda: _print(found.data), requested=True)
     if going and not _agreed(yes, lambda: _print(found.data), question):
         return _not_confirmed(found, lambda: _print(found.data))
+    app.current().warnings += found.warnings
     with watching() if going else nullcontext(unwatched) as watch:
         done = verbs.remove(found.data, named=bool(runs), watch=watch)
     return render.result(done, lambda: _print(done.data))

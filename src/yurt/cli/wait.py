@@ -72,7 +72,8 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
         def on_refresh(entries: list[Any], warnings: list[str]) -> None:
             done = sum(entry.status.final for entry in entries)
             states = ", ".join(sorted({entry.status.state for entry in entries if not entry.status.final}))
-            watch(Event(f"{len(entries) - done} unfinished ({states})", done, len(entries)))
+            text = f"{len(entries) - done} unfinished ({states})" if states else "all finished"
+            watch(Event(text, done, len(entries)))
             for line in (*warnings, *_blocked(entries)):
                 if line not in printed and not now.json and not now.quiet:
                     print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)

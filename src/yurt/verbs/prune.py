@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.config import contexts
 from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.files.missing_copies import Missing, describe, missing_copies
 from yurt.lifecycle.refresh import archive
@@ -75,14 +76,19 @@ def survey(
 ) -> Result[Pruned]:
     """Find the folders to remove: of the runs named, else of all finished runs. Removes nothing.
 
-    Raises if a site cannot be queried. `older_than` is in seconds. `unfetched`: include the only copy of results.
+    Raises if a site cannot be queried. Runs whose context was removed are skipped, with a warning, unless they or their
+    context are named. `older_than` is in seconds. `unfetched`: include the only copy of results.
     """
     index = folders.store()
     named = which(index, names)
     entries = _select(index, named, context=context, states=states, older_than=older_than)
+    skipped = {} if named or context else _of_removed_contexts(entries)
+    entries = [entry for entry in entries if entry.run.id not in skipped]
     found = _judged(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
     going, staying = [each for each in found if not each.kept], [each for each in found if each.kept]
-    return Result(kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying))
+    return Result(
+        kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying), warnings=_skipped_in_words(skipped)
+    )
 
 
 def remove(found: Pruned, *, named: bool = False, watch: Watch = unwatched) -> Result[Pruned]:
@@ -155,6 +161,20 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
                     continue
             found.append(judge(store, entry, has, refreshed.seen.get(entry.run.id), unfetched=unfetched))
     return found
+
+
+def _of_removed_contexts(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the runs, with their contexts, whose context is not in contexts.yaml any more."""
+    known = contexts.load(contexts.default_file())
+    found = {entry.run.id: entry.run.context for entry in entries}
+    return {run: name for run, name in found.items() if name not in known.contexts and name not in known.invalid}
+
+
+def _skipped_in_words(skipped: dict[str, str]) -> list[str]:
+    if not skipped:
+        return []
+    runs = "1 run" if len(skipped) == 1 else f"{len(skipped)} runs"
+    return [f"skipped {runs} whose context was removed ({', '.join(sorted(set(skipped.values())))})"]
 
 
 def _nothing_removed(error: YurtError) -> YurtError:

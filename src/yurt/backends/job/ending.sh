@@ -73,9 +73,9 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
   fi
   signal=0 seconds=$((now - began)) first=$began each=1
   [ "$1" -le 128 ] || signal=$(($1 - 128))
-  while [ "$each" -lt "$k" ]; do
+  while [ "$each" -lt "$k" ]; do # a start that left no record was killed: it counts until its last heartbeat
     read -r _status _reason from to _rest << end
-$(read_written "@END@$each" || echo "0 lost 0 0")
+$(read_written "@END@$each" || { read_written "@FENCED@$each" || echo none; } | sed 's/[^ ]*/137 lost/') 0 0
 end
     [ "$each" -gt 1 ] || [ "$from" -eq 0 ] || first=$from
     seconds=$((seconds + to - from)) each=$((each + 1))
