@@ -17,8 +17,10 @@ import pytest
 
 from tests.calls import YURT, Called, call
 from tests.lab.conftest import Ssh
+from tests.wheels import tiny
 from yurt.lab import Lab, cgroups, processes
 from yurt.lab.instance import Instance
+from yurt.lab.topology import ALPHA
 from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -106,12 +108,19 @@ def strict_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strict_umask")  # a common umask, which must not affect the lab's hosts
-def test_restart_keeps_disks_jobs_and_accounting(other: Other) -> None:
+def test_restart_keeps_disks_jobs_accounting_and_index(other: Other, tmp_path: Path) -> None:
+    never = other("index", str(tiny(tmp_path)))
+    assert never.code == 5 and "never started" in never.err
     assert other("up", "alpha").code == 0
+    assert other("index", str(tiny(tmp_path))).code == 0
     assert other.ssh("alpha", "echo kept > ~/note; srun true").returncode == 0
     job = other.ssh("alpha", "sbatch --parsable --hold --wrap true").stdout.strip()
+    assert "package-index" in other("status").out
     assert other("down").code == 0
+    assert "package-index" not in other("status").out
     assert other("up", "alpha").code == 0
+    get = f"python3 -c 'import urllib.request as u; print(u.urlopen(\"{ALPHA.index_url}tiny/\").read())'"
+    assert "tiny-1.0" in other.ssh("alpha", get).stdout
     assert other.ssh("alpha", "cat ~/note").stdout == "kept\n"
     assert other.ssh("alpha", f"squeue -h -j {job} -o %T").stdout == "PENDING\n"
     eventually(lambda: "COMPLETED" in other.ssh("alpha", "sacct -n").stdout)

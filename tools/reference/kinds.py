@@ -19,7 +19,7 @@ from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
 from yurt.verbs.hold import Held
 from yurt.verbs.import_ import Imported
-from yurt.verbs.lab import Command, FaultSet, Settings, Stopped
+from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
 from yurt.verbs.prune import Pruned
@@ -67,6 +67,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "lab-started": ("yurt lab up", Started),
     "lab-stopped": ("yurt lab down", Stopped),
     "lab-settings": ("yurt lab set", Settings),
+    "lab-index": ("yurt lab index", Indexed),
     "lab-status": ("yurt lab status", LabStatus),
     "lab-fault": ("yurt lab fault …", FaultSet),
     "command": ("yurt lab shell", Command),

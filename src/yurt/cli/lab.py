@@ -125,6 +125,10 @@ def _print_status(found: LabStatus) -> None:
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
         f"memory limits {found.limits or 'not set'}"
     )
+    for cluster in found.clusters:
+        if cluster.index is not None:
+            size = render.count(cluster.index.packages, "package")
+            print(f"package index of {cluster.name}: {cluster.index.url} ({size})")
     if found.ssh_config:
         print(f"ssh config: {as_typed(found.ssh_config)}")
 
@@ -152,6 +156,25 @@ def set_(cluster: str, settings: tuple[str, ...], instance: str) -> None:
     done = verbs.configure(cluster, settings, name=instance)
     lines = ", ".join(f"{key}={value}" for key, value in done.data.settings.items()) or "default settings"
     render.result(done, lambda: print(f"{cluster}: {lines}"))
+
+
+@verb(
+    lab,
+    examples=["yurt lab index dist/mytool-1.0-py3-none-any.whl", "yurt lab index wheels/*.whl"],
+    context_help="",
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@instance_option
+def index(files: tuple[str, ...], instance: str) -> None:
+    """Add packages to alpha's package index.
+
+    FILE is a wheel or a source distribution. `pip install` and `uv pip install` on alpha install from this index, and
+    from no other. It is empty at first, and keeps its files until `yurt lab down --wipe`.
+    """
+    from yurt.verbs import lab as verbs
+
+    done = verbs.index(files, name=instance)
+    render.result(done, lambda: print("\n".join(f"added {each.file}" for each in done.data.added)))
 
 
 @verb(

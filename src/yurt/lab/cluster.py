@@ -15,6 +15,7 @@ from pathlib import Path
 
 from yurt.errors import NotFoundError, RefusedError, one_of
 from yurt.lab import cgroups, cluster_files, network, processes
+from yurt.lab.index import Index
 from yurt.lab.instance import Instance
 from yurt.lab.shell import run, succeeds
 from yurt.lab.topology import ClusterSpec, HostSpec, login_hosts
@@ -38,6 +39,10 @@ class Cluster:
     @property
     def folder(self) -> Path:
         return self.instance.folder / self.spec.name
+
+    @property
+    def index(self) -> Index:
+        return Index(self.folder / "index")
 
     @property
     def mark(self) -> str:

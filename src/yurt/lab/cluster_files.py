@@ -11,6 +11,7 @@ from pathlib import Path
 
 from yurt.lab import host_files, keys, slurm_files, tree
 from yurt.lab.cgroups import Limits
+from yurt.lab.index import Index
 from yurt.lab.instance import Instance
 from yurt.lab.shell import run
 from yurt.lab.topology import CLUSTERS, NODE_DISK_MB, SHARED, Account, ClusterSpec, HostSpec, alias
@@ -38,6 +39,8 @@ def write(
         for name in ("scratch", "project"):
             tree.write(folder / "skel" / name, {account.name: tree.Folder(0o700, account.uid)})
     tree.write(folder / "state", {"slurmctld": tree.Folder(0o700, "slurm"), "mysql": tree.Folder(0o700, "mysql")})
+    if spec.index:
+        Index(folder / "index").create()
     for name, size in [*SHARED.items(), *((node.name, NODE_DISK_MB) for node in spec.of_role("node"))]:
         _make_disk(folder / "images" / f"{name}.img", size)
 

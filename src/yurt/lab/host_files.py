@@ -1,4 +1,4 @@
-"""The files of a lab host other than Slurm's configuration: accounts, ssh, PAM, modules, dotfiles.
+"""The files of a lab host other than Slurm's configuration: accounts, ssh, PAM, modules, pip, dotfiles.
 
 Each function returns a tree of files; hosts overlay them on this machine's root file system.
 """
@@ -9,11 +9,13 @@ import shlex
 from importlib.resources import files
 from ipaddress import IPv4Network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from yurt.lab.cgroups import Limits, hierarchies
 from yurt.lab.topology import (
     ALICE,
     CAROL,
+    INDEX_PORT,
     WIRE,
     Account,
     ClusterSpec,
@@ -45,6 +47,8 @@ def for_all(spec: ClusterSpec, munge_key: bytes, known_hosts: str) -> Tree:
         "opt/python/3.11/bin/python3": Link("/usr/bin/python3"),
         "opt/modulefiles/python/3.11": File(data("site/modulefiles/python/3.11")),
         "etc/motd": File(f"Welcome to {spec.name}, a cluster of yurt lab.\n"),
+        "etc/pip.conf": File(_pip_conf(spec)),
+        "etc/uv/uv.toml": File(_uv_toml(spec)),
         "lustre/scratch": Folder(),
         "lustre/project": Folder(),
     }
@@ -55,6 +59,18 @@ def for_all(spec: ClusterSpec, munge_key: bytes, known_hosts: str) -> Tree:
         )
         tree[f"opt/cuda/{version}/lib64"] = Folder()
     return tree | _accounts(spec)
+
+
+def _pip_conf(spec: ClusterSpec) -> str:
+    """Return pip's settings. A cluster without an index has an empty file, which hides the one of this machine."""
+    if not spec.index:
+        return ""
+    host = urlsplit(spec.index_url).hostname
+    return f"[global]\nindex-url = {spec.index_url}\ntrusted-host = {host}\n"
+
+
+def _uv_toml(spec: ClusterSpec) -> str:
+    return f'[[index]]\nurl = "{spec.index_url}"\ndefault = true\n' if spec.index else ""
 
 
 def _accounts(spec: ClusterSpec) -> Tree:
@@ -100,7 +116,12 @@ def for_node(spec: ClusterSpec) -> Tree:
 
 
 def for_ctl(spec: ClusterSpec) -> Tree:
-    return {"etc/lab/accounts.sh": File(data("site/accounts.sh"))} if spec.accounting else {}
+    tree: Tree = {}
+    if spec.accounting:
+        tree["etc/lab/accounts.sh"] = File(data("site/accounts.sh"))
+    if spec.index:
+        tree["etc/lab/index_server.py"] = File(data("index_server.py"))
+    return tree
 
 
 def for_host(spec: ClusterSpec, host: HostSpec, block: IPv4Network, limits: Limits, key: str) -> Tree:
@@ -111,6 +132,7 @@ def for_host(spec: ClusterSpec, host: HostSpec, block: IPv4Network, limits: Limi
         "GATEWAY": str(spec.address(spec.login)),
         "ROUTE_OUT": str(int(spec.route_out)),
         "ACCOUNTING": str(int(spec.accounting)),
+        "INDEX_PORT": str(INDEX_PORT) if spec.index else "",
         "NODE_SSH": str(int(spec.node_ssh)),
         "WIRES": "",
         "GPUS": str(host.gpus),

@@ -17,6 +17,7 @@ from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.lab import cgroups, client, cluster_files, network, preflight, processes
 from yurt.lab.cluster import Cluster
 from yurt.lab.faults import Faults
+from yurt.lab.index import Index
 from yurt.lab.instance import Instance, State, instance, parse_subnet
 from yurt.lab.topology import CLUSTERS, DEFAULT_SUBNET
 from yurt.model.progress import Event, Watch, unwatched
@@ -47,6 +48,11 @@ class Lab:
                 f"cluster '{name}' not found in the lab", code="not-found", hint="use `alpha` or `beta`"
             )
         return Cluster(self.instance, spec)
+
+    @property
+    def index(self) -> Index:
+        """alpha's package index. It keeps its files until `down` with `wipe`."""
+        return self.cluster("alpha").index
 
     def up(
         self,

@@ -26,6 +26,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "e2fsprogs": (),
     "procps": (),
     "python3": (),
+    "python3-venv": (),
     "git": (),
     "rsync": ("rsync",),
     "unison": (),

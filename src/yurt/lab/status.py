@@ -29,11 +29,22 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
 
 
+class IndexStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster's package index."""
+
+    url: str
+    """What `pip install --index-url` takes."""
+    packages: int
+    """Number of packages in it."""
+
+
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     context: str
     up: bool
     hosts: list[HostStatus]
+    index: IndexStatus | None
+    """The cluster's package index; null if it has none."""
 
 
 class LabStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +85,13 @@ def _cluster(lab: Lab, spec: ClusterSpec, block: IPv4Network | None) -> ClusterS
     states = cluster.node_states() if has_controller else {}
     hosts = [_host(spec, host, block, uses.get(host.name), states.get(host.name, "")) for host in spec.hosts]
     complete = all(host.up and not host.missing for host in hosts)
-    return ClusterStatus(name=spec.name, context=lab.instance.context_name(spec.name), up=complete, hosts=hosts)
+    return ClusterStatus(
+        name=spec.name,
+        context=lab.instance.context_name(spec.name),
+        up=complete,
+        hosts=hosts,
+        index=IndexStatus(url=spec.index_url, packages=len(cluster.index.packages())) if spec.index else None,
+    )
 
 
 def _host(
@@ -99,7 +116,8 @@ def _host(
 def expected_daemons(spec: ClusterSpec, host: HostSpec) -> list[str]:
     """Return the daemons that should run on a host."""
     if host.role == "ctl":
-        return ["munged", "slurmctld", *(["slurmdbd", "mariadbd"] if spec.accounting else [])]
+        accounting = ["slurmdbd", "mariadbd"] if spec.accounting else []
+        return ["munged", "slurmctld", *accounting, *(["package-index"] if spec.index else [])]
     if host.role == "login":
         return ["munged", "sshd"]
     return ["munged", "slurmd", *(["sshd"] if spec.node_ssh else [])]

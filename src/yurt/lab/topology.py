@@ -8,6 +8,9 @@ from typing import Literal
 
 Role = Literal["ctl", "login", "node"]
 
+INDEX_PORT = 3141
+"""Port of a cluster's package index, on its controller."""
+
 
 @dataclass(frozen=True)
 class HostSpec:
@@ -40,6 +43,7 @@ class ClusterSpec:
     node_ssh: bool
     memory_limits: bool
     route_out: bool
+    index: bool
 
     def host(self, name: str) -> HostSpec | None:
         return next((host for host in self.hosts if host.name == name), None)
@@ -49,6 +53,11 @@ class ClusterSpec:
 
     def of_role(self, role: Role) -> tuple[HostSpec, ...]:
         return tuple(host for host in self.hosts if host.role == role)
+
+    @property
+    def index_url(self) -> str:
+        """The URL of the cluster's package index; empty if it has none. The cluster has no name service."""
+        return f"http://{self.address(self.of_role('ctl')[0])}:{INDEX_PORT}/simple/" if self.index else ""
 
     @property
     def login(self) -> HostSpec:
@@ -77,6 +86,7 @@ ALPHA = ClusterSpec(
     node_ssh=True,
     memory_limits=True,
     route_out=True,
+    index=True,
 )
 
 BETA = ClusterSpec(
@@ -94,6 +104,7 @@ BETA = ClusterSpec(
     node_ssh=False,
     memory_limits=False,
     route_out=False,
+    index=False,
 )
 
 CLUSTERS: dict[str, ClusterSpec] = {spec.name: spec for spec in (ALPHA, BETA)}

@@ -1,22 +1,24 @@
-"""lab up, down, set, status, shell, fault: manage the lab, real Slurm clusters on this machine."""
+"""lab up, down, set, status, shell, index, fault: manage the lab, real Slurm clusters on this machine."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from yurt.errors import NotFoundError, UserError, one_of
+from yurt.errors import NotFoundError, RefusedError, UserError, one_of
 from yurt.lab import Lab, Started
 from yurt.lab.cluster import PATH, Cluster
 from yurt.lab.faults import KINDS
+from yurt.lab.index import Distribution
 from yurt.lab.preflight import check_machine
 from yurt.lab.relay import Rules
 from yurt.lab.status import LabStatus, status_of
-from yurt.lab.topology import alias
+from yurt.lab.topology import ALPHA, alias
 from yurt.model.progress import Watch, unwatched
 from yurt.verbs.result import Result
 
@@ -44,6 +46,15 @@ class Settings(msgspec.Struct, frozen=True):
 
     cluster: str
     settings: dict[str, str]
+
+
+class Indexed(msgspec.Struct, frozen=True):
+    """Files added to a package index."""
+
+    url: str
+    """URL of the index."""
+    added: list[Distribution]
+    """The added files."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -147,6 +158,20 @@ def configure(cluster: str, settings: Sequence[str], *, name: str = "") -> Resul
             )
     changed = Lab(name).configure(cluster, {key: value for key, _equals, value in pairs})
     return Result(kind="lab-settings", data=Settings(cluster, changed))
+
+
+def index(files: Sequence[str], *, name: str = "") -> Result[Indexed]:
+    """Add wheels and source distributions to alpha's package index."""
+    check_machine("index")
+    lab = Lab(name)
+    if not lab.index.folder.exists():
+        raise RefusedError(
+            f"lab '{lab.instance.name}' has no package index yet; alpha was never started",
+            code="lab-down",
+            hint="start it with `yurt lab up alpha`",
+        )
+    added = lab.index.add([Path(each) for each in files])
+    return Result(kind="lab-index", data=Indexed(ALPHA.index_url, added))
 
 
 def fault(kind: str, target: str = "", *, name: str = "") -> Result[FaultSet]:

@@ -70,7 +70,11 @@ case $ROLE in
     mount --bind "hosts/$host/spool" "$root/var/spool/slurmd" ;;
   ctl)
     mount --bind state/slurmctld "$root/var/spool/slurmctld"
-    mount --bind state/mysql "$root/var/lib/mysql" ;;
+    mount --bind state/mysql "$root/var/lib/mysql"
+    if [ -n "$INDEX_PORT" ]; then
+      mkdir -p "$root/srv/index"
+      mount --bind -o ro index "$root/srv/index"
+    fi ;;
 esac
 
 mkdir -p "$root/mnt/old"

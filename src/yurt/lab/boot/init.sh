@@ -38,8 +38,10 @@ setpriv --reuid munge --regid munge --clear-groups munged --num-threads=2
 
 case $ROLE in
   ctl)
+    [ -n "$INDEX_PORT" ] && bash /etc/lab/service.sh index start & # it is ready before the database is
     [ "$ACCOUNTING" = 1 ] && bash /etc/lab/service.sh database start && bash /etc/lab/service.sh dbd start
-    bash /etc/lab/service.sh ctld start ;;
+    bash /etc/lab/service.sh ctld start
+    wait $! ;;
   login)
     [ -e /etc/lab/codes ] && chpasswd < /etc/lab/codes
     bash /etc/lab/service.sh sshd-inside start

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Starts, stops or kills a service of this host, or prints its pid.
-# usage: bash service.sh database|dbd|ctld|slurmd|sshd-inside|sshd-outside start|stop|kill|pid
+# usage: bash service.sh database|dbd|ctld|index|slurmd|sshd-inside|sshd-outside start|stop|kill|pid
 set -u
 . /etc/lab/host.env
 service=$1 action=$2
@@ -53,6 +53,13 @@ start_dbd() {
   bash /etc/lab/accounts.sh > /var/log/slurm/accounts.log 2>&1 && touch /var/lib/mysql/accounts-made
 }
 
+start_index() {
+  rm -f "$(pidfile)"
+  setsid python3 -I -S /etc/lab/index_server.py "${ADDRESS%/*}" "$INDEX_PORT" /srv/index "$(pidfile)" \
+    > /var/log/slurm/package-index.log 2>&1 < /dev/null &
+  until_true 300 running
+}
+
 start_sshd() { # start_sshd ADDRESS...
   /usr/sbin/sshd -f /etc/lab/sshd_config -o "PidFile=$(pidfile)" "${@/#/-oListenAddress=}"
 }
@@ -66,6 +73,7 @@ case $action in
       database) start_database ;;
       dbd) start_dbd ;;
       ctld) slurmctld ;;
+      index) start_index ;;
       slurmd) slurmd -N "$(hostname)" ;;
       sshd-inside) start_sshd "${ADDRESS%/*}" $WIRES ;;
       sshd-outside) start_sshd "${OUTSIDE%/*}" ;;
