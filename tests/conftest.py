@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 environment.settle()
 
-pytest_plugins = ["tests.suite.commands", "tests.suite.labs", "tests.suite.order", "tests.suite.report"]
+pytest_plugins = [
+    "tests.suite.commands",
+    "tests.suite.labs",
+    "tests.suite.order",
+    "tests.suite.report",
+    "tests.envs_apptainer",
+    "tests.envs_conda",
+]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
     Skips the test if `make` raises Unavailable; an interrupted `make` is repeated.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "yurt-test" / "downloads" / name
+    folder = Path.home() / ".cache" / "yurt-test" / "downloads" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f".{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -31,6 +30,6 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
             try:
                 make(aside)
             except Unavailable as error:
-                pytest.skip(f"{name} is unavailable: {error}")
+                pytest.skip(f"{name} could not be downloaded: {error}")
             aside.rename(folder)
     return folder

@@ -120,7 +120,7 @@ def test_functions_run_on_the_context_and_return_their_values(here: Here, contex
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_errors_of_calls(here: Here, context: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickles, "LARGEST", 1 << 20)
+    monkeypatch.setattr(pickles, "LARGEST", 10**6)
     with yurt.executor(context) as executor:
         kinds = ("raises", "odd", "file", "locked", "exits", "dies", "large", "unpicklable")
         calls = {kind: executor.submit(fails, kind) for kind in kinds}

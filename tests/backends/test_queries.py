@@ -223,6 +223,22 @@ def test_times(text: str, seconds: float | None) -> None:
     assert queries.read_time(text) == seconds
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (["7_[2-9%4]|PENDING|JobHeldUser", "7_1|RUNNING|None"], {"s1": "held; release it with `yurt release`"}),
+        (["7_[2-9]|PENDING|JobHeldAdmin"], {"s1": "waiting for an administrator to release it"}),
+        (["7_[2-9]|PENDING|Priority"], {}),
+        (["7_3|PENDING|JobHeldUser", "7_[4-9]|PENDING|Priority"], {}),
+        (["7_1|RUNNING|None"], {}),
+    ],
+)
+def test_held_sweeps(rows: list[str], expected: dict[str, str]) -> None:
+    queue = "\n".join(f"{row}|||yurt-s1+0" for row in rows) + "\n8|PENDING|JobHeldUser|||yurt-r1\n"
+    refs = [RunRef("s1", "/sweeps/s1", 0, open="1-9"), RunRef("r1", "/runs/r1", 0)]
+    assert queries.held_sweeps(f"= queue\n{queue}= folders\n", refs) == expected
+
+
 def test_states_and_reasons() -> None:
     assert states.word("CANCELLED by 61001") == "CANCELLED" and states.word("COMPLETED+") == "COMPLETED"
     assert states.live("WHATEVER", "") == "unknown" and states.ended("WHATEVER") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,24 @@ def test_placeholders_that_cost_many_links(laptop: Laptop) -> None:
     assert found["wide"] == "link" and len(found) < 200
 
 
+@pytest.mark.lab
+@pytest.mark.parametrize("many", [0, 300], ids=["few files", "many files"])
+@pytest.mark.parametrize("options", [[], ["--copy"], ["--grid", "n=1"], ["--grid", "n=1", "--copy"]], ids=" ".join)
+def test_a_start_folder_without_files(laptop: Laptop, many: int, options: list[str]) -> None:
+    """Neither git nor a snapshot has empty folders."""
+    subprocess.run(["git", "init", "-q", laptop.project], check=True)
+    fill(laptop.project, many)
+    start = laptop.project / "src" / "new folder" / "empty"
+    start.mkdir(parents=True)
+    for context in ("local", "alpha"):
+        words = ("run", "--json", *options, "--wait", "sh", "-c", "echo mine > here && pwd")
+        done = laptop("--context", context, *words, cwd=start)
+        assert done.code == 0, done
+        run = done.json["data"]["run"]["id"]
+        log = laptop("logs", f"{run}.0" if "--grid" in options else run)
+        assert log.out.endswith("/work/src/new folder/empty\n"), log
+
+
 def test_root_gets_a_copy(user: User) -> None:
     """Root can write to read-only files: through a link, it would change the code of other runs."""
     assert os.geteuid() == 0, "the tests run as root"
@@ -164,6 +183,12 @@ def test_a_large_project_has_read_only_files(laptop: Laptop, context: str) -> No
     err = laptop("logs", run).err + laptop("logs", run).out
     assert "c.py: Permission denied" in err
     assert "yurt: files of the code are read-only in a run; use `--copy`, or list the folder" in err
+    (laptop.project / "fit.sh").write_text(f"#!/bin/sh\n#SBATCH --output=fit.log\n{THROUGH}\n")
+    joined = laptop.run(context, "fit.sh")["run"]["id"]
+    assert laptop.ended(joined)["state"] == "failed"
+    out = laptop("logs", joined).out
+    assert "c.py: Permission denied" in out, "both streams go to one file"
+    assert out.count("yurt: files of the code are read-only in a run") == 1
     (laptop.project / "yurt.yaml").write_text("writable: [lib/deep]\n")
     again = laptop.run(context, "sh", "-c", THROUGH)["run"]["id"]
     assert laptop.ended(again)["state"] == "completed"

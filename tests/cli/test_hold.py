@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.laptop import Laptop
@@ -23,9 +25,19 @@ def test_a_run_and_a_sweep(laptop: Laptop, context: str) -> None:
     assert states(laptop, "hold", run, sweep) == {run: "held", sweep: "held"}
     assert laptop.row(run)["reason"] == "held; release it with `yurt release`"
     assert laptop("hold", run).out == f"{run} held\n", "again"
-    assert "3 queued of 3" in laptop("ps").out
+    row = laptop.row(sweep)
+    assert (row["state"], row["reason"]) == ("held", "held; release it with `yurt release`")
+    assert "3 held of 3: held; release it with `yurt release`" in laptop("ps").out
+    shown = laptop("show", sweep)
+    assert re.search(r"^state +held; release it with `yurt release`$", shown.out, re.MULTILINE), shown
+    assert laptop("show", f"{sweep}.1", "--json").json["data"]["status"]["state"] == "held"
     assert states(laptop, "release", run, sweep) == {run: "queued", sweep: "queued"}
+    row = laptop.row(sweep)
+    assert (row["state"], row["reason"], row["task_states"]) == ("queued", "", {"queued": 3})
+    assert states(laptop, "hold", sweep) == {sweep: "held"}
     assert laptop("cancel", run, sweep).code == 0
+    row = laptop.ended(sweep)
+    assert (row["state"], "held" in row["reason"], row["task_states"]) == ("cancelled", False, {"cancelled": 3})
     held = laptop.run(context, "--hold", "true")["run"]["id"]
     assert laptop.row(held)["state"] == "held"
     assert laptop("release", held).code == 0 and laptop.ended(held)["state"] == "completed"

@@ -230,6 +230,15 @@ def options(view: dict[str, Any]) -> list[str]:
     return text.removeprefix("sbatch ").removesuffix(" job.sh NONCE").split()
 
 
+def test_a_size_is_the_same_in_an_error_and_in_a_plan(user: User) -> None:
+    with (user.project / "large.bin").open("wb") as file:
+        file.truncate(60_000_000)
+    assert said(user.quick("run", "true"), 2) == "'large.bin' is 60 MB; the limit for a code file is 50 MB"
+    assert said(user.quick("run", "--largest-file=59", "true"), 2).endswith("the limit for a code file is 59 MB")
+    shown = user.quick("run", "--largest-file=60", "--dry-run", "true")
+    assert shown.code == 0 and "(2 files, 60 MB)" in shown.out, shown
+
+
 def test_a_dry_run_submits_nothing_and_shows_the_plan(offline: User) -> None:
     view = planned(offline, "--gpus", "0", "--var", "A=it's", "train.py", "--", "--lr", "0.1")
     run = view["run"]
@@ -267,6 +276,21 @@ def test_a_dry_run_stays_short(offline: User) -> None:
     assert offline.contents() == [] and not (offline.home / "called").exists()
 
 
+def test_a_dry_run_of_a_sweep_shows_its_tasks(offline: User) -> None:
+    variables = [word for number in range(50) for word in ("--var", f"V{number}=x")]
+    done = offline.quick("run", "--dry-run", "--grid", "lr=0.1,0.01", "--grid", "n=1..3", *variables, "train.py")
+    first, *lines = done.out.splitlines()
+    assert re.fullmatch(r"# sweep s\S+ on big: 6 tasks; nothing was submitted", first), first
+    at = lines.index("# task 0: lr=0.1 n=1")
+    assert lines[at + 1 : at + 4] == ["# task 1: lr=0.1 n=2", "# task 2: lr=0.1 n=3", "# … 3 more tasks"]
+    assert len(lines) <= 45
+    assert planned(offline, "--grid", "n=1..2", "train.py")["sets"] == [{"n": 1}, {"n": 2}]
+    assert planned(offline, "train.py")["sets"] == []
+    (offline.project / "array.sbatch").write_text("#!/bin/sh\n#SBATCH --array=0-3\ntrue\n")
+    out = offline.quick("run", "--dry-run", "array.sbatch").out
+    assert ": 4 tasks; nothing was submitted\n" in out and "# task 0: array_task_id=0\n" in out
+
+
 def test_impossible_requests_fail_without_querying_the_site(offline: User) -> None:
     for words, sentence in (
         (["--time", "2d"], "time 2d exceeds the maximum of partition 'main', 1d"),
@@ -282,6 +306,21 @@ def test_impossible_requests_fail_without_querying_the_site(offline: User) -> No
     ):
         assert said(offline.quick("run", *words, "train.py"), 5) == f"big: {sentence}"
     assert offline.contents() == [] and not (offline.home / "called").exists()
+
+
+def test_a_site_without_a_route_is_not_tried_again_for_a_minute(offline: User) -> None:
+    ssh, called = offline.home / "bin" / "ssh", offline.home / "called"
+    said = "ssh: connect to host big.example port 22: No route to host"
+    ssh.write_text(f"#!/bin/sh\necho called >> {called}\necho '{said}' >&2\nexit 255\n")
+    first = offline.quick("run", "true")
+    assert first.code == 0 and "No route to host" in first.err and "is saved" in first.err, first
+    calls = called.read_text()
+    looked = offline.quick("ps")
+    assert re.search(r"^yurt: warning: big did not respond \d+ s ago", looked.err, re.M), looked
+    assert "did not respond" in offline.quick("run", "true").err and called.read_text() == calls
+    for words in (["login", "big"], ["context", "probe", "big"]):
+        tried = offline.quick(*words)
+        assert tried.code == 4 and "No route to host" in tried.err, tried
 
 
 SBATCH = """\
@@ -411,7 +450,8 @@ def listed(user: User) -> list[str]:
             tags=tags,
         )
         reason = "killed by signal 9 (KILL), which takes quite some words to say" if state == "failed" else ""
-        index.add(record, Status(state=state, reason=reason, started=NOW + at, ended=NOW + at + 60))
+        job = "" if at == 3 else "9"
+        index.add(record, Status(state=state, reason=reason, job=job, started=NOW + at, ended=NOW + at + 60))
     return [run for run, *_more in made]
 
 
@@ -444,6 +484,18 @@ def test_an_ambiguous_name(user: User) -> None:
         assert said(user.quick(verb, "aaaa"), 2) == sentence
     assert said(user.quick("cancel", "1nfb", "zzz"), 3) == "run 'zzz' not found"
     assert user.contents() == before
+
+
+def test_an_ambiguous_job(user: User) -> None:
+    """As after several labs: their jobs have the same numbers."""
+    listed(user)
+    done = user.quick("wait", "local:9")
+    assert said(done, 2) == "'local:9' is ambiguous: it matches 2 runs"
+    assert done.err.endswith("  hint: use one of `1nfaaab-bbbb2` or `1nfaaaa-aaaa1`\n"), "not what was typed"
+    assert user.quick("show", "--cached", "old:9").code == 0
+    done = user.quick("wait", "9")
+    ids = "`1nfaaac-aaaa3`, `1nfaaab-bbbb2` or `1nfaaaa-aaaa1`"
+    assert done.err.endswith(f"  hint: use one of {ids}\n"), "two of them are of one context"
 
 
 @pytest.mark.parametrize(
@@ -778,6 +830,21 @@ def test_watching_a_cluster_until_cancelled(standing: User) -> None:
     assert done.code == 1 and done.json["data"][0]["status"]["state"] == "cancelled"
     again = standing("cancel", "-")
     assert again.code == 0 and "it had already finished (cancelled)" in again.out
+
+
+def test_a_reason_that_repeats_the_state_is_not_shown(user: User) -> None:
+    run = user.quick("run", "--json", "sh", "-c", PATIENT).json["data"]["run"]
+    eventually((Path(run["folder"]) / "gen.1").exists)
+    assert user.quick("cancel", run["id"]).code == 0
+    waited = user.quick("wait", run["id"])
+    assert re.fullmatch(rf"{run['id']} cancelled( after \d+s)?\n", waited.err), waited
+    assert re.search(r"^state +cancelled$", user.quick("show", run["id"]).out, re.MULTILINE)
+    assert user.quick("ps").out.count("cancelled") == 1
+    with Store(str(user.home / "data" / "yurt.db")) as store:
+        early = "cancelled before it started"
+        store.change([run["id"]], lambda _run, status: msgspec.structs.replace(status, reason=early))
+    assert re.search(rf"^state +{early}$", user.quick("show", run["id"], "--cached").out, re.MULTILINE)
+    assert re.search(rf" cancelled .* {early}$", user.quick("ps", "--cached").out, re.MULTILINE)
 
 
 def test_secrets_stay_out_of_the_snapshot(user: User) -> None:

@@ -41,7 +41,7 @@ def test_huge_files(user: User, option: str) -> None:
     file = user.project / "huge.py"
     with file.open("wb") as made:
         made.truncate(1 << 30)
-    assert "it is 1024 MB; the limit is 8 MB" in said(user("run", option, "huge.py", "true"), 2)
+    assert "it is 1074 MB; the limit is 8 MB" in said(user("run", option, "huge.py", "true"), 2)
 
 
 def test_a_pipe_instead_of_contexts(user: User) -> None:

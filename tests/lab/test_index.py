@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -81,19 +82,17 @@ def room(ssh: Ssh) -> str:
 @pytest.mark.lab
 def test_pip_and_uv_install_from_it(lab: Lab, ssh: Ssh, room: str, tmp_path: Path) -> None:
     python = ssh("alpha", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
-    wheels = [tiny(tmp_path), *download("numpy", python), *download("uv", python)]
-    lab.index.add(wheels)
-    use = (
-        "python3 -m venv v && v/bin/pip install -q tiny numpy uv && v/bin/python -c 'import numpy, tiny; print(tiny.x)'"
-    )
+    name = f"tiny{secrets.token_hex(4)}"  # the lab may have files of an earlier session
+    show = f"bin/python -c 'import {name}; print({name}.x)'"
+    lab.index.add([tiny(tmp_path, name), *download("numpy", python), *download("uv", python)])
+    use = f"python3 -m venv v && v/bin/pip install -q {name} numpy && v/bin/python -c 'import numpy' && v/{show}"
     assert ssh("alpha", f"{room}{use}", timeout=300) == "1"
-    lab.index.add([tiny(tmp_path, code="x = 2\n")])
-    use = "python3 -m venv v && v/bin/pip install -q uv tiny && v/bin/python -c 'import tiny; print(tiny.x)'"
+    lab.index.add([tiny(tmp_path, name, code="x = 2\n")])
+    use = f"python3 -m venv v && v/bin/pip install -q {name} && v/{show}"
     assert ssh("alpha", f"{room}{use}", timeout=300) == "2", "an outdated file was installed"
-    lab.index.add([tiny(tmp_path, version="1.1", code="x = 3\n")])
-    use = "python3 -m venv v && v/bin/pip install -q uv && v/bin/uv venv -q w && v/bin/uv pip install -q -p w tiny"
-    on_node = f"srun -w n1 sh -c '{use}' && srun -w n2 w/bin/python -c 'import tiny; print(tiny.x)'"
-    assert ssh("alpha", f"{room}{on_node}", timeout=300) == "3"
+    lab.index.add([tiny(tmp_path, name, "1.1", code="x = 3\n")])
+    use = f"python3 -m venv v && v/bin/pip install -q uv && v/bin/uv venv -q w && v/bin/uv pip install -q -p w {name}"
+    assert ssh("alpha", f"{room}srun -w n1 sh -c '{use}' && srun -w n2 w/{show}", timeout=300) == "3"
 
 
 @pytest.mark.lab
@@ -112,8 +111,9 @@ def test_beta_has_none(lab: Lab, ssh: Ssh, room: str, tmp_path: Path) -> None:
 
 @pytest.mark.lab
 def test_a_changed_page_is_noticed_within_the_second(lab: Lab, ssh: Ssh, tmp_path: Path) -> None:
-    lab.index.add([tiny(tmp_path, "changing")])
-    url = f"{lab.cluster('alpha').spec.index_url}changing/"
+    name = f"changing{secrets.token_hex(4)}"
+    lab.index.add([tiny(tmp_path, name)])
+    url = f"{lab.cluster('alpha').spec.index_url}{name}/"
     ask = (
         "import sys, urllib.request as u, urllib.error as e\n"
         "try: a = u.urlopen(u.Request(sys.argv[1], headers={'If-None-Match': sys.argv[2]})); print(a.headers['ETag'])\n"
@@ -121,7 +121,7 @@ def test_a_changed_page_is_noticed_within_the_second(lab: Lab, ssh: Ssh, tmp_pat
     )
     tag = ssh("alpha", f"python3 -c \"{ask}\" {url} ''")
     assert ssh("alpha", f"python3 -c \"{ask}\" {url} '{tag}'") == "304"
-    lab.index.add([tiny(tmp_path, "changing", "2.0")])
+    lab.index.add([tiny(tmp_path, name, "2.0")])
     assert ssh("alpha", f"python3 -c \"{ask}\" {url} '{tag}'") not in ("304", tag)
 
 

@@ -130,9 +130,14 @@ def test_up_again_changes_nothing(lab: Lab, ssh: Ssh) -> None:
     before = lab.pids()
     job = ssh.submit("alpha", "sleep 300", "-o /dev/null")
     eventually(lambda: ssh.state("alpha", job) == "RUNNING")
-    lab.up()
+    events: list[str] = []
+    lab.up(watch=lambda event: events.append(event.text))
     assert lab.pids() == before
     assert ssh.state("alpha", job) == "RUNNING"
+    first, second = [text for text in events if ": ready" in text]
+    names = {first.partition(":")[0], second.partition(":")[0]}
+    assert names == {"alpha", "beta"} and second.endswith(": ready")
+    assert first.endswith(f": ready; waiting for Slurm on {second.partition(':')[0]}"), "what it still waits for"
 
 
 def test_one_cluster_alone(other: Other) -> None:
@@ -141,6 +146,10 @@ def test_one_cluster_alone(other: Other) -> None:
     assert not any(names.values()), "alpha was started"
     assert other.ssh("beta", "sinfo -h -o %T").stdout.splitlines()[-1] == "idle"
     assert "beta:" in other.contexts.read_text() and "alpha:" not in other.contexts.read_text()
+    assert str(other.folder / "client" / "ssh_config") in other("status").out
+    assert other("down", "--wipe").out == "beta stopped and wiped\n", "alpha was never started"
+    assert other("down", "--wipe").out == "nothing to stop or wipe\n"
+    assert "ssh config" not in other("status").out and other("status", "--json").json["data"]["ssh_config"] == ""
 
 
 def _ready(other: Other, host: str) -> bool:

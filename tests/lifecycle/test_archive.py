@@ -64,11 +64,13 @@ def test_a_purge_does_not_erase_history(user: User) -> None:
     assert before["on_site"]["there"] is True
     assert before["on_site"]["parts"]["outputs"] == {"files": 2, "bytes": 12}
     assert before["on_site"]["parts"]["out.log"] == {"files": 1, "bytes": 8}
+    files = [{"path": f"outputs/{name}", "bytes": 6} for name in ("a", "b c")]
+    assert before["on_site"]["files"] == files and shown(user, run["id"], "--cached")["on_site"]["files"] == files
     assert before["metrics"] == [{"name": "loss", "value": 0.25, "step": 2}, {"name": "lr", "value": 0.1, "step": 1}]
     assert json.loads((Path(run["folder"]) / "status.json").read_text()) == before["status"]
     purge(user)
     after = shown(user, run["id"])
-    assert after == {**before, "on_site": {"there": False, "parts": {}}}
+    assert after == {**before, "on_site": {"there": False, "parts": {}, "files": []}}
     text = user.quick("show", run["id"]).out
     assert "run folder not found" in text and "loss: 0.25  (step 2)" in text
     logs = user.quick("logs", run["id"])

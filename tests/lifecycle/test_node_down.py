@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -67,6 +69,20 @@ def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: 
     note = "no other node can run it, so it may use nodes that failed recently: n3"
     assert fresh["warnings"] == [f"run {fresh['run']['id']}: {note}"]
     assert laptop.ended(fresh["run"]["id"])["state"] == "completed"
+
+
+def test_a_start_that_was_killed_with_its_node_counts(laptop: Laptop, lab: Lab, down: list[str]) -> None:
+    script = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'
+    run = laptop.run("alpha", "--requeue", "--time", "5", "sh", "-c", script)["run"]["id"]
+    laptop.starts(run)
+    first = laptop.row(run)
+    time.sleep(6)
+    break_node(laptop, lab, down, run)
+    last = laptop.ended(run)
+    assert (last["state"], last["restarts"]) == ("completed", 1)
+    assert abs(last["started"] - first["started"]) <= 2, "when the first start began"
+    assert 4 <= last["seconds"] < last["ended"] - last["started"] - 4, "without the time between the starts"
+    assert re.search(r"^took +\d+s in 2 starts$", laptop.quick("show", run).out, re.M)
 
 
 @pytest.mark.parametrize("sweep", [False, True])

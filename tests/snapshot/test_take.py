@@ -286,7 +286,7 @@ def test_a_change_of_the_same_size_within_one_tick_is_detected(
 def test_too_large(project: Path, store: Path) -> None:
     (project / "small").write_text("x")
     with (project / "weights.pt").open("wb") as file:
-        file.truncate(51 << 20)
+        file.truncate(50_000_001)
     with pytest.raises(UserError, match=r"'weights.pt' is 51 MB; the limit for a code file is 50 MB") as caught:
         take(project, store)
     assert "--exclude 'weights.pt'" in caught.value.hint

@@ -13,6 +13,7 @@ from yurt.model import ids, tasks
 from yurt.model.run import Run, State, Status
 from yurt.store import Store
 from yurt.store.schema import LATER, SCHEMA
+from yurt.store.tasks import with_held
 
 SWEEP = "s" + ids.make(1_800_000_000, 7919)
 
@@ -57,6 +58,28 @@ def test_open_tasks_follow_every_change(store: Store) -> None:
         assert set(tasks.numbers(ref.begun)) >= {number for number, state in known.items() if state == "running"}
         assert not set(tasks.numbers(ref.begun)) & (ended | waiting)
         assert [number for number, _start in store.pending_tasks(SWEEP)] == sorted(waiting)
+
+
+def test_held_tasks(store: Store) -> None:
+    """Pending tasks have no row: the sweep says that they are held, until none is pending."""
+    add_submitted(store, 3)
+    why = "held; release it with `yurt release`"
+    _tasks, whole = store.change_tasks(SWEEP, whole=lambda status: with_held(status, why))
+    assert (whole.state, whole.reason, whole.task_states) == ("held", why, {"held": 3})
+    (ref,) = store.refs("alpha")
+    assert (ref.open, ref.begun, ref.held) == ("0-2", "", why)
+    task = store.task_status(SWEEP, 1, whole)
+    assert (task.state, task.reason) == ("held", why)
+    _tasks, whole = store.change_tasks(
+        SWEEP, [0], lambda _number, status: msgspec.structs.replace(status, state="running")
+    )
+    assert (whole.state, whole.reason, whole.task_states) == ("running", why, {"running": 1, "held": 2})
+    released = with_held(whole, "")
+    assert (released.held, released.reason) == ("", "")
+    ended = Status(state="cancelled", ended=2.0)
+    _tasks, whole = store.change_tasks(SWEEP, range(3), lambda _number, _status: ended)
+    assert (whole.state, whole.reason, whole.held) == ("cancelled", "", "")
+    assert with_held(Status(reason="the queue is full"), why).reason == "the queue is full"
 
 
 def test_a_refresh_reads_no_finished_task(store: Store) -> None:

@@ -223,6 +223,23 @@ def test_only_matching_files(here: Here, tmp_path: Path, way: str) -> None:
     assert not (here.project / "other").exists()
 
 
+def test_tasks_without_a_match(here: Here) -> None:
+    script = 'if [ "$2" = 3 ]; then echo 3 > $YURT_OUTPUTS/best; elif [ "$2" != 2 ]; then echo > other; fi'
+    words = ["run", "--wait", "--json", "--grid", "n=1..5", "sh", "-c", script, "sh"]
+    sweep = here.quick(*words).json["data"]["run"]["id"]
+    single = here.run("true")
+    done = here.quick("fetch", sweep, "--only", "best", "--json")
+    assert (done.code, [each["id"] for each in done.json["data"]]) == (0, [f"{sweep}.2"])
+    assert done.json["warnings"] == [f"no file in the results of tasks 0-1,3-4 of {sweep} matches 'best'"]
+    several = here.quick("fetch", single, f"{sweep}.1", f"{sweep}.2", "--only", "best")
+    assert several.code == 0
+    assert f"no file in the results of run {single} and task 1 of {sweep} matches 'best'" in several.err
+    none = here.quick("fetch", sweep, single, "--only", "worst", "--json")
+    assert (none.code, none.json["error"]["code"]) == (3, "not-found")
+    assert f"run {single} and tasks 0-4 of {sweep} matches 'worst'" in none.json["error"]["message"]
+    assert none.json["error"]["hint"] == f"fetch all files with `yurt fetch {sweep}`"
+
+
 def test_results_are_not_part_of_the_snapshot(here: Here) -> None:
     run = here.run("write.py")
     assert here.quick("fetch", run).code == 0
@@ -268,7 +285,8 @@ def test_results_of_a_running_run_are_incomplete(here: Here) -> None:
     half = here.quick("fetch", run, "--json").json["data"][0]
     assert (half["files"], half["complete"]) == (1, False)
     with Store(str(here.data / "yurt.db")) as store:
-        assert store.copies(run) == []
+        (copy,) = store.copies(run)
+    assert (copy.measures.outputs, copy.files) == ("", b""), "it does not count as a copy"
     (folder / "go").touch()
     assert here.quick("wait", run).code == 0
     rest = here.quick("fetch", run, "--json").json["data"][0]

@@ -264,7 +264,9 @@ def test_a_second_laptop_shows_exactly_the_same(laptop: Laptop, second_laptop: L
         ssh(site, f"chmod -R u+w {project}; rm -rf {project}")
         for each in (first, second):  # both have a copy of its logs
             gone = each.quick("show", runs["completed"], "--json").json["data"]
-            assert gone["on_site"] == {"there": False, "parts": {}} and gone["status"]["state"] == "completed"
+            assert (
+                gone["on_site"] == {"there": False, "parts": {}, "files": []} and gone["status"]["state"] == "completed"
+            )
             assert each.quick("logs", runs["completed"]).out == "x\n"
     finally:
         first.quick("cancel", *runs.values())

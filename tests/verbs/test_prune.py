@@ -51,6 +51,22 @@ def split(done: Called) -> tuple[set[str], dict[str, str]]:
     return {each["id"] for each in data["removed"]}, {each["id"]: each["kept"] for each in data["kept"]}
 
 
+def test_runs_of_a_removed_context_are_skipped(here: Here) -> None:
+    """As after `yurt lab down --wipe`."""
+    mine = here.run("true")
+    with Store(str(here.data / "yurt.db")) as store:
+        removed = [run_number(number, context="wiped") for number in (1, 2)]
+        for each in removed:
+            store.add(each, Status(state="completed"))
+    warning = "skipped 2 runs whose context was removed (wiped)"
+    shown = here.quick("prune", "--dry-run", "--json")
+    assert shown.code == 0 and shown.json["warnings"] == [warning] and split(shown) == ({mine}, {})
+    done = here.quick("prune", "--yes", "--json")
+    assert done.code == 0 and done.json["warnings"] == [warning] and not folder(here, mine).exists()
+    named = here.quick("prune", "--yes", removed[0].id)
+    assert named.code == 3 and "context 'wiped' not found; nothing was removed" in named.err
+
+
 def test_removes_nothing_without_confirmation(here: Here) -> None:
     empty, result = here.run("true"), here.run("sh", "-c", RESULT)
     running = here.patient()
@@ -58,14 +74,15 @@ def test_removes_nothing_without_confirmation(here: Here) -> None:
         shown = here.quick("prune", "--json")
         assert shown.code == 2
         assert "--yes" in shown.json["warnings"][0]
-        assert split(shown) == ({empty}, {result: f"it has the only copy of its outputs; run `yurt fetch {result}`"})
+        why = f"it was never fetched, so it has the only copy of its outputs; run `yurt fetch {result}`"
+        assert split(shown) == ({empty}, {result: why})
         assert shown.json["data"]["done"] is False
         assert shown.json["data"]["removed"][0]["size"] > 0
         assert folder(here, empty).is_dir()
         assert "would remove: 1 run" in here.quick("prune").out
 
         done = here.quick("prune", empty, running, "--yes", "--json")
-        assert done.code == 0
+        assert (done.code, done.json["warnings"]) == (5, [f"kept {running}"])
         assert split(done) == ({empty}, {running: "it has not finished (running)"})
         assert not folder(here, empty).exists()
         assert folder(here, running).is_dir() and folder(here, result).is_dir()
@@ -89,28 +106,55 @@ def test_a_copy_counts_while_it_exists_and_is_the_same(here: Here) -> None:
         return staying.get(run, "")
 
     run = here.run("sh", "-c", f"{RESULT}; echo 2 > $YURT_OUTPUTS/b")
-    assert "outputs" in kept(run)
+    fetch = f"run `yurt fetch {run}`"
+    assert kept(run) == f"it was never fetched, so it has the only copy of its outputs; {fetch}"
     assert here.quick("fetch", run, "--only", "a").code == 0
-    assert "outputs" in kept(run), "a partial copy does not count"
+    assert kept(run) == f"its outputs were only partly fetched; {fetch}"
     assert here.quick("fetch", run).code == 0
     assert kept(run) == ""
     (here.project / "results" / run / "b").rename(here.project / "b")
-    assert "outputs" in kept(run), "a part of the copy was deleted"
+    deleted = f"its outputs were deleted or changed on this machine after they were fetched; {fetch}"
+    assert kept(run) == deleted, "a part of the copy was deleted"
+    assert here.quick("fetch", run, "--only", "a").code == 0
+    assert kept(run) == deleted, "a partial copy does not replace the record of the complete one"
     (here.project / "b").rename(here.project / "results" / run / "b")
     assert kept(run) == ""
     (folder(here, run) / "outputs" / "b").write_text("3\n")
     os.utime(folder(here, run) / "outputs" / "b", (later := time.time() + 5, later))  # rsync counts whole seconds
-    assert "outputs" in kept(run), "it has changed on the site"
+    assert kept(run) == f"its outputs changed on local after they were fetched; {fetch}"
     assert here.quick("fetch", run).code == 0
     assert kept(run) == ""
     shutil.rmtree(here.project / "results")
-    assert "outputs" in kept(run)
+    assert kept(run) == deleted
     (folder(here, run) / "checkpoints").mkdir(exist_ok=True)  # removed at the end of the run, because it was empty
     (folder(here, run) / "checkpoints" / "last").write_text("7")
     assert here.quick("fetch", run).code == 0
-    assert "--all" in kept(run), "checkpoints are results too"
+    assert kept(run) == f"its checkpoints were not fetched; run `yurt fetch {run} --all`", "they are results too"
     assert here.quick("fetch", run, "--all").code == 0
     assert kept(run) == ""
+
+
+def test_a_copy_of_a_running_run_does_not_count(here: Here) -> None:
+    script = f"echo 1 > $YURT_OUTPUTS/a; {PATIENT}; echo 2 > $YURT_OUTPUTS/b"
+    run = here.quick("run", "--json", "sh", "-c", script).json["data"]["run"]["id"]
+    eventually((folder(here, run) / "outputs" / "a").exists)
+    assert here.quick("fetch", run).code == 0
+    time.sleep(1)  # the times in exit.json are whole seconds
+    (folder(here, run) / "go").touch()
+    assert here.quick("wait", run).code == 0
+    why = f"its outputs were fetched before it finished; run `yurt fetch {run}`"
+    assert split(here.quick("prune", run, "--json")) == (set(), {run: why})
+
+
+def test_a_named_run_that_is_kept_is_an_error(here: Here) -> None:
+    run, other = here.run("sh", "-c", RESULT), here.run("true")
+    done = here.quick("prune", run, "--yes")
+    assert done.code == 5 and f"kept {run}" in done.err and "it was never fetched" in done.out
+    assert here.quick("prune", run, "--dry-run").code == 0, "a dry run only lists"
+    assert here.quick("prune", "--yes").code == 0, "the user named no run"
+    assert not folder(here, other).exists()
+    assert here.quick("prune", other, "--yes").code == 0, "it is removed, as requested"
+    assert here.quick("prune", run, other, "--yes", "--unfetched").code == 0
 
 
 def test_filters_and_invalid_options(here: Here) -> None:
@@ -295,6 +339,23 @@ def test_all_of_a_context(here: Here) -> None:
     assert here.run("true"), "the context can be used again"
 
 
+def test_the_hint_names_the_runs_of_the_message(here: Here) -> None:
+    def submit(times: int, command: str) -> list[str]:
+        words = ["run", "--json", "sh", "-c", command]
+        return sorted(here.quick(*words).json["data"]["run"]["id"] for _each in range(times))
+
+    unfinished = submit(5, PATIENT)
+    error = here.quick("prune", "--all", "local", "--json").json["error"]
+    assert ", ".join(unfinished) in error["message"] and f"`yurt cancel {' '.join(unfinished)}`" in error["hint"]
+    assert here.quick("cancel", *unfinished).code == 0
+    runs = submit(9, RESULT)
+    assert here.quick("wait", *runs).code == 0 and here.quick("wait", *unfinished).code == 1
+    error = here.quick("prune", "--all", "local", "--json").json["error"]
+    named = runs[:8]
+    assert f"{', '.join(named)} and 1 more" in error["message"]
+    assert f"`yurt fetch --all {' '.join(named)}` and repeat this command for the others" in error["hint"]
+
+
 @pytest.mark.parametrize(
     ("state", "live", "what", "stays"),
     [
@@ -326,12 +387,12 @@ def test_on_both_sites(laptop: Laptop, lab: Lab) -> None:
     fetched = [made["alpha"][0]["id"], made["beta"][0]["id"]]
     assert laptop.quick("fetch", *fetched).code == 0
     done = laptop.quick("prune", *ids, held, "--yes", "--json")
-    assert done.code == 0, done
+    assert done.code == 5, done
     going, staying = split(done)
     assert going == set(fetched)
     assert {run: why.partition(";")[0] for run, why in staying.items()} == {
-        made["alpha"][1]["id"]: "it has the only copy of its outputs",
-        made["beta"][1]["id"]: "it has the only copy of its outputs",
+        made["alpha"][1]["id"]: "it was never fetched, so it has the only copy of its outputs",
+        made["beta"][1]["id"]: "it was never fetched, so it has the only copy of its outputs",
         held: "it has not finished (held)",
     }
     for name, runs in made.items():

@@ -54,19 +54,21 @@ def test_a_sweep_is_kept_until_all_results_are_fetched(here: Here) -> None:
     run = sweep(here, f'{RESULT}; [ "$2" != 2 ] || echo 7 > "$YURT_CHECKPOINTS/last"')
     shown = here.quick("prune", "--json")
     assert shown.code == 0 and shown.json["data"]["kept"][0]["files"] == 4
-    parts = "the outputs and checkpoints of 3 of its tasks"
-    assert why(shown, run) == f"it has the only copy of {parts}; run `yurt fetch {run} --all`"
+    never = "the outputs and checkpoints of {} of its tasks were never fetched"
+    assert why(shown, run) == f"{never.format(3)}; run `yurt fetch {run} --all`"
     assert here.quick("fetch", f"{run}.0").code == here.quick("fetch", f"{run}.2").code == 0
-    assert why(here.quick("prune", "--json"), run).startswith(
-        "it has the only copy of the outputs and checkpoints of 1 of its tasks"
+    assert why(here.quick("prune", "--json"), run).startswith(f"{never.format(1)};")
+    (here.project / "results" / f"{run}.0" / "it is 1").unlink()
+    assert why(here.quick("prune", "--json"), run) == (
+        f"{never.format(1)}, and the outputs of 1 of its tasks were deleted or changed on this machine after they were"
+        f" fetched; run `yurt fetch {run} --all`"
     )
     assert here.quick("fetch", run).code == 0
-    assert why(here.quick("prune", "--json"), run).startswith(
-        "it has the only copy of the checkpoints of 1 of its tasks"
-    )
+    assert why(here.quick("prune", "--json"), run).startswith("the checkpoints of 1 of its tasks were not fetched;")
     assert here.quick("fetch", run, "--all").code == 0
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").touch()
-    assert "outputs of 1 of its tasks" in why(here.quick("prune", "--json"), run), "it has changed on the site"
+    changed = "the outputs of 1 of its tasks changed on local after they were fetched"
+    assert why(here.quick("prune", "--json"), run).startswith(changed)
     (folder(here, run) / "tasks" / "1" / "outputs" / "late").unlink()
     done = here.quick("prune", "--yes", "--json")
     assert (done.code, split(done)[0]) == (0, {run})
@@ -115,10 +117,20 @@ def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here) -> None:
 
 def test_a_task_is_not_removed_alone(here: Here) -> None:
     """Its folder contains its gate, and the sweep's job script could start the task again."""
-    run = sweep(here, "true")
+    run = sweep(here, f'[ "$2" = 1 ] || {{ {RESULT}; }}')
     done = here.quick("prune", f"{run}.1", "--yes", "--json")
+    assert done.code == 5
     assert why(done, f"{run}.1") == f"a task is removed with its sweep; run `yurt prune {run}`"
     assert (folder(here, run) / "tasks" / "1" / "exit.json").exists()
+
+    def results(number: int) -> tuple[int, bool, bool]:
+        (task,) = here.quick("prune", f"{run}.{number}", "--json").json["data"]["kept"]
+        return task["files"], task["fetched"], task["size"] > 0
+
+    assert [results(number) for number in range(3)] == [(0, True, True), (1, False, True), (1, False, True)]
+    assert " not fetched " in here.quick("prune", f"{run}.1").out
+    assert here.quick("fetch", f"{run}.1").code == 0
+    assert results(1) == (1, True, True)
 
 
 def test_a_dry_run_shows_and_removes_nothing(here: Here) -> None:
@@ -242,10 +254,10 @@ def test_on_a_cluster(laptop: Laptop, lab: Lab, cluster: str) -> None:
     held = laptop.run(cluster, "--hold", *grid, "true")["run"]["id"]
     assert laptop.quick("wait", run["id"], "--timeout", "240").code == 0
     kept = laptop.quick("prune", run["id"], held, "--yes", "--json")
-    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not finished (queued)"
+    assert "outputs of 3 of its tasks" in why(kept, run["id"]) and why(kept, held) == "it has not finished (held)"
     assert laptop.quick("fetch", run["id"]).code == 0
     done = laptop.quick("prune", run["id"], held, "--yes", "--json")
-    assert done.code == 0 and split(done)[0] == {run["id"]}
+    assert done.code == 5 and split(done)[0] == {run["id"]}
     left = Ssh(lab)(cluster, f"ls -A {run['folder'].rpartition('/')[0]}").split()
     assert held in left and not [name for name in left if run["id"] in name]
     # The index says that it has finished, but it is still in the queue.

@@ -1,4 +1,4 @@
-"""How often `yurt wait` queries sites."""
+"""How often `yurt wait` queries sites, and its progress."""
 
 from __future__ import annotations
 
@@ -30,3 +30,9 @@ def test_finished_jobs_are_seen_before_slurm_drops_them(
     )
     facts.save(Context(name="big", type="slurm", slurm_url="alice@big"), found)
     assert longest_pause(["big", "local", "removed"]) == (pause or clocks().last_refresh)
+
+
+def test_the_progress_ends_without_an_empty_list_of_states(user: User) -> None:
+    done = user("-v", "run", "--wait", "sh", "-c", "sleep 1")
+    assert done.code == 0 and "1 unfinished (running)" in done.err, done
+    assert " s  all finished\n" in done.err and "()" not in done.err

@@ -68,7 +68,7 @@ def test_they_are_listed_fetched_and_protected(user: User, way: list[str]) -> No
     assert parts(user, run)["work"]["files"] == len(WRITTEN)
     assert not kept(user, run)[run].endswith("--all`")
     assert kept(user, run)[run].startswith(
-        "it has the only copy of its files in the working directory; run `yurt fetch"
+        "it was never fetched, so it has the only copy of its files in the working directory; run `yurt fetch"
     )
     (got,) = user("fetch", run, "--json").json["data"]
     assert (got["files"], got["complete"]) == (len(WRITTEN), True)
@@ -78,6 +78,28 @@ def test_they_are_listed_fetched_and_protected(user: User, way: list[str]) -> No
     assert user("fetch", run).out == f"{run}: results/{run} is up to date\n"
     (target / "out" / "model.pt").unlink()
     assert run in kept(user, run), "the copy is no longer complete"
+
+
+@pytest.mark.usefixtures("project")
+def test_show_names_them(user: User) -> None:
+    few = ended(user, "sh", "-c", 'sh run.sh && echo 12 > "$YURT_OUTPUTS/b" && echo 7 > "$YURT_CHECKPOINTS/last"')
+    text = user("show", few).out
+    names = ["outputs/b", "work/lib/b.py", "work/out/deep/best.pt", "work/out/latest", "work/out/model.pt"]
+    sizes = [3, 9, 5, 8, 6]
+    lines = [f"  {size:>2} B  {name}" for size, name in zip(sizes, names, strict=True)]
+    expected = "\n".join([*lines, "  12 B  work/results/x", ""])
+    assert text.partition("\nresults\n")[2] == expected, "nothing more; checkpoints are not listed"
+    many = ended(user, "sh", "-c", 'cd "$YURT_OUTPUTS" && seq 700 | while read n; do : > "$n"; done; : > "a\tb\nc"')
+    shown = user("show", many)
+    assert shown.out.count("  0 B  outputs/") == 10 and "\n  and 691 more\n" in shown.out
+    listed = user("show", many, "--json").json["data"]["on_site"]["files"]
+    assert len(listed) == 500 and listed == sorted(listed, key=lambda each: str(each["path"]))
+    odd = ended(user, "sh", "-c", 'cd "$YURT_OUTPUTS" && echo 1 > "$(printf "a\\tb\\nc \\377\\r d")"')
+    assert user("show", odd, "--json").json["data"]["on_site"]["files"] == [
+        {"path": "outputs/a\tb\nc \\xff\r d", "bytes": 2}
+    ]
+    assert user("show", odd).code == 0
+    assert "results\n" not in user("show", ended(user, "true")).out
 
 
 @pytest.mark.usefixtures("project")

@@ -31,7 +31,8 @@ or, with `--json`, on standard output as [an envelope](json.md).
 | 70 | a bug in yurt |
 | 130 | interrupted |
 
-`yurt shell` and `yurt lab shell` pass on the exit code of the command that they run.
+`yurt prune RUN` exits with code 5 if it keeps the run. `yurt shell` and `yurt lab shell` pass on the exit code of the
+command that they run.
 
 """
 

@@ -113,7 +113,7 @@ def _fetch(folder: Path, names: dict[str, str]) -> None:
 
     with folders.store() as store:
         entries = store.several([run for run in names if run])
-        _done, errors = fetch_runs(store, entries, Wanted(folder=folder, several=True, names=names))
+        errors = fetch_runs(store, entries, Wanted(folder=folder, several=True, names=names)).errors
     for error in errors:
         log.warning("%s", error.text)
 

@@ -18,10 +18,11 @@ import cloudpickle
 
 from yurt.api.errors import BrokenExecutorError, CallError, RemoteError, RemoteTraceback
 from yurt.model.calls import CallResult, Calls
+from yurt.model.sizes import MB, megabytes
 from yurt.node import call as program
 from yurt.store import Entry
 
-LARGEST = 100 << 20
+LARGEST = 100 * MB
 """Size limit, in bytes, of one call's arguments and of its result."""
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -42,16 +43,11 @@ def dump(value: Any, what: str) -> bytes:
         ) from error
     if len(content) > LARGEST:
         raise CallError(
-            f"the pickled size of {what} is {_megabytes(len(content))} MB; the limit is {_megabytes(LARGEST)} MB",
+            f"the pickled size of {what} is {megabytes(len(content))} MB; the limit is {megabytes(LARGEST)} MB",
             code="call-not-sent",
             hint="write large data to a file on the site and pass the file's name",
         )
     return content
-
-
-def _megabytes(size: int) -> int:
-    """Return a size in MB, rounded up: a size just over a limit must read as larger than it."""
-    return -(-size >> 20)
 
 
 def packed(calls: Sequence[tuple[bytes, bytes]], *, folder: Path, subfolder: str) -> Calls:
@@ -214,7 +210,7 @@ def _why(entry: Entry, result: CallResult) -> CallError:
 def _unusable(entry: Entry, result: CallResult) -> CallError:
     """Return the error for a result that cannot be used."""
     if result.kind == "large":
-        size, most = (_megabytes(int(word)) for word in result.text.split())
+        size, most = (megabytes(int(word)) for word in result.text.split())
         hint = "write large results to `$YURT_OUTPUTS`, return the file's name, and download it with `yurt fetch`"
         return _error(entry, f"the result is {size} MB; the limit is {most} MB", "result-not-sent", hint)
     if result.kind == "unsafe":

@@ -216,7 +216,9 @@ class Run:
         return self.state
 
     def fetch(self, to: str | Path | None = None, *, only: Sequence[str] = (), everything: bool = False) -> list[Path]:
-        """Download the files the run wrote to `$YURT_OUTPUTS`, like `yurt fetch`, and return their local folders.
+        """Download the files that the run wrote, like `yurt fetch`, and return their local folders.
+
+        Those are the files in `$YURT_OUTPUTS` and the new and changed files in its working directory.
 
         `to` is the target folder, by default `results/RUN`. `only` limits the download to files that match one of these
         patterns. With `everything`, download the complete run folder.
@@ -229,7 +231,7 @@ class Run:
             entries, _warnings = begun(index, [self.id])
             folder = Path(to).expanduser() if to is not None else None
             wanted = Wanted(only=only, everything=everything, folder=folder, several=bool(self._entry.run.tasks))
-            done, errors = fetch_runs(index, entries, wanted)
+            done, errors, _unmatched = fetch_runs(index, entries, wanted)
         if errors:
             raise errors[0]
         return [Path(each.target) for each in done if each.target]

@@ -79,3 +79,5 @@ class Observed(msgspec.Struct, frozen=True):
 
     runs: dict[str, Observation]
     answer: bytes = b""
+    held: dict[str, str] = {}
+    """Sweeps of which all pending tasks are held, and why."""

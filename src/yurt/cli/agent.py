@@ -20,10 +20,10 @@ def agent() -> None:
 def once() -> int:
     """Submit saved runs and refresh states once.
 
-    To do this every five minutes, add this line to your crontab:
+    To do this every five minutes, add this line to your crontab, with the path that `command -v yurt` prints:
 
     \b
-        */5 * * * * yurt agent once --quiet
+        */5 * * * * $HOME/.local/bin/yurt agent once --quiet
     """
     from yurt.cli.progress import watching
     from yurt.verbs import agent as verbs

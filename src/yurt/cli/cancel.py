@@ -42,7 +42,7 @@ def cancel(runs: tuple[str, ...], filters: tuple[str, ...]) -> int:
             elif not each.delivered:
                 print(f"{each.id}: {_late(each, 'it')}")
             else:
-                print(f"{each.id} {each.state}" + (f": {render.escaped(each.note)}" if each.note else ""))
+                print(f"{each.id} {render.with_reason(each.state, render.escaped(each.note))}")
 
     return render.result(found, print_text)
 

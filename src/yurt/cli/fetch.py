@@ -48,6 +48,8 @@ def fetch(
     not transferred again, and an interrupted transfer continues. Fetched files stay out of snapshots. For a sweep,
     each started task is downloaded to results/SWEEP.NUMBER. A file of your project that --to DIR would replace is kept
     as NAME~.
+
+    Runs and tasks in which no file matches --only are named; the exit code is 3 only if no file matches at all.
     """
     from yurt.cli.progress import watching
     from yurt.errors import UserError

@@ -100,7 +100,8 @@ def down(clusters: tuple[str, ...], instance: str, wipe: bool) -> None:
     with progress.watching() as watch:
         done = verbs.down(clusters, name=instance, wipe=wipe, watch=watch)
     names = " and ".join(done.data.clusters)
-    render.result(done, lambda: print(f"{names} stopped" + (" and wiped" if wipe else "")))
+    text = f"{names} stopped{' and wiped' if wipe else ''}" if names else f"nothing to stop{' or wipe' if wipe else ''}"
+    render.result(done, lambda: print(text))
 
 
 @verb(lab, examples=["yurt lab status", "yurt lab status --json"], context_help="")
@@ -128,7 +129,8 @@ def _print_status(found: LabStatus) -> None:
         if cluster.index is not None:
             size = render.count(cluster.index.packages, "package")
             print(f"package index of {cluster.name}: {cluster.index.url} ({size})")
-    print(f"ssh config: {as_typed(found.ssh_config)}")
+    if found.ssh_config:
+        print(f"ssh config: {as_typed(found.ssh_config)}")
 
 
 def _row(cluster: str, host: HostStatus) -> list[str]:

@@ -64,6 +64,8 @@ def prune(
     Runs that have not finished are never removed. Runs whose results exist only on the site are kept unless
     --unfetched is given. The runs stay in the index, and `yurt show` reports that the folder was removed. A sweep is
     removed with all its tasks.
+
+    The exit code is 5 if a run that you name is kept; if its folder was removed before, it is 0.
     """
     from yurt.errors import UserError
 
@@ -107,8 +109,9 @@ def _some(
         return render.result(found, lambda: _print(found.data), requested=True)
     if going and not _agreed(yes, lambda: _print(found.data), question):
         return _not_confirmed(found, lambda: _print(found.data))
+    app.current().warnings += found.warnings
     with watching() if going else nullcontext(unwatched) as watch:
-        done = verbs.remove(found.data, watch=watch)
+        done = verbs.remove(found.data, named=bool(runs), watch=watch)
     return render.result(done, lambda: _print(done.data))
 
 

@@ -86,6 +86,10 @@ def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
         shown = found.data
 
 
+def _reason(row: RunRow) -> str:
+    return render.new_reason(row.state, row.reason)
+
+
 CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
@@ -101,7 +105,7 @@ CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.command_line(row.command),
-    "reason": lambda row, _now: TallyBar(row.task_states, row.reason) if row.tasks else row.reason,
+    "reason": lambda row, _now: TallyBar(row.task_states, _reason(row)) if row.tasks else _reason(row),
 }
 
 NARROW = ("run", "name", "context", "state", "age", "took", "command", "reason")

@@ -314,6 +314,18 @@ def moment(at: float | None) -> str:
     return "" if at is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
+def with_reason(state: str, reason: str) -> str:
+    """Return a state and its reason; the reason alone if it begins with the state: cancelled before it started."""
+    if not new_reason(state, reason):
+        return state
+    return reason if reason.startswith((f"{state} ", f"{state};")) else f"{state}: {reason}"
+
+
+def new_reason(state: str, reason: str) -> str:
+    """Return a reason for display next to its state; empty if it only repeats the state."""
+    return "" if reason == state else reason
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, which takes an s in the plural: 1 file, 3 files."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
 from yurt.errors import UserError
 from yurt.model import settings
+from yurt.model.sizes import MB
 
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
@@ -41,6 +42,8 @@ EVERY_RUN = tuple(
 )
 MOST_LINES = 12
 """How many lines of job.sh and of its values `--dry-run` shows without -v."""
+MOST_SETS = 3
+"""For how many tasks `--dry-run` shows the parameters."""
 
 EXAMPLES = [
     "yurt run train.py -- --lr 0.1",
@@ -238,7 +241,7 @@ def _request(options: dict[str, Any]) -> Request:
         restart_policy=run_options.restart_policy(options),
         hold=options["hold"],
         secrets=options["secrets"],
-        largest_file=None if largest is None else largest << 20,
+        largest_file=None if largest is None else largest * MB,
     )
 
 
@@ -357,11 +360,15 @@ def _pairs(option: str, texts: tuple[str, ...], *, needs_value: bool = False) ->
 
 def _print_plan(view: PlanView) -> None:
     run = view.run
-    print(f"# run {run.id} on {run.context}; nothing was submitted")
+    what = f"run {run.id} on {run.context}"
+    if run.tasks:
+        what = f"sweep {run.id} on {run.context}: {render.count(run.tasks, 'task')}"
+    print(f"# {what}; nothing was submitted")
     print(f"# folder: {render.plain(run.folder)}")
     files = f"{render.count(run.code.files, 'file')}, {render.amount(run.code.size)}"
     code = f"{run.code.tree} ({files})" if run.code.tree else "none"
     print(f"# code: {code}")
+    _print_sets(view.sets)
     if run.secrets:
         print(f"# secrets (names only): {' '.join(run.secrets)}")
     for each in run.settings:
@@ -374,6 +381,15 @@ def _print_plan(view: PlanView) -> None:
     render.verbatim(parts.encode(errors="backslashreplace"))
     if not app.current().verbose:
         print(f"# job.sh has {len(view.script.splitlines())} lines; see all of it with `yurt -v run --dry-run …`")
+
+
+def _print_sets(sets: Sequence[dict[str, Any]]) -> None:
+    """Print the parameters of the first tasks of a sweep."""
+    for number, each in enumerate(sets[:MOST_SETS]):
+        pairs = " ".join(f"{key}={render.readable(value)}" for key, value in each.items())
+        print(f"# task {number}: {render.short(pairs, render.LONGEST_VALUE)}")
+    if len(sets) > MOST_SETS:
+        print(f"# … {render.count(len(sets) - MOST_SETS, 'more task')}")
 
 
 def _own_lines(script: str) -> str:

@@ -12,12 +12,11 @@ from yurt.cli import render
 def head(found: Any, here: Any) -> list[tuple[str, str]]:
     """Return the first facts of a run or a sweep, as labels and texts."""
     run, status = found.run, found.status
-    state = status.state + (f": {status.reason}" if status.reason else "")
     return [
         ("sweep" if run.tasks else "run", run.id),
         ("task of", run.sweep),
         ("name", run.name),
-        ("state", state),
+        ("state", render.with_reason(status.state, status.reason)),
         ("native state", status.native),
         ("command", render.command_line(run.command)),
         ("context", run.context),

@@ -50,9 +50,9 @@ EXAMPLES = [
 def show(run: str, cached: bool, **options: Any) -> None:
     """Show a run in detail.
 
-    Shows its state, its command and each setting with its source. For a sweep, also prints a table of the tasks with
-    their states, parameters and last metrics. Use SWEEP.NUMBER for one task. --sort, --filter, --limit, --csv, --plot
-    and --over apply only to sweeps.
+    Shows its state, its command, each setting with its source and, after the end, its first result files. For a sweep,
+    also prints a table of the tasks with their states, parameters and last metrics. Use SWEEP.NUMBER for one task.
+    --sort, --filter, --limit, --csv, --plot and --over apply only to sweeps.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import show as verbs
@@ -107,9 +107,31 @@ def _print(found: Any, here: Any) -> None:
     ]
     metrics = [(each.name, each.value, f"step {each.step}" * (each.step is not None)) for each in found.metrics]
     print_facts(facts)
+    _print_results(found.on_site)
     print_parts(
         metrics=metrics, parameters=[(key, value, "") for key, value in run.params.items()], settings=settings(run)
     )
+
+
+LISTED = 10
+"""Maximum number of result files that are printed."""
+
+
+def _print_results(parts: Any) -> None:
+    """Print the first result files on the site, with their sizes."""
+    if parts is None or not parts.files:
+        return
+    shown = parts.files[:LISTED]
+    sizes = [render.amount(each.bytes) for each in shown]
+    room = max(map(len, sizes))
+    print("\nresults")
+    for each, size in zip(shown, sizes, strict=True):
+        print(f"  {size:>{room}}  {render.plain(each.path)}")
+    counts = [parts.parts[name].files for name in (layout.OUTPUTS, layout.WORK) if name in parts.parts]
+    if None in counts:
+        print("  and more")
+    elif (more := sum(counts) - len(shown)) > 0:
+        print(f"  and {more} more")
 
 
 def _restarts(run: Any, status: Any) -> str:

@@ -53,7 +53,7 @@ def _blocked(entries: Sequence[Any]) -> list[str]:
         if status.state in ("queued", "held", "requeued") and status.reason not in ROUTINE:
             found.setdefault((status.state, status.reason), []).append(entry.run.id)
     return [
-        f"{runs[0] if len(runs) == 1 else f'{len(runs)} runs'} {state}: {reason}"
+        f"{runs[0] if len(runs) == 1 else f'{len(runs)} runs'} {render.with_reason(state, reason)}"
         for (state, reason), runs in found.items()
     ]
 
@@ -72,7 +72,8 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
         def on_refresh(entries: list[Any], warnings: list[str]) -> None:
             done = sum(entry.status.final for entry in entries)
             states = ", ".join(sorted({entry.status.state for entry in entries if not entry.status.final}))
-            watch(Event(f"{len(entries) - done} unfinished ({states})", done, len(entries)))
+            text = f"{len(entries) - done} unfinished ({states})" if states else "all finished"
+            watch(Event(text, done, len(entries)))
             for line in (*warnings, *_blocked(entries)):
                 if line not in printed and not now.json and not now.quiet:
                     print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
@@ -90,8 +91,8 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             entry = entries[places[0]]
             status = entry.status
             took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
-            reason = f": {status.reason}" if status.reason not in ("", status.state) else ""
-            print(f"{entry.run.id} {status.state}{took}{render.escaped(reason)}", file=sys.stderr)
+            outcome = render.with_reason(f"{status.state}{took}", render.new_reason(status.state, status.reason))
+            print(f"{entry.run.id} {render.escaped(outcome)}", file=sys.stderr)
 
     now.warnings += done.warnings
     render.show(kind, entries if kind != "run" else entries[0], print_text)

@@ -8,8 +8,9 @@ import stat
 from pathlib import Path
 
 from yurt.errors import UserError
+from yurt.model.sizes import MB, megabytes
 
-LARGEST = 8 << 20
+LARGEST = 8 * MB
 """Maximum size of a configuration file in bytes."""
 
 DEEPEST = 200
@@ -37,7 +38,7 @@ def check_size(file: Path, about: os.stat_result) -> None:
     """UserError if a file is larger than any configuration."""
     if about.st_size > LARGEST:
         raise UserError(
-            f"cannot read {file}: it is {about.st_size >> 20} MB; the limit is {LARGEST >> 20} MB",
+            f"cannot read {file}: it is {megabytes(about.st_size)} MB; the limit is {megabytes(LARGEST)} MB",
             code="config-invalid",
         )
 
@@ -90,7 +91,7 @@ def _content(file: Path, *, trusted: bool) -> bytes:
         check_size(file, about)
         content = opened.read(LARGEST + 1)
         if len(content) > LARGEST:
-            raise UserError(f"cannot read {file}: it is larger than {LARGEST >> 20} MB", code="config-invalid")
+            raise UserError(f"cannot read {file}: it is larger than {megabytes(LARGEST)} MB", code="config-invalid")
         return content
 
 

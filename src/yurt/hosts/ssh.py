@@ -15,6 +15,9 @@ from yurt.hosts.master import Master
 
 REFUSED = b"Session open refused by peer"
 
+SILENCE = ("ssh-timeout", "ssh-no-route")
+"""Errors of a connection attempt after which other commands do not wait for the host for a while."""
+
 
 class SshHost(Host):
     """A login node. Commands share one connection, which yurt opens by itself if ssh needs no prompt."""
@@ -71,7 +74,7 @@ class SshHost(Host):
             yield
             self.note_response()
         except YurtError as error:
-            if error.code == "ssh-timeout":
+            if error.code in SILENCE:
                 self.note_silent()
             raise
         finally:

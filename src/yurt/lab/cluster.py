@@ -48,6 +48,10 @@ class Cluster:
     def mark(self) -> str:
         return f"{self.instance.mark}{self.spec.name}/"
 
+    def has_files(self) -> bool:
+        """Whether it was started since the last wipe. Its keys exist if any cluster of the lab was."""
+        return self.folder.is_dir() and any(part.name != "keys" for part in self.folder.iterdir())
+
     def limits(self, machine: cgroups.Limits) -> cgroups.Limits:
         """Return how this cluster enforces memory limits, given what the machine supports."""
         return machine if self.spec.memory_limits else "none"

@@ -168,7 +168,8 @@ class Lab:
             for future in as_completed(waiting):
                 future.result()
                 seconds[waiting[future]] = round(time.monotonic() - started, 2)
-                step(f"{waiting[future]}: ready")
+                left = [name for name in waiting.values() if name not in seconds]
+                step(f"{waiting[future]}: ready" + (f"; waiting for Slurm on {', '.join(left)}" if left else ""))
         watch(Event("ready", total, total))
         return seconds
 
@@ -235,15 +236,17 @@ class Lab:
         self._wire(state)
         one.wait_ready([host])
 
-    def down(self, clusters: Sequence[str] = (), *, wipe: bool = False, watch: Watch = unwatched) -> None:
+    def down(self, clusters: Sequence[str] = (), *, wipe: bool = False, watch: Watch = unwatched) -> list[str]:
         """Stop clusters (all by default). No process, mount, namespace, link or cgroup of theirs is left.
 
-        Disks and job history stay for the next `up`, unless `wipe`.
+        Disks and job history stay for the next `up`, unless `wipe`. Returns the clusters that were running or, with
+        `wipe`, had files.
         """
         chosen = [self.cluster(name) for name in dict.fromkeys(clusters or CLUSTERS)]
         preflight.check_machine("down")
         if not self.instance.folder.exists() and not self.pids():
-            return
+            return []
+        found = [cluster.spec.name for cluster in chosen if cluster.pids() or (wipe and cluster.has_files())]
         with self.instance.locked(), ThreadPoolExecutor(len(chosen)) as pool:
             watch(Event("stopping " + ", ".join(cluster.spec.name for cluster in chosen)))
             for future in [pool.submit(cluster.shut_down) for cluster in chosen]:
@@ -253,6 +256,7 @@ class Lab:
             if wipe:
                 watch(Event("removing the lab's files"))
                 self._wipe(chosen)
+        return found
 
     def _wipe(self, chosen: list[Cluster]) -> None:
         client.remove_contexts(self.instance, [cluster.spec for cluster in chosen])

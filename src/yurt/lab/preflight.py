@@ -12,6 +12,7 @@ from yurt.lab import packages
 from yurt.lab.instance import Instance
 from yurt.lab.shell import succeeds
 from yurt.model.progress import Event, Watch
+from yurt.model.sizes import MB
 
 DISK_NEEDED_MB = 600
 """Size of a new lab, with some room for its users' files."""
@@ -78,7 +79,7 @@ def check_packages(*, install: bool, watch: Watch) -> None:
 
 def check_disk(folder: Path) -> None:
     existing = next(each for each in (folder, *folder.parents) if each.exists())
-    free = shutil.disk_usage(existing).free >> 20
+    free = shutil.disk_usage(existing).free // MB
     if free < DISK_NEEDED_MB and not (folder / "lab.json").exists():
         raise RefusedError(
             f"the lab needs {DISK_NEEDED_MB} MB of disk space, but {existing} has only {free} MB free",

@@ -51,6 +51,7 @@ class LabStatus(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     folder: str
     ssh_config: str
+    """ssh configuration file for the lab's hosts, for `ssh -F`; empty before `up` and after a wipe."""
     linked: bool
     limits: str
     """cgroup version that enforces memory limits on alpha: v1, v2 (untested) or none."""
@@ -63,11 +64,12 @@ def status_of(lab: Lab) -> LabStatus:
     state = lab.instance.load_state()
     block = IPv4Network(state.block) if state.block else None
     clusters = [_cluster(lab, spec, block) for spec in CLUSTERS.values()]
+    config = lab.instance.client / "ssh_config"
     alpha_login = lab.cluster("alpha").pids().get("login")
     return LabStatus(
         instance=lab.instance.name,
         folder=str(lab.instance.folder),
-        ssh_config=str(lab.instance.client / "ssh_config"),
+        ssh_config=str(config) if config.exists() else "",
         linked=alpha_login is not None and network.wired(alpha_login),
         limits=state.limits,
         clusters=clusters,

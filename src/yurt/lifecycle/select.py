@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from yurt.errors import NotFoundError, UserError
+from yurt.errors import NotFoundError, UserError, one_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.tasks import chosen, task_rows
 from yurt.model import ids, sweep_table
@@ -76,9 +76,12 @@ def _of_job(store: Store, word: str, matches: Sequence[str]) -> Entry | None:
     if not found:
         return None
     if len(found) + (0 if colon else len(matches)) > 1:
-        names = ", ".join([*found, *matches][:4])
-        hint = f"type the run id: `{found[0]}`; or the context and the job: `CONTEXT:{job}`"
-        raise UserError(f"'{word}' is ambiguous: it matches several runs: {names}", code="usage", hint=hint)
+        runs = [*found, *matches]
+        where = {entry.run.context for entry in store.several(found)}
+        hint = f"use {one_of(runs[:4])}"
+        if not colon and len(where) == len(found):  # the job is then unambiguous
+            hint += f", or the context and the job, for example: `{min(where)}:{job}`"
+        raise UserError(f"'{word}' is ambiguous: it matches {len(runs)} runs", code="usage", hint=hint)
     return store.get(found[0])
 
 

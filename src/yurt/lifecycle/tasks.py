@@ -88,7 +88,7 @@ def task_rows(store: Store, entry: Entry, *, watch: Watch = unwatched) -> list[T
 def _default_status(whole: Status, *, out: bool) -> Status:
     """Return the status of a task without a row in the index."""
     if out:
-        return Status(state="queued")
+        return Status(state="held" if whole.held else "queued", reason=whole.held)
     return Status(state=whole.state if whole.state in FINAL else "waiting")
 
 

@@ -100,6 +100,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """metrics.jsonl is complete up to this size in bytes."""
     metrics_head: int
     """Bytes from the beginning of a larger metrics.jsonl; the rest is taken from its end."""
+    files: int
+    """How many result files it lists in each part of a run folder that it measures."""
 
 
 class Gathered(msgspec.Struct):

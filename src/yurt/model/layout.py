@@ -55,7 +55,7 @@ END = "end."
 STOPPED = "stopped."
 """Prefix, followed by the number of a start: why it was signalled to stop."""
 FENCED = "fenced."
-"""Prefix, followed by the number of a start: a later start has taken over."""
+"""Prefix, followed by the number of a start: which start took over, and the times of its first and last heartbeat."""
 
 # Temporary, while the run is running.
 CANCEL = "cancel"

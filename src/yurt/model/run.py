@@ -170,6 +170,8 @@ class RunRef(msgspec.Struct, frozen=True):
     """The unfinished tasks that have started, as ranges."""
     offsets: str = "0"
     """The offsets of its job arrays."""
+    held: str = ""
+    """Why all its pending tasks were held at the last query."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +220,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """For a sweep: the submitted tasks, as ranges."""
     offsets: list[str] = []
     """For a sweep: the offsets of its job arrays."""
+    held: str = ""
+    """For a sweep: why the scheduler holds all its pending tasks; empty if it does not."""
     other_machine: bool = False
     """For a sweep: whether another machine submits it; this machine then only resubmits tasks."""
 

@@ -13,10 +13,11 @@ import msgspec
 
 from yurt import private
 from yurt.errors import NotFoundError, UserError, here_is_full
+from yurt.model.sizes import MB, megabytes
 from yurt.snapshot import collect, record, seen
 
-LARGEST_FILE = 50 << 20
-LARGEST_TREE = 1 << 30
+LARGEST_FILE = 50 * MB
+LARGEST_TREE = 1000 * MB
 
 # Content is stored byte for byte: line endings, filters, keywords and encodings are not applied.
 ATTRIBUTES = "* -text -filter -ident -export-subst -export-ignore -working-tree-encoding -eol\n"
@@ -161,15 +162,15 @@ def _check_size(files: collect.Files, largest_file: int, largest_tree: int) -> i
     shown = collect.shown(name_of_largest)
     if largest > largest_file:
         raise UserError(
-            f"'{shown}' is {largest >> 20} MB; the limit for a code file is {largest_file >> 20} MB",
+            f"'{shown}' is {megabytes(largest)} MB; the limit for a code file is {megabytes(largest_file)} MB",
             code="snapshot-too-large",
             hint=f"exclude it with `--exclude '{shown}'` or a line in .yurtignore, copy it to the cluster as data, "
             "or raise the limit with `--largest-file MB`",
         )
     if total > largest_tree:
         raise UserError(
-            f"the project is {total >> 20} MB; the limit is {largest_tree >> 20} MB; "
-            f"the largest file is '{shown}' ({largest >> 20} MB)",
+            f"the project is {megabytes(total)} MB; the limit is {megabytes(largest_tree)} MB; "
+            f"the largest file is '{shown}' ({megabytes(largest)} MB)",
             code="snapshot-too-large",
             hint="exclude data files with `--exclude GLOB` or .yurtignore",
         )

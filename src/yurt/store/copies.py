@@ -18,7 +18,7 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     measures: Measures
     files: bytes = b""
-    """A record of its files; empty if an older yurt fetched them."""
+    """A record of its files; empty if the copy is not complete, or an older yurt fetched it."""
 
 
 class Copies:
@@ -31,11 +31,15 @@ class Copies:
 
     def note_fetched(self, run: str, copy: Copy) -> None:
         """Record what was fetched. A later, smaller transfer to the same folder does not erase it."""
+        update = "at = excluded.at"
+        if any(copy.measures.by_part().values()):
+            update += (
+                ", outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
+                " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints),"
+                " work = iif(excluded.work = '', work, excluded.work), files = excluded.files"
+            )
         self._db.execute(
-            "INSERT INTO fetched VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = excluded.at,"
-            " outputs = iif(excluded.outputs = '', outputs, excluded.outputs),"
-            " checkpoints = iif(excluded.checkpoints = '', checkpoints, excluded.checkpoints),"
-            " work = iif(excluded.work = '', work, excluded.work), files = excluded.files",
+            f"INSERT INTO fetched VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET {update}",
             (run, copy.target, copy.at, *copy.measures.by_part().values(), copy.files),
         )
 

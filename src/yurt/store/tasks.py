@@ -84,7 +84,8 @@ class Tasks:
             tasks.without(whole.submitted_tasks, row[0]), tasks.ranges(self.tasks_in(ref.id, ("waiting",)))
         )
         begun = tasks.ranges(self.tasks_in(ref.id, ACTIVE))
-        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=",".join(whole.offsets) or "0")
+        offsets = ",".join(whole.offsets) or "0"
+        return msgspec.structs.replace(ref, open=open_tasks, begun=begun, offsets=offsets, held=whole.held)
 
     def tasks_in(self, sweep: str, states: Sequence[State]) -> list[int]:
         """Return the tasks whose row has one of these states."""
@@ -198,8 +199,10 @@ class Tasks:
                 row[0] not in submitted for row in self._db.execute(f"SELECT task {NOT_SUBMITTED}", (sweep,))
             )
             queued, unsubmitted = queued + with_row, unsubmitted - with_row
+        whole = with_held(whole, whole.held if queued > 0 else "")
         if queued > 0:
-            tally["queued"] = tally.get("queued", 0) + queued
+            pending = "held" if whole.held else "queued"
+            tally[pending] = tally.get(pending, 0) + queued
         if unsubmitted > 0:
             rest = whole.state if whole.state in FINAL else "waiting"
             tally[rest] = tally.get(rest, 0) + unsubmitted
@@ -220,7 +223,18 @@ def usual(whole: Status, *, out: bool) -> Status:
     """Return the status of a task that has no row."""
     if not out:
         return Status(state="waiting" if whole.state not in FINAL else whole.state)
-    return Status(state="queued", submitted=whole.submitted, attempts=ATTEMPTS if whole.other_machine else 1)
+    return Status(
+        state="held" if whole.held else "queued",
+        reason=whole.held,
+        submitted=whole.submitted,
+        attempts=ATTEMPTS if whole.other_machine else 1,
+    )
+
+
+def with_held(whole: Status, why: str) -> Status:
+    """Return the status of a sweep whose pending tasks are held; with an empty reason, of one whose tasks are not."""
+    reason = why if whole.reason in ("", whole.held) else whole.reason
+    return msgspec.structs.replace(whole, held=why, reason=reason)
 
 
 def state_of(tally: Mapping[str, int], whole: Status) -> State:

@@ -56,6 +56,7 @@ class BackendContract:
         plans = {
             "plain": plan("true"),
             "code": plan(*sh, "exit 42"),
+            "large code": plan(*sh, "exit 255"),
             "signal": plan(*sh, "kill -SEGV $$"),
             "absent": plan("no-such-program-anywhere"),
             "streams": plan(*sh, "echo one; echo two >&2; printf three; printf four >&2; cat"),
@@ -114,10 +115,11 @@ class BackendContract:
         results = {name: (status.state, status.exit_code, status.signal) for name, (_plan, status) in ended.items()}
         assert results["plain"] == ("completed", 0, None)
         assert results["code"] == ("failed", 42, None)
+        assert results["large code"] == ("failed", 255, None)
         assert results["signal"] == ("failed", 139, 11)
         assert results["absent"] == ("failed", 127, None)
         assert ended["signal"][1].reason == "killed by signal 11 (SEGV)"
-        assert ended["code"][1].reason == "exit code 42"
+        assert (ended["code"][1].reason, ended["large code"][1].reason) == ("exit code 42", "exit code 255")
 
     def test_output_and_errors_are_separate(self, backend: Backend, ended: dict[str, tuple[Plan, Status]]) -> None:
         made, status = ended["streams"]
@@ -238,7 +240,7 @@ class BackendContract:
         clean.append(made)
         submit(backend, made)
         follow(backend, made)
-        limits = Limits(trip=1 << 20, seconds=20, log=1 << 16, metrics=1 << 16, metrics_head=1 << 10)
+        limits = Limits(trip=1 << 20, seconds=20, log=1 << 16, metrics=1 << 16, metrics_head=1 << 10, files=9)
         asked = [Ended(made.run.folder, '{"state":"failed"}'), Ended(f"{made.run.folder}-not-there", "{}")]
         found = backend.files.collect(asked, limits, content=True, timeout=60)
         assert set(found) <= {0, 1} and "there" not in found.get(1, {})

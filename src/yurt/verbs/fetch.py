@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from yurt.backends.kinds import kind_of
 from yurt.errors import NotFoundError, UnreachableError, YurtError
@@ -13,6 +14,7 @@ from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
 from yurt.lifecycle.select import begun, which
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import Run
 from yurt.sites import connect, folders
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
@@ -20,6 +22,15 @@ from yurt.verbs.result import Result
 
 MOST = 5
 """How many errors to report of runs that could not be fetched."""
+
+
+class FetchedFiles(NamedTuple):
+    """What was fetched, the errors of runs whose transfer is incomplete, and the runs in which no file matches."""
+
+    done: list[Fetched]
+    errors: list[YurtError]
+    unmatched: list[Run]
+    """Empty if no file of any run matches: that is an error."""
 
 
 class FetchedRuns(Result[list[Fetched]], frozen=True, kw_only=True):
@@ -40,14 +51,14 @@ def fetch(
     """Download the results of runs, and of the started tasks of sweeps; with filters, of the tasks that match.
 
     Runs that could not be fetched are warnings and set the exit code; if no run could be fetched, the first error is
-    raised.
+    raised. Runs without a file that matches `only` are warnings, unless there is none that has one.
     """
     index = folders.store()
     entries, warnings = begun(index, names, filters, watch=watch)
     several = len(entries) > 1 or any(entry.run.tasks for entry in which(index, names))
     project = Project().folder.resolve() if folder is not None else None
     wanted = Wanted(only=only, everything=everything, folder=folder, several=several, project=project)
-    done, errors = fetch_runs(index, entries, wanted, watch=watch)
+    done, errors, unmatched = fetch_runs(index, entries, wanted, watch=watch)
     messages = _shortened([error.message for error in errors])
     if errors and not done:
         errors[0].message = "; ".join(messages)
@@ -55,6 +66,7 @@ def fetch(
     code = max((error.exit_code for error in errors), default=0)
     empty = {each.id for each in done if not each.target}
     warnings += [_in_place(entry) for entry in entries if entry.run.id in empty and _ran_in_place(entry)]
+    warnings += [transfer.no_match(unmatched, wanted).message] if unmatched else []
     warnings += [_hidden(each) for each in done if each.hidden]
     warnings += [_replaced(each) for each in done if each.replaced]
     unfinished = frozenset(entry.run.id for entry in entries if not entry.status.final)
@@ -67,19 +79,17 @@ def _shortened(messages: list[str]) -> list[str]:
     return messages if len(messages) <= MOST else [*messages[:MOST], f"and {len(messages) - MOST} similar errors"]
 
 
-def fetch_runs(
-    store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch: Watch = unwatched
-) -> tuple[list[Fetched], list[YurtError]]:
+def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch: Watch = unwatched) -> FetchedFiles:
     """Download the results of runs, with as few transfers as possible for each context.
 
-    Returns what was fetched, and the errors of runs whose transfer is incomplete. Their partial files are kept; a retry
-    continues from there.
+    Partial files of an incomplete transfer are kept; a retry continues from there.
     """
     by_context: dict[str, list[Entry]] = {}
     for entry in entries:
         by_context.setdefault(entry.run.context, []).append(entry)
     done: list[Fetched] = []
     errors: list[YurtError] = []
+    unmatched: list[Run] = []
     for name, group in by_context.items():
         try:
             watch(Event(f"querying {name}"))
@@ -93,9 +103,9 @@ def fetch_runs(
             found = [(entry, contents[entry.run.folder]) for entry in submitted if entry.run.folder in contents]
             for some in transfer.together(found, wanted):
                 try:
-                    came, lacking = transfer.Transfer(store, files, some, wanted).run(watch)
+                    came, without = transfer.Transfer(store, files, some, wanted).run(watch)
                     done += came
-                    errors += lacking
+                    unmatched += without
                 except UnreachableError:
                     raise
                 except YurtError as error:
@@ -103,7 +113,10 @@ def fetch_runs(
         except YurtError as error:  # give up on this context, continue with the others
             errors.append(error)
     places = {entry.run.id: at for at, entry in enumerate(entries)}
-    return sorted(done, key=lambda each: places[each.id]), errors
+    if unmatched and not done:
+        errors.append(transfer.no_match(unmatched, wanted))
+        unmatched = []
+    return FetchedFiles(sorted(done, key=lambda each: places[each.id]), errors, unmatched)
 
 
 def _hidden(each: Fetched) -> str:

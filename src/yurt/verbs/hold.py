@@ -48,12 +48,12 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
         site = connect.named_backend(context).runs
         (site.hold if what == "hold" else site.release)(jobs)
     warnings += _refresh(index, runs)
-    return [Held(entry.run.id, entry.run.context, _state(entry, what)) for entry in index.several(runs)], warnings
+    return [Held(entry.run.id, entry.run.context, _state(entry)) for entry in index.several(runs)], warnings
 
 
-def _state(entry: Entry, what: str) -> str:
-    """Return the state. The queue is not asked about each pending task of a sweep, so the index has only `queued`."""
-    return "held" if entry.run.tasks and what == "hold" else entry.status.state
+def _state(entry: Entry) -> str:
+    """Return the state; of a sweep, that of its pending tasks if they are held, though other tasks may be running."""
+    return "held" if entry.status.held else entry.status.state
 
 
 def _refresh(index: Store, runs: Sequence[str]) -> list[str]:

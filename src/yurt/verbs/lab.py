@@ -18,7 +18,7 @@ from yurt.lab.index import Distribution
 from yurt.lab.preflight import check_machine
 from yurt.lab.relay import Rules
 from yurt.lab.status import LabStatus, status_of
-from yurt.lab.topology import ALPHA, CLUSTERS, alias
+from yurt.lab.topology import ALPHA, alias
 from yurt.model.progress import Watch, unwatched
 from yurt.verbs.result import Result
 
@@ -37,6 +37,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 class Stopped(msgspec.Struct, frozen=True):
     clusters: list[str]
+    """Clusters that were running or, if `wiped`, had files."""
     wiped: bool
 
 
@@ -100,8 +101,8 @@ def down(
     clusters: Sequence[str] = (), *, name: str = "", wipe: bool = False, watch: Watch = unwatched
 ) -> Result[Stopped]:
     """Stop clusters; both if none is named."""
-    Lab(name).down(clusters, wipe=wipe, watch=watch)
-    return Result(kind="lab-stopped", data=Stopped(list(clusters or CLUSTERS), wipe))
+    found = Lab(name).down(clusters, wipe=wipe, watch=watch)
+    return Result(kind="lab-stopped", data=Stopped(found, wipe))
 
 
 def status(name: str = "") -> Result[LabStatus]:

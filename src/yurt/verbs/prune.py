@@ -5,30 +5,36 @@ Never removes a run that has not finished according to its site, nor, unless req
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from yurt.config import contexts
 from yurt.errors import RefusedError, YurtError
-from yurt.lifecycle.files import local_copy
+from yurt.lifecycle.files.missing_copies import Missing, describe, missing_copies
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import task_entries, which
 from yurt.model import layout
-from yurt.model.files import NOTHING, RESULT_PARTS, UNMEASURED, Measures, Survey, count, size
+from yurt.model.files import NOTHING, Survey, count
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import Observation
 from yurt.sites import connect, folders
-from yurt.store import Copy, Entry, Store
+from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
+
+
+REMOVED = "its folder is already removed"
+
+MOST = 8
+"""How many kept runs a warning names."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,32 +76,43 @@ def survey(
 ) -> Result[Pruned]:
     """Find the folders to remove: of the runs named, else of all finished runs. Removes nothing.
 
-    Raises if a site cannot be queried. `older_than` is in seconds. `unfetched`: include the only copy of results.
+    Raises if a site cannot be queried. Runs whose context was removed are skipped, with a warning, unless they or their
+    context are named. `older_than` is in seconds. `unfetched`: include the only copy of results.
     """
     index = folders.store()
     named = which(index, names)
     entries = _select(index, named, context=context, states=states, older_than=older_than)
+    skipped = {} if named or context else _of_removed_contexts(entries)
+    entries = [entry for entry in entries if entry.run.id not in skipped]
     found = _judged(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
     going, staying = [each for each in found if not each.kept], [each for each in found if each.kept]
-    return Result(kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying))
+    return Result(
+        kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying), warnings=_skipped_in_words(skipped)
+    )
 
 
-def remove(found: Pruned, *, watch: Watch = unwatched) -> Result[Pruned]:
+def remove(found: Pruned, *, named: bool = False, watch: Watch = unwatched) -> Result[Pruned]:
     """Remove the folders that `survey` found. Safe to retry, and to kill at any point.
 
     Sites where a folder could not be removed are warnings and set the exit code; if none was removed, the first error
-    is raised.
+    is raised. So are, if the user `named` the runs, those that are kept.
     """
     index = folders.store()
     errors = _remove(index, found.removed, watch=watch)
     gone = [each for each in found.removed if index.gone_at(each.id) is not None]
     if errors and not gone:
         raise errors[0]
+    codes = [error.exit_code for error in errors]
+    warnings = [error.message for error in errors]
+    refused = [each.id for each in found.kept if each.kept != REMOVED] if named else []
+    if refused:
+        codes.append(RefusedError.exit_code)
+        warnings.append(f"kept {', '.join(refused[:MOST])}" + (" …" if len(refused) > MOST else ""))
     return Result(
         kind="runs-pruned",
         data=Pruned(done=True, removed=gone, kept=found.kept),
-        warnings=[error.message for error in errors],
-        exit_code=max((error.exit_code for error in errors), default=0),
+        warnings=warnings,
+        exit_code=max(codes, default=0),
     )
 
 
@@ -146,6 +163,20 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
     return found
 
 
+def _of_removed_contexts(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the runs, with their contexts, whose context is not in contexts.yaml any more."""
+    known = contexts.load(contexts.default_file())
+    found = {entry.run.id: entry.run.context for entry in entries}
+    return {run: name for run, name in found.items() if name not in known.contexts and name not in known.invalid}
+
+
+def _skipped_in_words(skipped: dict[str, str]) -> list[str]:
+    if not skipped:
+        return []
+    runs = "1 run" if len(skipped) == 1 else f"{len(skipped)} runs"
+    return [f"skipped {runs} whose context was removed ({', '.join(sorted(set(skipped.values())))})"]
+
+
 def _nothing_removed(error: YurtError) -> YurtError:
     error.message += "; nothing was removed"
     return error
@@ -161,7 +192,7 @@ def _measure(files: Files, runs: Sequence[Run]) -> dict[str, Survey]:
 def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, unfetched: bool) -> Candidate:
     """Decide whether a run's folder may be removed, and if not, why."""
     run, status = entry.run, entry.status
-    missing = without_copy(store, run.id, has)
+    missing = missing_copies(store, run.id, has)
     kept = _kept(run, status, has, seen)
     clash = any(NOTHING not in (found.outputs, found.work) for _run, found in has.results(run.id))
     kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run, missing, clash=clash))
@@ -185,7 +216,7 @@ def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> st
     if not status.final:
         return f"it has not finished ({status.state})"
     if has.what == "gone":
-        return "its folder is already removed"
+        return REMOVED
     if has.what == "foreign":
         return "its folder was not created by yurt or has been replaced"
     if has.what == "there" and (seen is None or seen.live is not None):
@@ -193,49 +224,14 @@ def _kept(run: Run, status: Status, has: Survey, seen: Observation | None) -> st
     return ""
 
 
-def _only_copy(run: Run, missing: Mapping[str, Sequence[str]], *, clash: bool) -> str:
+def _only_copy(run: Run, missing: Missing, *, clash: bool) -> str:
     """Return why a run is kept. `clash`: it has outputs and files in its working directory; those that have the same
     names are fetched only with --all."""
     if not missing:
         return ""
-    parts = [part for part in RESULT_PARTS if any(part in each for each in missing.values())]
+    parts = {part for each in missing.values() for part in each}
     all_option = " --all" if layout.CHECKPOINTS in parts or (clash and layout.OUTPUTS not in parts) else ""
-    parts = [part.replace(layout.WORK, "files in the working directory") for part in parts]
-    whose = f"the {' and '.join(parts)} of {len(missing)} of its tasks" if run.tasks else f"its {' and '.join(parts)}"
-    return f"it has the only copy of {whose}; run `yurt fetch {run.id}{all_option}`"
-
-
-def without_copy(store: Store, run: str, has: Survey) -> dict[str, list[str]]:
-    """Return the parts of a run's results, or of a sweep's tasks, whose current version exists only on the site."""
-    missing = {name: _without_copy(store, name, measures) for name, measures in has.results(run)}
-    return {name: parts for name, parts in missing.items() if parts}
-
-
-def _without_copy(store: Store, run: str, measures: Measures) -> list[str]:
-    wanted = measures.by_part()
-    missing = {name for name, each in wanted.items() if each != NOTHING}
-    for copy in store.copies(run) if missing else ():
-        fetched = copy.measures.by_part()
-        same = {name for name in missing if fetched[name] == wanted[name] != UNMEASURED}
-        if same and _is_here(copy, [wanted[name] for name in same]):
-            missing -= same
-    return [name for name in wanted if name in missing]
-
-
-def _is_here(copy: Copy, measures: Sequence[str]) -> bool:
-    """Whether a local folder still contains what was fetched; of a copy of an older yurt, at least as much."""
-    target = os.fsdecode(copy.target)
-    if copy.files and not local_copy.is_complete(target, copy.files):
-        return False
-    files = bytes_ = 0
-    for folder, _folders, names in os.walk(target):
-        for name in names:
-            try:
-                bytes_ += os.lstat(f"{folder}/{name}").st_size
-            except OSError:
-                continue
-            files += 1
-    return files >= sum(count(each) for each in measures) and bytes_ >= sum(size(each) for each in measures)
+    return f"{describe(run, missing)}; run `yurt fetch {run.id}{all_option}`"
 
 
 def _remove(store: Store, candidates: Sequence[Candidate], *, watch: Watch) -> list[YurtError]:

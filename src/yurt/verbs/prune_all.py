@@ -8,6 +8,7 @@ import msgspec
 
 from yurt.config import contexts
 from yurt.errors import RefusedError
+from yurt.lifecycle.files.missing_copies import missing_copies
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids
@@ -18,7 +19,7 @@ from yurt.model.run import RunRef
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
-from yurt.verbs.prune import with_tasks, without_copy
+from yurt.verbs.prune import with_tasks
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -93,23 +94,36 @@ def _check_finished(store: Store, context: Context, runs: list[Held]) -> None:
         raise RefusedError(
             f"runs on {context.name} have not finished: {_named(unfinished)}; nothing was removed",
             code="run-not-finished",
-            hint=f"wait for them, or cancel them with `yurt cancel {' '.join(sorted(unfinished)[:4])}`",
+            hint=f"wait for them, or cancel them with `yurt cancel {_words(unfinished)}`{_repeat(unfinished)}",
         )
 
 
 def _check_copies(store: Store, name: str, runs: list[Held]) -> None:
-    alone = {run.id for run in runs if without_copy(store, run.id, run.survey)}
+    alone = {run.id for run in runs if missing_copies(store, run.id, run.survey)}
     if alone:
-        some = " ".join(sorted(alone)[:4])
         raise RefusedError(
             f"{name} has the only copy of the results of {_named(alone)}; nothing was removed",
             code="only-copy",
-            hint=f"download them with `yurt fetch --all {some}`, or add `--unfetched` to remove them anyway",
+            hint=f"download them with `yurt fetch --all {_words(alone)}`{_repeat(alone)},"
+            " or add `--unfetched` to remove them anyway",
         )
 
 
+MOST = 8
+"""How many runs a message and its hint name."""
+
+
 def _named(runs: set[str]) -> str:
-    return ", ".join(sorted(runs)[:8]) + (f" and {len(runs) - 8} more" if len(runs) > 8 else "")
+    return ", ".join(sorted(runs)[:MOST]) + (f" and {len(runs) - MOST} more" if len(runs) > MOST else "")
+
+
+def _words(runs: set[str]) -> str:
+    """Return the runs that the message names, for a command in its hint."""
+    return " ".join(sorted(runs)[:MOST])
+
+
+def _repeat(runs: set[str]) -> str:
+    return " and repeat this command for the others" if len(runs) > MOST else ""
 
 
 def remove(found: Cleared, *, watch: Watch = unwatched) -> Result[Cleared]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan of a run: its record, the submit command, and the files to upload."""
+    """The plan of a run or sweep: its record, the submit command, and the files to upload."""
 
     run: Run
+    sets: list[dict[str, Any]]
+    """Parameters of each task of a sweep."""
     submitted_as: str
     script: str
     data: str
@@ -129,6 +131,7 @@ def _view(plan: Plan, runs: Runs) -> PlanView:
     preview = runs.preview(plan)
     return PlanView(
         run=plan.run,
+        sets=plan.sets,
         submitted_as=preview.command,
         script=preview.files[layout.JOB].decode(),
         data=preview.files[layout.DATA].decode(errors="backslashreplace"),

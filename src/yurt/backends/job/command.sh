@@ -24,7 +24,8 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   mask=$(umask)
   umask 077 # these folders are private; what your command creates in them has your umask
   make_work_folder
-  insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" || fail "cannot write to $run"
+  # The start folder too: the code does not contain it if it has no files.
+  insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" "$run/@WORK@${subfolder:+/$subfolder}" || fail "cannot write to $run"
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.

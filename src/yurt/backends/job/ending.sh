@@ -16,12 +16,29 @@ out_of_memory() { # whether the kernel's OOM killer, or Slurm without control gr
 }
 explain_denied() { # if your command could not write to a file of the code, says how it can
   [ -n "$code" ] && [ -z "$copy" ] || return 0
-  tail -c 4000 @ERR_LOG@ 2> /dev/null | grep 'Permission denied' | tail -n 3 | tr ": '\"\`,()" '\n' | while IFS= read -r word; do
-    case $word in /*) ;; ?*) word=$run/@WORK@/${subfolder:+$subfolder/}$word ;; *) continue ;; esac
-    case $(readlink -f "$word" 2> /dev/null) in "$code"/*) ;; *) continue ;; esac
-    echo "yurt: files of the code are read-only in a run; use \`--copy\`, or list the folder under \`writable:\` in yurt.yaml" >> @ERR_LOG@
-    break
+  for log in @ERR_LOG@ @OUT_LOG@; do # both streams may go to one file
+    tail -c 4000 "$log" 2> /dev/null | grep 'Permission denied' | tail -n 3 | tr ": '\"\`,()" '\n' | (
+      while IFS= read -r word; do
+        case $word in /*) ;; ?*) word=$run/@WORK@/${subfolder:+$subfolder/}$word ;; *) continue ;; esac
+        case $(readlink -f "$word" 2> /dev/null) in "$code"/*) ;; *) continue ;; esac
+        echo "yurt: files of the code are read-only in a run; use \`--copy\`, or list the folder under \`writable:\` in yurt.yaml" >> "$log"
+        exit 0
+      done
+      exit 1
+    ) && return
   done
+}
+container_failed() { # says why Apptainer or Singularity could not start your command, if so; both exit with 255 then
+  fatal=$(for each in @OUT_LOG@ @ERR_LOG@; do tail -n 20 "$each"; done 2> /dev/null | sed -n 's/^FATAL:  *//p' | tail -n 1)
+  case $fatal in
+    '') return ;;
+    '"'*'": executable file not found'*) fatal=${fatal#?} && echo "command '${fatal%%'"'*}' not found in container image $container" ;;
+    'stat '*': no such file or directory') fatal=${fatal#stat } && echo "command '${fatal%%: no such*}' not found in container image $container" ;;
+    *'could not open image'*'no such file or directory') echo "container image $container not found" ;;
+    *'could not open image'*'not recognized') echo "$container is not a container image" ;;
+    *' uri: '*'dial tcp'* | *' uri: '*'timeout'* | *' uri: '*'no such host'*) echo "the registry of container image $container is unreachable from this node" ;;
+    *) echo "the container did not start: $fatal" ;;
+  esac
 }
 newline='
 '
@@ -67,17 +84,21 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
     exit "$1"
   fi
   signal=0 seconds=$((now - began)) first=$began each=1
-  [ "$1" -le 128 ] || signal=$(($1 - 128))
-  while [ "$each" -lt "$k" ]; do
+  [ "$1" -le 128 ] || [ "$1" -gt 192 ] || signal=$(($1 - 128)) # no signal is above 64
+  while [ "$each" -lt "$k" ]; do # a start that left no record was killed: it counts until its last heartbeat
     read -r _status _reason from to _rest << end
-$(read_written "@END@$each" || echo "0 lost 0 0")
+$(read_written "@END@$each" || { read_written "@FENCED@$each" || echo none; } | sed 's/[^ ]*/137 lost/') 0 0
 end
     [ "$each" -gt 1 ] || [ "$from" -eq 0 ] || first=$from
     seconds=$((seconds + to - from)) each=$((each + 1))
   done
   [ "$1" -eq 0 ] || explain_denied
   why=
-  [ "$1" -ne 78 ] || why=$(LC_ALL=C tr '\042\134' '\047/' 2> /dev/null < @WHY@ | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
+  case $1,$cause in
+    78,*) why=$(cat @WHY@ 2> /dev/null) ;;
+    255,) [ -z "$container" ] || why=$(container_failed) ;;
+  esac
+  [ -z "$why" ] || why=$(printf %s "$why" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
   patience=600 # without it, the end is not known; a full disk may have room soon
   write_once @EXIT@ "{\"code\":$1,\"signal\":$signal,\"cause\":\"$cause\",\"started\":$first,\"ended\":$now,\"seconds\":$seconds,\"node\":\"$(uname -n)\",\"job\":\"$job\",\"restarts\":$((k - 1))${why:+,\"why\":\"$why\"}}" > /dev/null
   patience=

@@ -23,7 +23,9 @@ watchdog() { # gives up after half a lease, unless the next heartbeat kills it
   watcher=$!
 }
 fence() { # fence K: makes start K stop, wherever it runs; waits until it must have noticed
-  write_once "@FENCED@$1" "$me" > /dev/null || exit 75
+  # With the time of the first and of the last heartbeat: renaming a file changes only its second time.
+  ran=$(stat -c '%Y %Z' "@BEAT@$1.a" "@BEAT@$1.b" 2> /dev/null | head -n 1)
+  write_once "@FENCED@$1" "$me $ran" > /dev/null || exit 75
   while :; do
     for _try in 1 2 3 4 5 6; do
       if mv -f "@BEAT@$1.a" "@BEAT@$1.gone" || mv -f "@BEAT@$1.b" "@BEAT@$1.gone"; then break; fi 2> /dev/null

@@ -1,9 +1,9 @@
 # Writes the verdicts of finished runs and sends the files to keep. Needs gate.sh, frames.sh and measure.sh before it.
-# arguments: NONCE CONTENT MEASURE BYTES SECONDS LOG METRICS HEAD
+# arguments: NONCE CONTENT MEASURE BYTES SECONDS LOG METRICS HEAD FILES
 # Standard input, two lines for each run: its folder, and the caller's verdict (JSON; may be empty).
 # The first verdict written stays, and is sent. Stops after BYTES or SECONDS, with a complete record.
 umask 077
-me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8
+me=$1 content=$2 measure=$3 left=$4 until=$(($(date +%s) + $5)) log=$6 most=$7 first=$8 listed=$9
 export LC_ALL=C
 full='' at=0
 
@@ -24,25 +24,38 @@ metrics() { # the complete file, or its beginning and end
     left=$((left - most))
   fi
 }
-parts() { # prints a line "NAME FILES BYTES" for each part; ? if counting takes too long
-  found=
+newline='
+'
+parts() { # prints a line "NAME FILES BYTES" for each part, ? if counting takes too long; then its result files
+  found='' results=''
   for name in @OUTPUTS@ @CHECKPOINTS@ @WORK@ @OUT_LOG@ @ERR_LOG@ @METRICS@; do
     if [ -d "$name" ]; then
-      newer='' finder=find_all
-      [ "$name" != @WORK@ ] || finder=find_written
-      [ "$name" != @WORK@ ] || [ ! -e @COPIED@ ] || newer=@COPIED@
-      reply=$({ seconds=4 && $finder '%s\n' "$name" && echo '='; } 2> /dev/null |
-        awk '$1 == "=" { whole = 1; next } { bytes += $1 } END { if (whole) printf "%d %.0f", NR - 1, bytes; else print "? ?" }')
+      newer='' finder=find_all list=$listed
+      case $name in
+        @WORK@)
+          finder=find_written
+          [ ! -e @COPIED@ ] || newer=@COPIED@ ;;
+        @CHECKPOINTS@) list=0 ;;
+      esac
+      # In a name, a newline becomes \001. Of very many files, those that are found first are sorted.
+      reply=$({ seconds=4 && $finder '%s %P\0' "$name" && printf '=\0'; } 2> /dev/null | tr '\n\0' '\001\n' |
+        awk -v part="$name" -v list="$list" '
+          BEGIN { sorted = "sort -k 2 | head -n " list }
+          $0 == "=" { whole = 1; next }
+          { files++; bytes += $1 }
+          files <= 20 * list { print $1 " " part "/" substr($0, index($0, " ") + 1) | sorted }
+          END { close(sorted); if (whole) printf "%d %.0f", files, bytes; else printf "? ?" }')
+      case $reply in *"$newline"*) results=$results${reply%"$newline"*}$newline reply=${reply##*"$newline"} ;; esac
     elif [ -e "$name" ]; then
       size=$(wc -c < "$name") || continue
       reply="1 $((size))"
     else
       continue
     fi
-    found="$found$name $reply
-"
+    found="$found$name $reply$newline"
   done
   printf 'parts %s %s\n%s' ${#found} ${#found} "$found"
+  printf 'files %s %s\n%s' ${#results} ${#results} "$results"
 }
 
 while IFS= read -r folder && IFS= read -r verdict; do

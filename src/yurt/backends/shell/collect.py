@@ -26,7 +26,7 @@ def collect(
 ) -> dict[int, dict[str, Piece]]:
     lines = [f"{each.folder}\n{each.verdict}\n" for each in ended]
     flags = ["yes" if content else "", "yes" if measure else ""]
-    bounds = (limits.trip, limits.seconds, limits.log, limits.metrics, limits.metrics_head)
+    bounds = (limits.trip, limits.seconds, limits.log, limits.metrics, limits.metrics_head, limits.files)
     nonce = f"yurt.{os.urandom(4).hex()}"
     arguments = [nonce, *flags, *(str(each) for each in bounds)]
     answer = ownership.run(

@@ -12,6 +12,10 @@ is_run_folder() { # is_run_folder RUN-FOLDER: whether it is the folder of the ru
   fi
 }
 
+is_task_folder() { # is_task_folder FOLDER: whether it is the folder of a task, and not a link
+  case $1 in */@TASKS@/*) [ -d "$1" ] && [ ! -h "$1" ] && [ ! -h "${1%/*}" ] && is_run_folder "${1%/@TASKS@/*}" ;; *) false ;; esac
+}
+
 measure_run() { # measure_run RUN-FOLDER: its outputs, checkpoints and working directory, as printed by `measure`
   echo "$(measure "$1/@OUTPUTS@") $(measure "$1/@CHECKPOINTS@") $(measure_work "$1")"
 }
@@ -57,13 +61,15 @@ ended() { # ended RUN-FOLDER: whether its files show that it has finished; for a
   esac
 }
 
-survey() { # survey RUN-FOLDER…: sizes, then a line for each
+survey() { # survey FOLDER…: of runs, sweeps or tasks: sizes, then a line for each
   echo "= sizes"
   [ $# -eq 0 ] || printf '%s\0' "$@" | xargs -0 du -sk 2> /dev/null
   echo "= runs"
   for folder; do
     if is_run_folder "$folder"; then
       echo "there $(results "$folder")"
+    elif is_task_folder "$folder"; then # a task is measured, but only removed with its sweep
+      echo "there $(measure_run "$folder")"
     elif [ -e "$folder" ] || [ -h "$folder" ]; then
       echo foreign
     elif [ -d "${folder%/*}/.going.${folder##*/}" ]; then

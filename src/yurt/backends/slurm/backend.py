@@ -76,7 +76,7 @@ class SlurmBackend(ShellBackend):
         mark = checksum(answer.out)
         if mark == since and all(run.mark for run in runs) and not queries.has_folders(answer.out):
             return Observed({}, mark)
-        return Observed(queries.read_poll(answer.text, runs), mark)
+        return Observed(queries.read_poll(answer.text, runs), mark, queries.held_sweeps(answer.text, runs))
 
     def cancel(self, run: RunRef) -> str:
         text = script.closer() + scripts.text("cancel.sh", "slurm")

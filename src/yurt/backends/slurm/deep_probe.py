@@ -5,6 +5,7 @@ from __future__ import annotations
 from yurt.backends import scripts
 from yurt.backends.slurm.probe import sections
 from yurt.model.facts import NodeFacts
+from yurt.model.sizes import MB
 
 REFUSED, PENDING = 5, 6
 """Exit codes of the script: sbatch rejected the job; it did not start in time."""
@@ -25,7 +26,7 @@ def read(mark: str, text: str, *, now: float) -> NodeFacts:
         internet=single.get("internet") == "yes",
         ssh=parts.get("ssh", ["no"])[0] == "yes",
         local_disk=disk,
-        local_free_mb=int(free) // 1024 if free.isdigit() else None,
+        local_free_mb=int(free) * 1024 // MB if free.isdigit() else None,
         tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool"),
         tmpdir=single.get("tmpdir") == "yes",
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from yurt.backends import scripts
 from yurt.model.facts import Account, Facts, NodeKind, Partition, Qos, Tier
+from yurt.model.sizes import MB
 
 TIERS = {"HOME": "home", "SCRATCH": "scratch", "PROJECT": "project", "WORK": "project", "ARCHIVE": "archive"}
 SILENT = 7
@@ -163,8 +164,8 @@ def read_tiers(lines: Iterable[str]) -> list[Tier]:
                 name=name,
                 variable=variable,
                 path=path,
-                total_mb=int(total) // 1024 if total.isdigit() else None,
-                free_mb=int(free) // 1024 if free.isdigit() else None,
+                total_mb=int(total) * 1024 // MB if total.isdigit() else None,
+                free_mb=int(free) * 1024 // MB if free.isdigit() else None,
                 writable=writable == "1",
             )
     return [found[name] for name in sorted(found)]

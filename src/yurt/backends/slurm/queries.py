@@ -74,6 +74,18 @@ def read_poll(text: str, refs: Sequence[RunRef]) -> dict[str, Observation]:
     return found
 
 
+def held_sweeps(text: str, refs: Sequence[RunRef]) -> dict[str, str]:
+    """Return the sweeps of which all pending tasks are held, and why. The tasks of an array are one row."""
+    sweeps = {ref.id for ref in refs if ref.open}
+    reasons: dict[str, list[str]] = {}
+    for line in text.partition("= folders\n")[0].split("\n") if sweeps else ():
+        parts = line.split("|", 5)
+        if len(parts) == 6 and parts[1] == "PENDING" and (run := layout.run_of(parts[5])) in sweeps:
+            held = states.live(parts[1], parts[2]) == "held"
+            reasons.setdefault(run, []).append(states.describe(parts[1], parts[2]) if held else "")
+    return {run: each[0] for run, each in reasons.items() if all(each)}
+
+
 def _uptime(lines: Sequence[str]) -> float | None:
     """Return the seconds since slurmctld started, from two times of the site's clock."""
     times = [read_time(line) for line in lines]

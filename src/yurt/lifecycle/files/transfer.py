@@ -13,8 +13,8 @@ import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError, here_is_full
 from yurt.lifecycle.files import local_copy
-from yurt.model import layout
-from yurt.model.files import NOTHING, Brought, Contents, Pick, Progress, Pull
+from yurt.model import layout, tasks
+from yurt.model.files import NOTHING, Brought, Contents, Measures, Pick, Progress, Pull
 from yurt.model.progress import Event, Watch
 from yurt.model.run import Run
 from yurt.store import Copy, Entry, Store
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from yurt.backends.base import Files
 
 RESULTS = "results"
+
+UNKNOWN = Measures("", "", "")
+"""The measures of an incomplete copy."""
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +69,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / self.names.get(run.id, run.id) if self.several else self.folder
 
 
+LONGEST = 100
+"""Maximum length of the list of tasks in a message."""
+
 Found = tuple[Entry, Contents]
 
 
@@ -92,23 +98,23 @@ class Transfer:
         # A glob that ends with a slash selects everything below the folder.
         self._only = [f"{glob}**" if glob.endswith("/") else glob for glob in wanted.only]
 
-    def run(self, watch: Watch) -> tuple[list[Fetched], list[YurtError]]:
-        """Fetch everything. Return what was fetched of each run, and an error for runs in which no file matches."""
+    def run(self, watch: Watch) -> tuple[list[Fetched], list[Run]]:
+        """Fetch everything. Return what was fetched of each run, and the runs in which no file matches."""
         nonempty = [each for each in self._group if self._wanted.everything or has_results(each[1])]
         brought = self._pull(nonempty, watch) if nonempty else {}
-        done, lacking = [], []
+        done, unmatched = [], []
         for entry, contents in self._group:
             way, result = brought.get(entry.run.id, ("", None))
             if self._only and (result is None or not result.matched):
-                lacking.append(entry.run)
+                unmatched.append(entry.run)
             else:
                 done.append(self._fetched(entry, contents, way, result))
-        return done, [self._no_match(lacking)] if lacking else []
+        return done, unmatched
 
     def _fetched(self, entry: Entry, contents: Contents, way: str, result: Brought | None) -> Fetched:
         run = entry.run
         if result is None:
-            return Fetched(id=run.id, context=run.context, target="", complete=self._note(entry, contents, None))
+            return Fetched(id=run.id, context=run.context, target="", complete=self._is_final(entry, contents))
         target = self._wanted.target(run)
         return Fetched(
             id=run.id,
@@ -119,7 +125,7 @@ class Transfer:
             method=way,
             replaced=result.replaced if self._in_project(target) else 0,
             hidden=result.hidden,
-            complete=self._note(entry, contents, target) if self._is_complete(result) else False,
+            complete=self._note(entry, contents, target, whole=self._is_complete(result)),
         )
 
     def _is_complete(self, result: Brought) -> bool:
@@ -173,28 +179,44 @@ class Transfer:
         if self._only:
             _remove_empty(made)
 
-    def _note(self, entry: Entry, contents: Contents, target: Path | None) -> bool:
-        """Record what was fetched. Return whether these are the final results."""
-        measures = contents.measures
-        if not (entry.status.final or contents.ended) or measures.unmeasured:
-            return False
-        if target is not None:
-            if not self._wanted.everything:
-                measures = msgspec.structs.replace(measures, checkpoints="")
-            path = target.absolute()
-            copy = Copy(target=bytes(path), at=time.time(), measures=measures, files=local_copy.record(str(path)))
-            self._store.note_fetched(entry.run.id, copy)
-        return True
+    def _is_final(self, entry: Entry, contents: Contents) -> bool:
+        """Whether the run has finished and its results could be measured, so that they can be compared later."""
+        return (entry.status.final or contents.ended) and not contents.measures.unmeasured
 
-    def _no_match(self, runs: Sequence[Run]) -> YurtError:
-        globs = ", ".join(f"'{shown(glob)}'" for glob in self._wanted.only)
-        where = "run folder" if self._wanted.everything else "results"
-        of = f"run {runs[0].id}" if len(runs) == 1 else f"{len(runs)} runs ({runs[0].id} …)"
-        return NotFoundError(
-            f"no file in the {where} of {of} matches {globs}",
-            code="not-found",
-            hint=f"fetch all files with `yurt fetch {runs[0].id}`",
-        )
+    def _note(self, entry: Entry, contents: Contents, target: Path, *, whole: bool) -> bool:
+        """Record what was fetched. Return whether these are all final results."""
+        path = target.absolute()
+        final = whole and self._is_final(entry, contents)
+        measures, files = (contents.measures, local_copy.record(str(path))) if final else (UNKNOWN, b"")
+        if not self._wanted.everything:
+            measures = msgspec.structs.replace(measures, checkpoints="")
+        self._store.note_fetched(entry.run.id, Copy(target=bytes(path), at=time.time(), measures=measures, files=files))
+        return final
+
+
+def no_match(runs: Sequence[Run], wanted: Wanted) -> YurtError:
+    """Return the error for runs without a file that matches."""
+    globs = ", ".join(f"'{shown(glob)}'" for glob in wanted.only)
+    where = "run folder" if wanted.everything else "results"
+    return NotFoundError(
+        f"no file in the {where} of {_listed(runs)} matches {globs}",
+        code="not-found",
+        hint=f"fetch all files with `yurt fetch {runs[0].sweep or runs[0].id}`",
+    )
+
+
+def _listed(runs: Sequence[Run]) -> str:
+    """Return the names of runs; the tasks of a sweep as ranges."""
+    singles = [run.id for run in runs if run.task is None]
+    found = [f"{'run' if len(singles) == 1 else 'runs'} {', '.join(singles)}"] if singles else []
+    for sweep in dict.fromkeys(run.sweep for run in runs if run.task is not None):
+        numbers = [run.task for run in runs if run.task is not None and run.sweep == sweep]
+        which = tasks.ranges(numbers)
+        if len(which) > LONGEST:
+            found.append(f"{len(numbers)} tasks of {sweep}")
+        else:
+            found.append(f"{'task' if len(numbers) == 1 else 'tasks'} {which} of {sweep}")
+    return " and ".join(found)
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:

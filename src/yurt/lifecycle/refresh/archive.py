@@ -44,6 +44,9 @@ METRICS, METRICS_HEAD = 1 << 20, 256 << 10
 TRIP, SECONDS = 16 << 20, 5
 """Limits of one request: bytes, and seconds on the site."""
 
+FILES = 500
+"""How many result files of a run are listed."""
+
 LONG = 120
 """Seconds allowed if everything must be fetched."""
 
@@ -55,12 +58,23 @@ class Amount(msgspec.Struct, frozen=True):
     bytes: int | None
 
 
+class ResultFile(msgspec.Struct, frozen=True):
+    """A result of a run."""
+
+    path: str
+    """Relative to the run folder; bytes that are not text are written as \\xNN."""
+    bytes: int
+    """Its size."""
+
+
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What is still on the site of a run."""
 
     there: bool
     """Whether the run folder exists."""
     parts: dict[str, Amount] = {}
+    files: list[ResultFile] = []
+    """Files in `outputs`, and those that the run wrote into its working directory `work`: the first 500, by name."""
 
 
 def catch_up(store: Store, context: str, files: Files, *, watch: Watch = unwatched) -> None:
@@ -124,7 +138,9 @@ def inspect(store: Store, entry: Entry, *, timeout: float) -> Parts:
     found = _ask(store, files, [entry], content=content, measure=True, timeout=timeout)
     _adopt(store, [entry], found)
     pieces = found.get(0, {})
-    parts = Parts(there="there" in pieces, parts=_amounts(pieces.get("parts")))
+    parts = Parts(
+        there="there" in pieces, parts=_amounts(pieces.get("parts")), files=_result_files(_content(pieces, "files"))
+    )
     now = time.time()
     if parts.there and content:
         store.keep({run: _mirrored(pieces, now)})
@@ -150,7 +166,7 @@ def _ask(
 ) -> dict[int, dict[str, Piece]]:
     """Return what the site sent for each run, by its position in `entries`."""
     ended = [Ended(entry.run.folder, _verdict(store, entry)) for entry in entries]
-    limits = Limits(trip=TRIP, seconds=seconds, log=LOG, metrics=METRICS, metrics_head=METRICS_HEAD)
+    limits = Limits(trip=TRIP, seconds=seconds, log=LOG, metrics=METRICS, metrics_head=METRICS_HEAD, files=FILES)
     return files.collect(ended, limits, content=content, measure=measure, timeout=timeout or 55 + seconds)
 
 
@@ -236,6 +252,17 @@ def _content(pieces: dict[str, Piece], name: str) -> bytes:
 def _amounts(piece: Piece | None) -> dict[str, Amount]:
     lines = (line.split(" ") for line in piece.content.decode().splitlines()) if piece is not None else ()
     return {name: Amount(_count(files), _count(size)) for name, files, size in lines}
+
+
+def _result_files(listed: bytes) -> list[ResultFile]:
+    """Parse lines "BYTES PATH", in which a newline of a name is \\001."""
+    rows = (line.partition(b" ") for line in listed.split(b"\n"))
+    found = [ResultFile(_text(path.replace(b"\1", b"\n")), int(size)) for size, _space, path in rows if size.isdigit()]
+    return found[:FILES]
+
+
+def _text(path: bytes) -> str:
+    return path.decode(errors="backslashreplace")
 
 
 def _count(text: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,10 +17,11 @@ from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.refresh import archive, notify, other_machines
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Run, Status
+from yurt.model.run import Run, RunRef, Status
 from yurt.model.state import NEVER, Observation, mark_of, next_status
 from yurt.sites import connect
 from yurt.store import Store, calls
+from yurt.store.tasks import with_held
 
 if TYPE_CHECKING:
     from yurt.backends.base import Backend
@@ -149,6 +150,7 @@ def _refresh(
     seen = answer.runs
     observed.update(seen)
     sweeps, tasks = _next_task_statuses(store, seen, now, refreshed)
+    sweeps |= _hold(store, refs, answer.held)
     runs = {run: observation for run, observation in seen.items() if "." not in run}
     how = _status_changer(store, runs, now, refreshed)
     changed = {} if not runs else store.change(runs, how, lambda run, after: mark_of(after, runs[run]))
@@ -194,6 +196,16 @@ def _next_task_statuses(
         if after != entry.status:
             changed[sweep] = after
     return changed, tasks
+
+
+def _hold(store: Store, refs: Sequence[RunRef], held: Mapping[str, str]) -> dict[str, Status]:
+    """Record of which sweeps all pending tasks are held, and why. Return the sweeps that changed."""
+    changed = {}
+    for ref in refs:
+        why = held.get(ref.id, "")
+        if ref.open and why != ref.held:
+            changed[ref.id] = store.change_tasks(ref.id, whole=lambda status, why=why: with_held(status, why))[1]  # type: ignore[misc]
+    return changed
 
 
 def _drop_shares(store: Store, backend: Backend, changed: dict[str, Status]) -> None:

@@ -1,0 +1,37 @@
+"""Runs in a conda environment, with a real conda on alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from yurt.lab import Lab
+
+pytestmark = pytest.mark.lab
+
+ENVIRONMENT = "name: study\ndependencies: [python, tiny, hello]\n"
+
+
+@pytest.fixture(scope="module")
+def ssh(lab: Lab, conda: Callable[[str], None]) -> Ssh:
+    """ssh to a cluster with conda and the environment `study`."""
+    conda("alpha")
+    found = Ssh(lab)
+    found("alpha", f"printf '{ENVIRONMENT}' > environment.yml && miniforge3/bin/conda env create -f environment.yml")
+    return found
+
+
+def test_a_command_in_an_environment(laptop: Laptop, ssh: Ssh) -> None:
+    script = "hello; command -v python; python -c 'import tiny; print(tiny.x)'"
+    run = laptop.run("alpha", "--conda", "study", "sh", "-c", script)["run"]["id"]
+    assert laptop.ended(run)["state"] == "completed", laptop.quick("logs", run).out
+    prefix = "/home/alice/miniforge3/envs/study"
+    assert laptop.quick("logs", run).out.splitlines() == [f"hello from {prefix} on", f"{prefix}/bin/python", "1"]
+
+
+def test_a_missing_environment_is_the_reason(laptop: Laptop, ssh: Ssh) -> None:
+    run = laptop.run("alpha", "--conda", "none-such", "true")["run"]["id"]
+    assert laptop.ended(run)["reason"] == "conda environment none-such not found, or not usable"
