@@ -32,8 +32,8 @@ claim() { # returns when this process is the builder
   while :; do
     if env_is_whole .; then release_jobs && exit 0; fi
     holder=$(write_once builder "$nonce") || end "cannot write to $folder"
-    [ "$holder" != "$nonce" ] || break
     rm -f "starting.$nonce"
+    [ "$holder" != "$nonce" ] || break
     [ ! -e failed ] || [ -z "${waited-}" ] || exit 1 # it has just failed
     wait_for_builder
     waited=yes
