@@ -35,3 +35,20 @@ def test_a_command_in_an_environment(laptop: Laptop, ssh: Ssh) -> None:
 def test_a_missing_environment_is_the_reason(laptop: Laptop, ssh: Ssh) -> None:
     run = laptop.run("alpha", "--conda", "none-such", "true")["run"]["id"]
     assert laptop.ended(run)["reason"] == "conda environment none-such not found, or not usable"
+
+
+def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
+    (laptop.project / "environment.yml").write_text(ENVIRONMENT)
+    (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")
+    first = laptop.run("alpha", "train.py")
+    assert first["run"]["env"]["title"] == "environment.yml" and first["status"]["building"]
+    ended = laptop.ended(first["run"]["id"])
+    assert ended["state"] == "completed", ended
+    one, prefix = laptop.quick("logs", first["run"]["id"]).out.split()
+    assert one == "1" and prefix.startswith(f"{ended['env']['folder']}/env-")
+    again = laptop.run("alpha", "train.py")
+    assert not again["status"]["building"] and laptop.ended(again["run"]["id"])["state"] == "completed"
+    (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace("tiny", "none-such"))
+    failed = laptop.ended(laptop.run("alpha", "train.py")["run"]["id"])
+    assert failed["state"] == "failed" and "its environment was not built" in failed["reason"], failed
+    assert "none-such" in laptop("--context", "alpha", "env", "build").err

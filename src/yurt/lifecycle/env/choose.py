@@ -36,18 +36,26 @@ def chosen(
     file = wanted.requirements_file or (wanted.env if wanted.env != AUTO else "")
     if file:
         _check_alone(wanted, "requirements_file" if wanted.requirements_file else "env")
-        return named(project.folder, _below(file, project), python=wanted.env_python or ""), []
+        found = named(project.folder, _below(file, project), python=wanted.env_python or "")
+        return found, _left_out(found)
     if wanted.venv or wanted.conda or wanted.container or own_setup or not is_python(argv):
         return None, []
-    found = declarations(project.folder)
-    if not found:
+    several = declarations(project.folder)
+    if not several:
         return None, []
-    first = named(project.folder, found[0].title, python=wanted.env_python or "")
-    others = [each.title for each in found[1:]]
-    if not others:
-        return first, []
-    rest = " and ".join(others)
-    return first, [f"using {first.title} for the environment, not {rest}; choose another one with `--env FILE`"]
+    first = named(project.folder, several[0].title, python=wanted.env_python or "")
+    notes, others = _left_out(first), " and ".join(each.title for each in several[1:])
+    if others:
+        notes.append(f"using {first.title} for the environment, not {others}; choose another one with `--env FILE`")
+    return first, notes
+
+
+def _left_out(declared: Declared) -> list[str]:
+    """Return a note about local packages, which yurt does not install; the project itself is in the run anyway."""
+    lines = [line for line in declared.left_out if line.strip().removeprefix("-e").strip() not in (".", "./")]
+    if not lines:
+        return []
+    return [f"{declared.title}: local packages are not installed on the cluster: {', '.join(lines)}"]
 
 
 def _below(file: str, project: Project) -> str:
