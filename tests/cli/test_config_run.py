@@ -61,7 +61,7 @@ def test_the_examples_of_mrunner_word_for_word(yurt: Yurt, tmp_path: Path, monke
         *("--requirements", "requirements.txt", "--base_image", "python:3", "experiment1.py", "--", "--param1", "1"),
     )
     assert first.code == 0 and first.err.count("warning") == 2, first
-    assert "warning: --requirements is not used yet: yurt does not build environments; use --venv or" in first.err
+    assert "warning: --requirements has no effect on this machine, which uses the active Python" in first.err
     assert "warning: --base_image python:3 is not used: yurt does not build images; use --container" in first.err
     assert yurt("wait", "-").code == 0
     assert (

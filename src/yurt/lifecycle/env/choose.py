@@ -25,13 +25,15 @@ def is_python(argv: Sequence[str]) -> bool:
 
 
 def chosen(
-    wanted: Context, argv: Sequence[str], project: Project, *, own_setup: bool
+    wanted: Context, argv: Sequence[str], project: Project, *, own_setup: bool, flag: str = ""
 ) -> tuple[Declared | None, list[str]]:
     """Return what declares the environment that yurt builds for a run, and what to tell the user about the choice.
 
-    `own_setup`: the user's script sets up its environment itself.
+    `own_setup`: the user's script sets up its environment itself. `flag`: the option that names the declaration.
     """
-    if kind_of(wanted.type).here or wanted.env == NONE:
+    if kind_of(wanted.type).here:
+        return None, [f"{flag} has no effect on this machine, which uses the active Python"] if flag else []
+    if wanted.env == NONE:
         return None, []
     file = wanted.requirements_file or (wanted.env if wanted.env != AUTO else "")
     if file:

@@ -73,7 +73,9 @@ def plan(
         unreachable = error
     declared, about_env = None, list[str]()
     if not request.calls:
-        declared, about_env = choose.chosen(wanted, what.argv, project, own_setup=what.sbatch is not None)
+        declared, about_env = choose.chosen(
+            wanted, what.argv, project, own_setup=what.sbatch is not None, flag=_env_flag(request)
+        )
     given = arguments.given(what.argv, request)
     code, about_code = _code(project, wanted, request, watch)
     mrunner = _asks_as_mrunner(wanted, request)
@@ -231,6 +233,13 @@ def _code(project: Project, wanted: Context, request: Request, watch: Watch) -> 
         named=[] if request.calls else [*request.words, *request.arguments],
         watch=watch,
     )
+
+
+def _env_flag(request: Request) -> str:
+    """Return the option of the request that names the declaration of its environment; empty if there is none."""
+    if request.flags.get("requirements_file"):
+        return "--requirements"
+    return "--env" if request.flags.get("env") not in (None, choose.NONE) else ""
 
 
 def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
