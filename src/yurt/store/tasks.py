@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from yurt.model import ids, layout, tasks
+from yurt.model import ids, layout, params, tasks
 from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS
 
@@ -238,11 +238,15 @@ def state_of(tally: Mapping[str, int], whole: Status) -> State:
 
 
 def task_of(run: Run, plan: Plan, number: int) -> Run:
-    """Return one task of a sweep as a run."""
+    """Return one task of a sweep as a run, with the command that it runs."""
+    command = run.command
+    if not plan.calls:
+        command = params.task_command(command, number, plan.sets[number], passed=plan.arguments)
     return msgspec.structs.replace(
         run,
         id=ids.task(run.id, number),
         folder=layout.task(run.folder, number) if run.folder else "",
+        command=command,
         params={**run.params, **plan.sets[number]},
         tasks=0,
         sweep=run.id,
