@@ -465,6 +465,8 @@ def test_an_ambiguous_name(user: User) -> None:
         (["--filter", "text=it's"], [2]),
         (["--filter", "name=first"], [0]),
         (["--filter", "project=proj-0000"], [3, 2, 1, 0]),
+        (["--filter", "project=proj"], [3, 2, 1, 0]),
+        (["--filter", "project=pro"], []),
         (["--filter", "nosuch=1"], []),
         (["--all"], [3, 2, 1, 0]),
     ],

@@ -74,6 +74,37 @@ def test_parameters_that_the_command_names(typed: Type) -> None:
     assert typed("logs", f"{again}.0").out == "[] x --lr 2\n"
 
 
+def test_what_a_task_ran_is_recorded(typed: Type) -> None:
+    words = ["--grid", "lr=0.1,0.01", "--grid", 'n=["a b"]', "--param", "x=null", "echo", "at {lr}", "--"]
+    braces = ["--trainer.learning_rate={lr}", "--out", "to-{task}", "--fixed={other}", "--depth", "3"]
+    assert arguments(typed, *words, *braces)[1] == (
+        "at 0.01 --trainer.learning_rate=0.01 --out to-1 --fixed={other} --depth 3 --n a b"
+    )
+    shown = typed("show", "@last-sweep.1", "--json").json["data"]["run"]
+    filled = ["--trainer.learning_rate=0.01", "--out", "to-1", "--fixed={other}", "--depth", "3"]
+    assert shown["command"] == ["echo", "at 0.01", *filled, "--n", "a b"]
+    assert shown["params"] == {"fixed": "{other}", "depth": 3, "lr": 0.01, "n": "a b", "x": None}
+    one = typed("run", "--wait", "--json", "--param", "lr=0.1", "echo", "--", "--rate={lr}").json["data"]["run"]
+    assert one["params"] == {"rate": 0.1, "lr": 0.1}
+
+
+def test_ps_finds_sweeps_by_the_parameters_of_their_tasks(typed: Type) -> None:
+    first, second = (
+        typed("run", "--wait", "--json", "--grid", grid, "--param", "m=1", "--", "echo", "--depth", "3").json["data"]
+        for grid in ("q=0.001,7", "q=0.002,8")
+    )
+    ids = [each["run"]["id"] for each in (second, first)]
+
+    def found(*filters: str) -> list[str]:
+        words = [word for each in filters for word in ("--filter", each)]
+        return [row["id"] for row in typed("ps", "--cached", "--json", *words).json["data"] if row["id"] in ids]
+
+    assert found("q=0.001") == [ids[1]] == found("q=1e-3", "m=1")
+    assert found("m=1") == ids
+    assert found("q=0.001", "q=7") == [] == found("q=0.001", "m=2"), "one task must have all of them"
+    assert found("q=9") == []
+
+
 def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:
     Path("some.py").write_text("spec = [dict(a=1, b=1), dict(a=2)]\n")
     done = typed("run", "--spec", "some.py", "echo", "{a}", "{b}")

@@ -114,8 +114,8 @@ def test_sort_filter_limit(user: User, sweep: str) -> None:
     assert done.err == "1 more task; --limit 3 shows all\n"
     done = user.quick("show", sweep, "--cached", "--filter", "state=failed")
     assert [row["task"] for row in table(done.out)] == ["1"] and done.err == "1 of 6 tasks\n"
-    done = user.quick("show", sweep, "--cached", "--filter", "seed=99")
-    assert (done.code, done.err) == (0, "no tasks match the filters\n")
+    sentence = f"no task of {sweep} matches seed=99 and lr=0.1"
+    assert said(user.quick("show", sweep, "--cached", "--filter", "seed=99", "--filter", "lr=0.1"), 3) == sentence
 
 
 def test_json(user: User, sweep: str) -> None:

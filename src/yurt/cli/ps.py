@@ -35,7 +35,8 @@ EXAMPLES = [
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE; repeatable.",
+    help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE, and sweeps with such "
+    "a task; repeatable.",
 )
 @click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
 @click.option("--all", "everything", is_flag=True, help="Show all runs.")

@@ -217,13 +217,18 @@ def picked(
         if passing:
             found.append((entry, [row.task for row in passing]))
     if not found:
-        names = ", ".join(entry.run.id for entry in entries)
-        raise NotFoundError(
-            f"no task of {names} matches {' and '.join(filters)}",
-            code="not-found",
-            hint=f"list all tasks with `yurt show {entries[0].run.id}`",
-        )
+        raise no_match(entries, filters)
     return found
+
+
+def no_match(entries: Sequence[Entry], filters: Sequence[str]) -> NotFoundError:
+    """Return the error for filters that no task of these sweeps passes."""
+    names = ", ".join(entry.run.id for entry in entries)
+    return NotFoundError(
+        f"no task of {names} matches {' and '.join(filters)}",
+        code="not-found",
+        hint=f"list all tasks with `yurt show {entries[0].run.id}`",
+    )
 
 
 def check(entries: Sequence[Entry]) -> None:

@@ -108,7 +108,7 @@ def show(
     """Return the details of a run or a sweep, after a refresh if it has not finished, unless `cached`.
 
     `on_found` is called with the run before its site is queried, and may raise. A site that cannot be queried is a
-    warning.
+    warning. NotFoundError: no task of a sweep matches the filters.
     """
     from yurt.lifecycle.select import which
 
@@ -128,12 +128,15 @@ def show(
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch) -> ShownSweep:
+    from yurt.lifecycle.select import no_match
     from yurt.lifecycle.tasks import chosen, plotted, shown, sort_column, task_rows
     from yurt.model import sweep_table
 
     every = task_rows(index, entry, watch=watch if entry.run.tasks > MANY else unwatched)
     columns = sweep_table.columns(every, time.time())
     passing = chosen(every, columns, filters=table.filters, sort=table.sort)
+    if table.filters and not passing:
+        raise no_match([entry], table.filters)
     drawn = plotted(entry.run.id, passing, columns, table.plot, table.over) if table.plot else None
     named = {sweep_table.column(columns, text.partition("=")[0]).title for text in table.filters}
     if table.sort:
