@@ -19,10 +19,11 @@ from rich.cells import cell_len
 from tests.calls import YURT
 from tests.laptop import Laptop
 from tests.user import User, said
+from yurt.cli.run_facts import memory_hint
 from yurt.config import facts as kept
 from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeKind, Partition, Tier
-from yurt.model.run import Run, State, Status
+from yurt.model.run import Resources, Run, State, Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -519,6 +520,33 @@ def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:
     assert "/a/very/long/path" in answer.out and "paper,x y" in answer.out
     answer = user("show", "--cached", "1nfaaaa")
     assert "\033" not in answer.out and "lr: 0.1\n" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("memory", "tasks", "typed"),
+    [
+        (None, 0, "1nfaaaa-aaaa1 --mem 16G"),
+        (4096, 0, "1nfaaaa-aaaa1 --mem 8G"),
+        (100, 3, "--failed 1nfaaaa-aaaa1 --mem 200"),
+    ],
+)
+def test_a_run_without_enough_memory_says_what_to_type(memory: int | None, tasks: int, typed: str) -> None:
+    run = Run(
+        id="1nfaaaa-aaaa1",
+        context="big",
+        context_type="slurm",
+        project="p",
+        source="/p",
+        created=0,
+        command=["x"],
+        folder="/f",
+        tasks=tasks,
+        resources=Resources(memory_mb=memory),
+    )
+    states = {"completed": 2, "out_of_memory": 1} if tasks else {}
+    hint = memory_hint(run, "failed" if tasks else "out_of_memory", states)
+    assert hint == f"repeat it with more memory: `yurt retry {typed}`"
+    assert memory_hint(run, "failed", {"failed": 3}) == ""
 
 
 # Complete runs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -103,6 +104,20 @@ def test_ps_finds_sweeps_by_the_parameters_of_their_tasks(typed: Type) -> None:
     assert found("m=1") == ids
     assert found("q=0.001", "q=7") == [] == found("q=0.001", "m=2"), "one task must have all of them"
     assert found("q=9") == []
+
+
+def test_a_failed_sweep_says_why(typed: Type) -> None:
+    done = typed("run", "--wait", "--grid", "n=1,2,3", "sh", "-c", "[ {n} = 3 ] && kill -9 $$; exit 7")
+    sweep = done.out.split()[0]
+    assert done.code == 1 and done.err.rstrip().endswith("s: 3 failed of 3: exit code 7"), done
+    (line,) = (line for line in typed("ps", "--cached").out.splitlines() if line.startswith(sweep))
+    assert line.endswith("  3 failed of 3: exit code 7")
+    shown = typed("show", sweep).out
+    assert re.search("^state +failed: exit code 7$", shown, re.MULTILINE)
+    *_head, title, first, _second, third = shown.splitlines()
+    assert title.split() == ["task", "state", "took", "exit", "reason", "n"]
+    assert "7  exit code 7 " in first and "killed by signal 9 (KILL)" in third
+    assert typed("wait", f"{sweep}.0").err.endswith(": exit code 7\n")
 
 
 def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from yurt.model import ids, layout, params, tasks
 from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS
+from yurt.model.tally import main_reason
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
 ACTIVE = tuple(state for state in OPEN if state != "waiting")
@@ -186,7 +187,10 @@ class Tasks:
             self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
 
     def _tallied(self, sweep: str, whole: Status, changed: Iterable[Status]) -> Status:
-        """Derive a sweep's status from its tasks. It starts with the first task and ends with the last."""
+        """Derive a sweep's status from its tasks. It starts with the first task and ends with the last.
+
+        The reason of a failed sweep is the most frequent one of its failed tasks.
+        """
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
@@ -206,9 +210,16 @@ class Tasks:
         state = state_of(tally, whole)
         starts = [each.started for each in (whole, *changed) if each.started is not None]
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
+        reason = "" if whole.state in FINAL and state not in FINAL else whole.reason
+        if state == "failed" and unsubmitted <= 0:
+            reason = self._main_reason(sweep) or reason
         return msgspec.structs.replace(
-            whole, task_states=tally, state=state, started=min(starts, default=None), ended=ended
+            whole, task_states=tally, state=state, reason=reason, started=min(starts, default=None), ended=ended
         )
+
+    def _main_reason(self, sweep: str) -> str:
+        query = "SELECT state, json_extract(CAST(status AS TEXT), '$.reason') FROM tasks WHERE sweep = ? AND final"
+        return main_reason(self._db.execute(query, (sweep,)))
 
     def _last_end(self, sweep: str) -> float | None:
         query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ?"
