@@ -500,6 +500,20 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert ("quite some words to say" in child.before) == (columns == 240)
 
 
+def test_a_run_does_not_take_longer_than_its_age(user: User) -> None:
+    (run, *_others) = listed(user)
+    with Store(f"{user.home}/data/yurt.db") as index:
+        entry = index.get(run)
+        assert entry is not None
+        now = time.time()
+        new = msgspec.structs.replace(entry.run, id="1nfcccc-dddd5", created=now)
+        # A job records whole seconds, by the clock of its node.
+        index.add(new, Status(state="completed", started=now, ended=now + 300, seconds=300.0))
+    title, line = user.quick("ps", "--cached", "-n", "1").out.splitlines()
+    row = dict(zip(title.split(), line.split(), strict=False))
+    assert int(row["took"].rstrip("s")) <= int(row["age"].rstrip("s")) < 120
+
+
 def test_ps_keeps_what_matters_at_80_columns(user: User) -> None:
     run = user.quick("run", "--wait", "--json", "sh", "-c", "exit 3", "train.py", "--lr", "0.1").json["data"]["run"]
     child = user.spawn("ps", "--cached", columns=80)

@@ -87,6 +87,11 @@ def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
         shown = found.data
 
 
+def _took(row: RunRow, started: float, now: float) -> float:
+    """Return the run time, at most the age: a job records whole seconds, by the clock of its node."""
+    return min(row.seconds or (row.ended or now) - started, now - row.created)
+
+
 CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
@@ -96,9 +101,7 @@ CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "node": lambda row, _now: row.node,
     "state": lambda row, _now: row.state,
     "age": lambda row, now: render.span(now - row.created),
-    "took": lambda row, now: (
-        "" if row.started is None else render.span(row.seconds or (row.ended or now) - row.started)
-    ),
+    "took": lambda row, now: "" if row.started is None else render.span(_took(row, row.started, now)),
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.command_line(row.command),

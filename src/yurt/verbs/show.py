@@ -110,21 +110,22 @@ def show(
     `on_found` is called with the run before its site is queried, and may raise. A site that cannot be queried is a
     warning. NotFoundError: no task of a sweep matches the filters.
     """
-    from yurt.lifecycle.select import which
+    from yurt.lifecycle.select import name_warnings, which
 
     index = folders.store()
     (entry,) = which(index, [name])
     on_found(entry.run)
-    warnings: list[str] = []
+    warnings = name_warnings(index, [name])
+    named = len(warnings)
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         from yurt.lifecycle.refresh.refresh import refresh_contexts
 
-        warnings = refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
+        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch)
     # Do not query a site again that just failed to respond.
-    return _run(index, entry, warnings, inspect=not cached and not warnings)
+    return _run(index, entry, warnings, inspect=not cached and len(warnings) == named)
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch) -> ShownSweep:
