@@ -139,6 +139,12 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     now = time.time()
     columns = list(CELLS) if wide else [name for name in NARROW if name != "name" or any(row.name for row in rows)]
     cells = [[CELLS[column](row, now) for column in columns] for row in rows]
+    if not wide and sys.stdout.isatty():
+        from yurt.cli import command_cell
+
+        at = columns.index("command")
+        for line, cell in zip(cells, command_cell.cells([row.command for row in rows]), strict=True):
+            line[at] = cell
     if not wide and render.terminal_columns() < ROOMY:
         columns, cells = _compact(rows, columns, cells)
     styles = [STYLES.get(row.state, "") for row in rows]
