@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from tests.cli.test_run import FACTS
 from tests.user import User
 from yurt.cli import command_cell, context_add, lab
+from yurt.cli.tally_bar import TallyBar
 from yurt.lab.status import ClusterStatus, HostStatus, LabStatus
 from yurt.model.facts import Partition
 from yurt.model.run import Run, Status
@@ -138,3 +139,19 @@ def test_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     at = next(at for at, line in enumerate(lines) if line.startswith("tools"))
     assert lines[at + 1].startswith(" " * (context_add.LABELS + 1) + "tool-")
     assert any("6 d 22 h 40 min" in line for line in lines), "limits do not wrap"
+
+
+@pytest.mark.parametrize(
+    ("width", "drawn"),
+    [
+        (60, "━" * 17 + "x" * 3 + "  5/6 done, 1 failed: exit code 4"),
+        (40, "━" * 6 + "x" + "  5/6 done, 1 failed: exit code 4"),
+        (37, "━━━x  5/6 done, 1 failed: exit code 4"),
+        (30, "━━━━━━━━xx  5/6 done, 1 failed"),
+        (12, "━━━━━━x  5/6"),
+    ],
+)
+def test_the_reason_of_a_sweep_where_there_is_room(width: int, drawn: str) -> None:
+    bar = TallyBar({"completed": 5, "failed": 1}, "exit code 4")
+    with contextlib.redirect_stdout(Terminal()):
+        assert bar.draw(width, paint=False) == drawn
