@@ -20,7 +20,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("state", state),
         ("hint", memory_hint(run, status.state, found.task_states if run.tasks else {})),
         ("native state", status.native),
-        ("command", render.command_line(run.command)),
+        ("command", _command(run)),
         ("context", run.context),
         ("job", status.job),
         ("node", status.node),
@@ -37,6 +37,13 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def _command(run: Any) -> str:
+    """Return the command as typed; in the command of a task, long values of parameters are shortened."""
+    most = render.LONGEST_VALUE
+    words = [render.short(word, most) if run.sweep and len(word) > most else word for word in run.command]
+    return render.command_line(words)
 
 
 def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
