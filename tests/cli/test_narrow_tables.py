@@ -92,7 +92,9 @@ def test_prune_prints_reasons_below_the_runs(user: User) -> None:
     title = next(at for at, line in enumerate(lines) if line.startswith("run "))
     assert lines[title].split() == ["run", "name", "context", "state", "age", "size", "results"]
     assert lines[title + 1].split()[:3] == [run, "warm-up", "local"]
-    assert lines[title + 2].startswith("  it has the only copy of its outputs; run `yurt fetch"), lines
+    assert lines[title + 2].startswith("  it was never fetched, so it has the only copy of its outputs; run `yurt"), (
+        lines
+    )
     (row,) = (line for line in user.quick("prune", "--dry-run").out.splitlines() if line.startswith(run))
     assert "it has the only copy of its outputs" in row, "a pipe gets one line for each run"
 
