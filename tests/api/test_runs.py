@@ -55,7 +55,9 @@ def test_a_sweep_as_rows(here: Here, context: str) -> None:
         (f"{run.id}.1", 1, 0.6, 3),
     ]
     assert [row["loss"] for row in rows] == pytest.approx([0.1, 0.2])
-    assert [(row["command"], row["name"], row["tags"]) for row in rows] == [("python3 train.py", "two", ["a", "b"])] * 2
+    assert [(row["command"], row["name"], row["tags"]) for row in rows] == [
+        (f"python3 train.py --task 3 --lr {lr}", "two", ["a", "b"]) for lr in (0.3, 0.6)
+    ]
     assert yurt.Runs([run]).to_rows() == rows
     assert [task.id for task in yurt.runs(sweep=run, params={"lr": 0.6})] == [f"{run.id}.1"]
     assert len(yurt.runs(sweep=run, state="failed")) == 0 and len(yurt.runs(sweep=run, limit=1)) == 1

@@ -176,7 +176,7 @@ class TestAlpha(Cluster):
         clean.append(made)
         submit(backend, made)
         status = follow(backend, made)
-        assert (status.state, status.reason) == ("out_of_memory", "it used more memory than requested")
+        assert (status.state, status.reason) == ("out_of_memory", "it used more memory than its limit")
 
     @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm is slow to requeue: SLOW_TESTS=1")
     def test_started_again_after_a_requeue(

@@ -132,7 +132,7 @@ def test_a_row_of_the_queue(run: str, expected: tuple[object, ...]) -> None:
         ("fine", ("completed", "COMPLETED", "", "44", "n1")),
         ("a b", ("failed", "FAILED", "its job failed and recorded no exit code", "57", "n1")),
         ("pipe|d", ("failed", "FAILED", "its job failed and recorded no exit code", "80", "n1")),
-        ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than requested", "53", "n1")),
+        ("memory", ("out_of_memory", "OUT_OF_MEMORY", "it used more memory than its limit", "53", "n1")),
         ("node", ("node_failed", "NODE_FAIL", "its node failed", "81", "n1")),
         ("nowhere", (None, "", "", "", "")),
     ],

@@ -52,6 +52,20 @@ def test_by_name(user: User, other: Path) -> None:
     assert missing.code == 3 and missing.err == "yurt: run 'nothing' not found\n  hint: list runs with `yurt ps`\n"
 
 
+def test_names_with_the_prefix_of_an_id_of_another_project(user: User, other: Path) -> None:
+    theirs, mine = submit(user, cwd=other), submit(user)
+    prefix = theirs.partition("-")[2][:4]
+    assert user("show", prefix).err == ""
+    submit(user, "--name", f"{prefix}-1")
+    about = f"'{prefix}' is a prefix of the id {theirs}, a run of project "
+    for verb in ("show", "wait"):
+        done = user(verb, prefix, "--json").json
+        (warning,) = done["warnings"]
+        assert warning.startswith(about) and warning.endswith(f"; names with this prefix: {prefix}-1")
+    assert user("show", prefix, cwd=other).err == "", "its own project"
+    assert user("show", f"{prefix}-1").err == user("show", theirs).err == user("show", mine[:9]).err == ""
+
+
 def test_an_id_goes_before_a_name(user: User) -> None:
     first = submit(user)
     submit(user, "--name", first)

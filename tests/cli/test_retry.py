@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,51 @@ def test_other_limits_and_the_sites_facts(user: User) -> None:
     resources = next(each for each in new["settings"] if each["key"] == "resources")
     assert resources == {"key": "resources", "value": {"cpu": 2, "mem": "2G"}, "source": "flag"}
     assert json.loads(msgspec.json.encode(after.run)) == new
+
+
+def test_another_environment(user: User) -> None:
+    activate = user.home / "v" / "bin" / "activate"
+    activate.parent.mkdir(parents=True)
+    activate.write_text(f"export VIRTUAL_ENV={user.home}/v\n")
+    (activate.parent / "python").symlink_to(sys.executable)
+    old = user.quick("run", "--wait", "--json", "--venv", "/no/where", "sh", "-c", "echo $VIRTUAL_ENV")
+    assert old.code == 1 and "virtual environment /no/where not found" in old.json["data"]["status"]["reason"]
+    done = user.quick("retry", "-", "--wait", "--venv", "~/v", HOME=str(user.home))
+    assert done.code == 0, done
+    assert user.quick("logs", "-").out == f"{user.home}/v\n"
+    assert user.quick("retry", "-", "--wait", "--venv", "").code == 0
+    assert user.quick("logs", "-").out.strip() != f"{user.home}/v"
+
+
+def test_another_environment_on_a_site(user: User) -> None:
+    (user.home / "config").mkdir()
+    (user.home / "config" / "contexts.yaml").write_text(CONTEXTS)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in user.environment.items():
+            patch.setenv(name, value)
+        kept.save(NOWHERE, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    words = ("--json", "--context", "big", "run", "--conda", "old", "--container", "/old.sif", "--module", "m")
+    old = user.quick(*words, "true").json["data"]["run"]
+    assert user.quick("cancel", old["id"]).code == 0
+
+    def retried(*words: str) -> tuple[list[str], dict[str, str], list[str]]:
+        done = user.quick("retry", old["id"], "--json", *words).json
+        plan = Store(str(user.home / "data" / "yurt.db")).plan(done["data"][0]["run"]["id"])
+        assert plan is not None and plan.setup.modules == ["m"]
+        settings = {each.key: each.value for each in plan.run.settings if each.key in ("venv", "conda", "container")}
+        return [plan.setup.venv, plan.setup.conda, plan.setup.container], settings, done["warnings"]
+
+    same = {"conda": "old", "container": "/old.sif"}
+    assert retried()[:2] == (["", "old", "/old.sif"], same)
+    setup, settings, _warnings = retried("--venv", "~/v")
+    assert (setup, settings) == (["/home/alice/v", "", "/old.sif"], {"venv": "~/v", "container": "/old.sif"})
+    assert retried("--conda", "new")[0] == ["", "new", "/old.sif"]
+    assert retried("--container", "$SCRATCH/new.sif")[0] == ["", "old", "/scratch/alice/new.sif"]
+    assert retried("--container", "")[:2] == (["", "old", ""], {"conda": "old"})
+    setup, _settings, warnings = retried("--venv", f"{Path.home()}/v")
+    assert setup[0] == "/home/alice/v" and "is in the home folder of this machine" in " ".join(warnings)
+    wrong = user.quick("retry", old["id"], "--venv", "$NOWHERE/v")
+    assert said(wrong, 2) == "venv of context 'big' uses $NOWHERE, which is not set on the site"
 
 
 def test_code_now_with_old_parameters(user: User) -> None:

@@ -19,10 +19,11 @@ from rich.cells import cell_len
 from tests.calls import YURT
 from tests.laptop import Laptop
 from tests.user import User, said
+from yurt.cli.run_facts import memory_hint
 from yurt.config import facts as kept
 from yurt.model.context import Context
 from yurt.model.facts import Facts, NodeKind, Partition, Tier
-from yurt.model.run import Run, State, Status
+from yurt.model.run import Resources, Run, State, Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
@@ -517,6 +518,8 @@ def test_an_ambiguous_job(user: User) -> None:
         (["--filter", "text=it's"], [2]),
         (["--filter", "name=first"], [0]),
         (["--filter", "project=proj-0000"], [3, 2, 1, 0]),
+        (["--filter", "project=proj"], [3, 2, 1, 0]),
+        (["--filter", "project=pro"], []),
         (["--filter", "nosuch=1"], []),
         (["--all"], [3, 2, 1, 0]),
     ],
@@ -549,6 +552,20 @@ def test_ps_fits_the_terminal(user: User, columns: int) -> None:
     assert ("quite some words to say" in child.before) == (columns == 240)
 
 
+def test_a_run_does_not_take_longer_than_its_age(user: User) -> None:
+    (run, *_others) = listed(user)
+    with Store(f"{user.home}/data/yurt.db") as index:
+        entry = index.get(run)
+        assert entry is not None
+        now = time.time()
+        new = msgspec.structs.replace(entry.run, id="1nfcccc-dddd5", created=now)
+        # A job records whole seconds, by the clock of its node.
+        index.add(new, Status(state="completed", started=now, ended=now + 300, seconds=300.0))
+    title, line = user.quick("ps", "--cached", "-n", "1").out.splitlines()
+    row = dict(zip(title.split(), line.split(), strict=False))
+    assert int(row["took"].rstrip("s")) <= int(row["age"].rstrip("s")) < 120
+
+
 def test_ps_keeps_what_matters_at_80_columns(user: User) -> None:
     run = user.quick("run", "--wait", "--json", "sh", "-c", "exit 3", "train.py", "--lr", "0.1").json["data"]["run"]
     child = user.spawn("ps", "--cached", columns=80)
@@ -569,6 +586,33 @@ def test_ps_in_a_pipe_is_complete_and_plain(user: User) -> None:
     assert "/a/very/long/path" in answer.out and "paper,x y" in answer.out
     answer = user("show", "--cached", "1nfaaaa")
     assert "\033" not in answer.out and "lr: 0.1\n" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("memory", "tasks", "typed"),
+    [
+        (None, 0, "1nfaaaa-aaaa1 --mem 16G"),
+        (4096, 0, "1nfaaaa-aaaa1 --mem 8G"),
+        (100, 3, "--failed 1nfaaaa-aaaa1 --mem 200"),
+    ],
+)
+def test_a_run_without_enough_memory_says_what_to_type(memory: int | None, tasks: int, typed: str) -> None:
+    run = Run(
+        id="1nfaaaa-aaaa1",
+        context="big",
+        context_type="slurm",
+        project="p",
+        source="/p",
+        created=0,
+        command=["x"],
+        folder="/f",
+        tasks=tasks,
+        resources=Resources(memory_mb=memory),
+    )
+    states = {"completed": 2, "out_of_memory": 1} if tasks else {}
+    hint = memory_hint(run, "failed" if tasks else "out_of_memory", states)
+    assert hint == f"repeat it with more memory: `yurt retry {typed}`"
+    assert memory_hint(run, "failed", {"failed": 3}) == ""
 
 
 # Complete runs.

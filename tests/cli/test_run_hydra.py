@@ -66,3 +66,32 @@ def test_the_style_given_by_the_user(user: User) -> None:
 def test_a_placeholder_in_the_command_is_not_passed_twice(user: User) -> None:
     written(user, "# @hydra.main()")
     assert printed(user, "--grid", "lr=1", "--grid", "s=2", "train.py", "+lr={lr}") == ["+lr=1|s=2"]
+
+
+def test_overrides_are_recorded_as_parameters(user: User) -> None:
+    written(user, "# @hydra.main()")
+    overrides = ["learning_rate=0.7", "batch_size=64", "+opt.beta=[1,2]", "++name='it\\'s'", "text=a=b"]
+    others = ["~db", "~db.user=x", "hydra.run.dir=out", "hydra/launcher=basic", "db/engine=a", "plain", "--multirun"]
+    recorded = {"learning_rate": 0.7, "batch_size": 64, "opt.beta": [1, 2], "name": "it's", "text": "a=b"}
+    done = user.quick("run", "--wait", "--json", "train.py", "--", *overrides, *others)
+    run = done.json["data"]["run"]
+    assert run["params"] == {**recorded, "multirun": True}
+    found = user.quick("ps", "--cached", "--json", "--filter", "learning_rate=0.7", "--filter", "batch_size=64")
+    assert [row["id"] for row in found.json["data"]] == [run["id"]]
+    sweep = user.quick("run", "--wait", "--json", "--grid", "seed=1,2", "train.py", "--", *overrides).json["data"][
+        "run"
+    ]
+    assert sweep["params"] == recorded
+    shown = user.quick("show", f"{sweep['id']}.1", "--json").json["data"]["run"]
+    assert shown["params"] == {**recorded, "seed": 2} and shown["command"] == ["train.py", *overrides, "seed=2"]
+
+
+def test_overrides_with_the_same_variable_do_not_stop_the_run(user: User) -> None:
+    written(user, "# @hydra.main()")
+    done = user.quick("run", "--wait", "--json", "train.py", "--", "a.b=1", "a_b=2")
+    assert done.code == 0 and done.json["data"]["run"]["params"] == {"a.b": 1}
+
+
+def test_words_with_equals_of_another_script_are_no_parameters(user: User) -> None:
+    written(user, "hydra = 1")
+    assert user.quick("run", "--wait", "--json", "train.py", "--", "lr=1").json["data"]["run"]["params"] == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +73,51 @@ def test_parameters_that_the_command_names(typed: Type) -> None:
     again = typed("retry", "@last-sweep.1", "--json").json["data"][0]["run"]["id"]
     assert typed("wait", again).code == 0
     assert typed("logs", f"{again}.0").out == "[] x --lr 2\n"
+
+
+def test_what_a_task_ran_is_recorded(typed: Type) -> None:
+    words = ["--grid", "lr=0.1,0.01", "--grid", 'n=["a b"]', "--param", "x=null", "echo", "at {lr}", "--"]
+    braces = ["--trainer.learning_rate={lr}", "--out", "to-{task}", "--fixed={other}", "--depth", "3"]
+    assert arguments(typed, *words, *braces)[1] == (
+        "at 0.01 --trainer.learning_rate=0.01 --out to-1 --fixed={other} --depth 3 --n a b"
+    )
+    shown = typed("show", "@last-sweep.1", "--json").json["data"]["run"]
+    filled = ["--trainer.learning_rate=0.01", "--out", "to-1", "--fixed={other}", "--depth", "3"]
+    assert shown["command"] == ["echo", "at 0.01", *filled, "--n", "a b"]
+    assert shown["params"] == {"fixed": "{other}", "depth": 3, "lr": 0.01, "n": "a b", "x": None}
+    one = typed("run", "--wait", "--json", "--param", "lr=0.1", "echo", "--", "--rate={lr}").json["data"]["run"]
+    assert one["params"] == {"rate": 0.1, "lr": 0.1}
+
+
+def test_ps_finds_sweeps_by_the_parameters_of_their_tasks(typed: Type) -> None:
+    first, second = (
+        typed("run", "--wait", "--json", "--grid", grid, "--param", "m=1", "--", "echo", "--depth", "3").json["data"]
+        for grid in ("q=0.001,7", "q=0.002,8")
+    )
+    ids = [each["run"]["id"] for each in (second, first)]
+
+    def found(*filters: str) -> list[str]:
+        words = [word for each in filters for word in ("--filter", each)]
+        return [row["id"] for row in typed("ps", "--cached", "--json", *words).json["data"] if row["id"] in ids]
+
+    assert found("q=0.001") == [ids[1]] == found("q=1e-3", "m=1")
+    assert found("m=1") == ids
+    assert found("q=0.001", "q=7") == [] == found("q=0.001", "m=2"), "one task must have all of them"
+    assert found("q=9") == []
+
+
+def test_a_failed_sweep_says_why(typed: Type) -> None:
+    done = typed("run", "--wait", "--grid", "n=1,2,3", "sh", "-c", "[ {n} = 3 ] && kill -9 $$; exit 7")
+    sweep = done.out.split()[0]
+    assert done.code == 1 and done.err.rstrip().endswith("s: 3 failed of 3: exit code 7"), done
+    (line,) = (line for line in typed("ps", "--cached").out.splitlines() if line.startswith(sweep))
+    assert line.endswith("  3 failed of 3: exit code 7")
+    shown = typed("show", sweep).out
+    assert re.search("^state +failed: exit code 7$", shown, re.MULTILINE)
+    *_head, title, first, _second, third = shown.splitlines()
+    assert title.split() == ["task", "state", "took", "exit", "reason", "n"]
+    assert "7  exit code 7 " in first and "killed by signal 9 (KILL)" in third
+    assert typed("wait", f"{sweep}.0").err.endswith(": exit code 7\n")
 
 
 def test_a_parameter_that_only_some_sets_have(typed: Type) -> None:

@@ -64,7 +64,7 @@ def table(text: str) -> list[dict[str, str]]:
 
 def test_ps_is_one_line(user: User, sweep: str) -> None:
     lines = [line for line in user("ps", "--cached").out.splitlines() if sweep in line]
-    assert len(lines) == 1 and lines[0].endswith("python3 train.py  5 completed, 1 failed of 6"), lines
+    assert len(lines) == 1 and lines[0].endswith("python3 train.py  5 completed, 1 failed of 6: exit code 4"), lines
     (row,) = (row for row in user("ps", "--cached", "--json").json["data"] if row["id"] == sweep)
     assert (row["tasks"], row["task_states"]) == (6, {"completed": 5, "failed": 1})
 
@@ -93,6 +93,7 @@ def test_show(user: User, sweep: str) -> None:
     assert done.code == 0 and done.err == ""
     facts = dict(line.split(maxsplit=1) for line in done.out.splitlines() if re.match(r"[a-z]+  ", line))
     assert (facts["sweep"], facts["name"], facts["command"]) == (sweep, "six", "python3 train.py")
+    assert facts["state"] == "failed: exit code 4"
     assert facts["tasks"] == "5 completed, 1 failed of 6" and {"started", "finished", "took"} <= set(facts)
     assert "\nparameters\n  epochs: 5\n" in done.out
     rows = table(done.out)
@@ -114,8 +115,8 @@ def test_sort_filter_limit(user: User, sweep: str) -> None:
     assert done.err == "1 more task; --limit 3 shows all\n"
     done = user.quick("show", sweep, "--cached", "--filter", "state=failed")
     assert [row["task"] for row in table(done.out)] == ["1"] and done.err == "1 of 6 tasks\n"
-    done = user.quick("show", sweep, "--cached", "--filter", "seed=99")
-    assert (done.code, done.err) == (0, "no tasks match the filters\n")
+    sentence = f"no task of {sweep} matches seed=99 and lr=0.1"
+    assert said(user.quick("show", sweep, "--cached", "--filter", "seed=99", "--filter", "lr=0.1"), 3) == sentence
 
 
 def test_json(user: User, sweep: str) -> None:

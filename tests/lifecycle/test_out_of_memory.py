@@ -17,4 +17,4 @@ def test_its_state_and_reason(laptop: Laptop, context: str, words: list[str]) ->
     laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2"
     run = laptop.run(context, "--mem", "100M", *words, "python3", "-c", USES)["run"]["id"]
     row = laptop.ended(run)
-    assert (row["state"], row["reason"]) == ("out_of_memory", "it used more memory than requested")
+    assert (row["state"], row["reason"]) == ("out_of_memory", "it used more memory than its limit")

@@ -58,3 +58,10 @@ def test_it_fits_and_hides_no_state(counts: dict[str, int], width: int) -> None:
     if marks >= len(groups) and parts:
         assert {state for state, _part in parts} == groups
     assert len(bar(counts, width)) == width or width < len(groups)
+
+
+def test_the_most_frequent_reason_of_failed_tasks() -> None:
+    ended = [("failed", "exit code 2"), ("timeout", "exit code 1"), ("completed", "x"), ("cancelled", "x")]
+    assert tally.main_reason(ended) == "exit code 1"
+    assert tally.main_reason([*ended, ("failed", "exit code 2")]) == "exit code 2"
+    assert tally.main_reason([("completed", ""), ("failed", "")]) == ""

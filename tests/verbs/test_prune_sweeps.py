@@ -75,7 +75,11 @@ def test_a_sweep_is_kept_until_all_results_are_fetched(here: Here) -> None:
     assert list(folder(here, run).parent.iterdir()) == []
     assert "removed 20" in here.quick("show", f"{run}.1").out
     gone = here.quick("fetch", run)
-    assert gone.code == 3 and "`yurt prune` removed its folder from local" in gone.err
+    sentence, _hint = gone.err.splitlines()
+    assert gone.code == 3 and sentence.startswith(
+        f"yurt: sweep {run} cannot be fetched: `yurt prune` removed its folder from local on 20"
+    )
+    assert "; earlier copies are in " in sentence and sentence.count("cannot be fetched") == 1
     assert why(here.quick("prune", run, "--json"), run) == "its folder is already removed"
     assert split(here.quick("prune", "--json")) == (set(), {})
 

@@ -1,17 +1,23 @@
-"""How often `yurt wait` queries sites, and its progress."""
+"""How often `yurt wait` queries sites, its progress, and how soon it ends."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.user import User
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
+from yurt.lifecycle.refresh.local_ends import LocalEnds
 from yurt.model.context import Context
 from yurt.model.facts import Facts
-from yurt.verbs.wait import longest_pause
+from yurt.model.run import Run, Status
+from yurt.sites import connect
+from yurt.store import Entry
+from yurt.testing.waiting import eventually
+from yurt.verbs.wait import longest_pause, next_pause, wait
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,81 @@ def test_the_progress_ends_without_an_empty_list_of_states(user: User) -> None:
     done = user("-v", "run", "--wait", "sh", "-c", "sleep 1")
     assert done.code == 0 and "1 unfinished (running)" in done.err, done
     assert " s  all finished\n" in done.err and "()" not in done.err
+
+
+def refreshes(seconds: float) -> tuple[int, float]:
+    """Return how often `wait` refreshes a run of that length, and how late it may end, if a refresh takes no time."""
+    at, pause, count = 0.0, 0.5, 1
+    while at < seconds:
+        at, count = at + pause, count + 1
+        last, pause = pause, next_pause(pause, at, 15.0)
+    return count, last
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lag", "most"),
+    [(3, 1, 6), (20, 1, 25), (45, 2.25, 45), (300, 15, 80), (3600, 15, 300), (24 * 3600, 15, 24 * 240 + 60)],
+)
+def test_a_wait_ends_soon_after_a_run_with_few_queries(seconds: float, lag: float, most: int) -> None:
+    count, last = refreshes(seconds)
+    assert last <= lag * 1.0001
+    assert count <= most
+
+
+def test_a_short_longest_pause_is_kept() -> None:
+    assert next_pause(4.9, 3600, 5.0) == 5.0
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [[["train.py"]], [["--grid", "a=1,2", "train.py"]], [["train.py"], ["train.py"]]],
+    ids=["run", "sweep", "two-runs"],
+)
+def test_the_end_of_local_runs_is_noticed_long_before_the_next_refresh(
+    user: User, monkeypatch: pytest.MonkeyPatch, runs: list[list[str]]
+) -> None:
+    (user.project / "train.py").write_text("import os, time\nwhile not os.path.exists('../go'): time.sleep(0.05)\n")
+    submitted = [user.quick("run", "--json", *words).json["data"]["run"] for words in runs]
+    folders = [
+        Path(run["folder"], below)
+        for run in submitted
+        for below in ([f"tasks/{number}" for number in range(run["tasks"])] or ["."])
+    ]
+    for name, value in user.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("YURT_CLOCKS", "first_refresh=600 last_refresh=600")
+    clocks.cache_clear()
+
+    def go(_entries: list[Entry], _warnings: list[str]) -> None:
+        for folder in folders:
+            eventually(folder.is_dir)
+            (folder / "go").touch()
+
+    begun = time.monotonic()
+    done = wait([run["id"] for run in submitted], timeout=120, on_refresh=go)
+    clocks.cache_clear()
+    assert done.exit_code == 0
+    assert time.monotonic() - begun < 110  # before the refresh at the timeout, which would see the end as well
+
+
+def test_only_new_ends_interrupt_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = [{"r1"}, {"r1"}, set[str]()]
+    monkeypatch.setattr(connect, "slots", lambda: alive.pop(0))
+    ends = LocalEnds([entry("r1"), entry("r2"), entry("r3", "slurm")])
+    assert ends.contexts == ["here"]
+    assert ends.sleep(60)  # r1 ended; r2 had no process from the start
+    assert not alive
+
+
+def entry(run: str, kind: str = "local") -> Entry:
+    made = Run(
+        id=run,
+        context="here" if kind == "local" else kind,
+        context_type=kind,
+        project="p",
+        source="/p",
+        created=0,
+        command=["x"],
+        folder=f"/nowhere/{run}",
+    )
+    return Entry(made, Status(state="running"))

@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.lifecycle.files import metrics
 from yurt.lifecycle.tasks import task_rows
-from yurt.model import params
+from yurt.model import ids, params
 from yurt.store import Entry, Store
 
 OWN = (
@@ -31,6 +31,8 @@ def rows_of(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, 
     shared = {"name": run.name, "context": run.context, "command": shlex.join(run.command), "tags": list(run.tags)}
     if run.tasks:
         fields = ("state", "started", "ended", "seconds", "exit_code")
+        tasks = index.several([ids.task(run.id, number) for number in range(run.tasks)])
+        commands = {task.run.id: shlex.join(task.run.command) for task in tasks}
         return [
             (
                 {
@@ -38,6 +40,7 @@ def rows_of(index: Store, entry: Entry) -> list[tuple[dict[str, Any], dict[str, 
                     "sweep": run.id,
                     "task": row.task,
                     **shared,
+                    "command": commands.get(row.id, shared["command"]),
                     **{key: getattr(row, key) for key in fields},
                 },
                 row.params,

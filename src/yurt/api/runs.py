@@ -302,7 +302,7 @@ def runs(
     - `sweep`: a sweep, as a `yurt.Run` or any name that `yurt show` accepts; `"@last-sweep"` is the newest one.
     - `context`, `name`, `tag`: only runs with this context, name or tag.
     - `state`: only runs in this state, or in one of these states.
-    - `params`: only runs with these parameter values.
+    - `params`: only runs with these parameter values, and sweeps with a task that has them.
     - `limit`: at most this many runs.
     - `refresh`: whether to query the sites of unfinished runs first. If a site cannot be reached, a warning is issued.
 
@@ -323,8 +323,7 @@ def runs(
         tasks = [
             run
             for run in _tasks(index, index.get(whole.run.id) or whole)
-            if all(getattr(run, key) in values for key, values in where.items())
-            and all(passes(run._entry, key, value) for key, value in rest)
+            if all(getattr(run, key) in values for key, values in where.items()) and passes(index, run._entry, rest)
         ]
         return Runs(tasks[:limit])
 

@@ -28,6 +28,6 @@ def cluster(name: str, allow: tuple[str, ...]) -> None:
         print_facts(found.data.facts)
         for each in found.data.avoided_nodes:
             reason = f"{each.why or 'a run failed on this node'}, {render.moment(each.at)} (run {each.run})"
-            print(f"{'avoided':{LABELS}} {render.plain(f'{each.node}: {reason}')}")
+            render.fact("avoided", f"{each.node}: {reason}", LABELS + 1)
 
     render.result(found, print_text, requested=True)

@@ -143,8 +143,13 @@ def print_facts(facts: Facts) -> None:
     slurm_name = f"Slurm {facts.slurm_version} '{facts.cluster}'" if facts.slurm_version else "no Slurm"
     print(render.plain(f"{where}: {slurm_name}"))
     if facts.partitions:
+        titles = ["partition", "limit", "default", "preempt", "nodes", "cpus", "memory", "gpus"]
         rows = [_partition_row(each) for each in facts.partitions]
-        render.table(["partition", "limit", "default", "preempt", "nodes", "cpus", "memory", "gpus"], rows)
+        used = [
+            at for at, title in enumerate(titles) if title not in ("preempt", "gpus") or any(row[at] for row in rows)
+        ]
+        folds = ["partition", "preempt", "gpus"]
+        render.table([titles[at] for at in used], [[row[at] for at in used] for row in rows], folds=folds)
     slurm = bool(facts.slurm_version)
     lines = {
         "accounting": ("yes, but not responding" if facts.accounting_silent else "yes") if facts.accounting else "no",
@@ -167,7 +172,7 @@ def print_facts(facts: Facts) -> None:
         )
     for name, text in lines.items():
         if text:
-            print(f"{name:{LABELS}} {render.plain(text)}")
+            render.fact(name, text, LABELS + 1)
     print(f"{'probed':{LABELS}} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
 
 

@@ -114,13 +114,23 @@ def status(instance: str) -> None:
     render.result(found, lambda: _print_status(found.data), requested=True)
 
 
+NARROW = 100
+"""On a terminal with fewer columns, the addresses outside the clusters are in a line below the table."""
+
+
 def _print_status(found: LabStatus) -> None:
     hosts = [(cluster.name, host) for cluster in found.clusters for host in cluster.hosts]
     rows = [_row(name, host) for name, host in hosts]
     bad = {row[4] for row, (_name, host) in zip(rows, hosts, strict=True) if host.missing or not host.up}
     columns = ["host", "address", "outside", "slurm", "daemons", "memory"]
+    narrow = render.terminal_columns() < NARROW
+    if narrow:
+        columns, rows = [name for name in columns if name != "outside"], [[*row[:2], *row[3:]] for row in rows]
     render.table(columns, rows, numbers=["memory"], folds=["daemons"], bad=bad)
     print()
+    outside = [f"{name}:{host.name} {host.outside}" for name, host in hosts if host.outside]
+    if narrow and outside:
+        render.fact("outside: ", ", ".join(outside), len("outside: "))
     print(
         f"lab '{found.instance}': {render.size(found.memory)}, link {'on' if found.linked else 'off'}, "
         f"memory limits {found.limits or 'not set'}"

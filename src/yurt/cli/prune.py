@@ -177,19 +177,25 @@ def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
 def _print(found: Pruned) -> None:
     now = time.time()
 
-    def row(each: Candidate) -> list[str]:
+    def row(each: Candidate, *, named: bool) -> list[str]:
         results = "none" if not each.files else "fetched" if each.fetched else "not fetched"
         age = render.span(now - (each.ended or each.created))
-        return [each.id, each.context, each.state, age, render.amount(each.size), results]
+        name = [each.name] if named else []
+        return [each.id, *name, each.context, each.state, age, render.amount(each.size), results]
 
     verb = "removed" if found.done else "would remove"
     for title, group in ((verb, found.removed), ("kept", found.kept)):
         if group:
             print(f"{title}: {render.count(len(group), 'run')}, {render.amount(sum(each.size for each in group))}")
-            stays = group is found.kept
-            columns = ["run", "context", "state", "age", "size", "results", *(["reason"] if stays else [])]
-            rows = [[*row(each), *([each.kept] if stays else [])] for each in group]
-            render.table(columns, rows, numbers=["size"], folds=["reason"])
+            named = any(each.name for each in group)
+            columns = ["run", *(["name"] if named else []), "context", "state", "age", "size", "results"]
+            rows = [row(each, named=named) for each in group]
+            reasons = [each.kept for each in group] if group is found.kept else []
+            if reasons and not sys.stdout.isatty():  # a pipe gets one line for each run
+                columns, rows = [*columns, "reason"], [[*line, why] for line, why in zip(rows, reasons, strict=True)]
+                reasons = []
+            styles = [""] * len(rows)
+            render.listing(columns, rows, styles=styles, styled="", shrinks=["name"], numbers=["size"], notes=reasons)
     if not found.removed:
         print("nothing to remove", file=sys.stderr)
 

@@ -35,7 +35,8 @@ EXAMPLES = [
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE; repeatable.",
+    help="Show only runs whose state, context, name, project, tag or parameter KEY equals VALUE, and sweeps with such "
+    "a task; repeatable.",
 )
 @click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N runs.")
 @click.option("--all", "everything", is_flag=True, help="Show all runs.")
@@ -90,6 +91,11 @@ def _reason(row: RunRow) -> str:
     return render.new_reason(row.state, row.reason)
 
 
+def _took(row: RunRow, started: float, now: float) -> float:
+    """Return the run time, at most the age: a job records whole seconds, by the clock of its node."""
+    return min(row.seconds or (row.ended or now) - started, now - row.created)
+
+
 CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
@@ -99,9 +105,7 @@ CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
     "node": lambda row, _now: row.node,
     "state": lambda row, _now: row.state,
     "age": lambda row, now: render.span(now - row.created),
-    "took": lambda row, now: (
-        "" if row.started is None else render.span(row.seconds or (row.ended or now) - row.started)
-    ),
+    "took": lambda row, now: "" if row.started is None else render.span(_took(row, row.started, now)),
     "exit": lambda row, _now: "" if row.exit_code is None else str(row.exit_code),
     "tags": lambda row, _now: ",".join(row.tags),
     "command": lambda row, _now: render.command_line(row.command),
@@ -139,6 +143,12 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     now = time.time()
     columns = list(CELLS) if wide else [name for name in NARROW if name != "name" or any(row.name for row in rows)]
     cells = [[CELLS[column](row, now) for column in columns] for row in rows]
+    if not wide and sys.stdout.isatty():
+        from yurt.cli import command_cell
+
+        at = columns.index("command")
+        for line, cell in zip(cells, command_cell.cells([row.command for row in rows]), strict=True):
+            line[at] = cell
     if not wide and render.terminal_columns() < ROOMY:
         columns, cells = _compact(rows, columns, cells)
     styles = [STYLES.get(row.state, "") for row in rows]

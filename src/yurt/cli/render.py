@@ -149,9 +149,11 @@ def listing(
     shrinks: Sequence[str] = (),
     numbers: Sequence[str] = (),
     wide: bool = False,
+    notes: Sequence[str] = (),
 ) -> None:
     """Print a long table, one line for each row: on a terminal the columns in `shrinks` share the remaining width.
 
+    `notes` are sentences about the rows, printed below each row in lines of their own.
     Does not use rich, which takes a second for ten thousand lines.
     """
     terminal = sys.stdout.isatty()
@@ -162,7 +164,7 @@ def listing(
     bold = codes("bold") if paint else ("", "")
     titles = [_cell(name, room, name in numbers) for name, room in zip(columns, widths, strict=True) if room]
     print(bold[0] + "  ".join(titles).rstrip() + bold[1])
-    for row, style in zip(rows, styles, strict=True):
+    for row, style, note in zip(rows, styles, notes or [""] * len(rows), strict=True):
         on, off = codes(style) if paint else ("", "")
         cells = [
             (name, _cell(cell, room, name in numbers) if isinstance(cell, str) else cell.draw(room, paint=paint))
@@ -170,6 +172,20 @@ def listing(
             if room
         ]
         print("  ".join(f"{on}{cell}{off}" if name == styled else cell for name, cell in cells).rstrip())
+        if note:
+            fact("", note, 2)
+
+
+def fact(label: str, text: str, room: int) -> None:
+    """Print a label, `room` columns wide, and a text; on a terminal the text wraps between words, in its own column."""
+    lines = [plain(text)]
+    if sys.stdout.isatty():
+        import textwrap
+
+        width = max(20, terminal_columns() - room)
+        lines = textwrap.wrap(lines[0], width, break_long_words=False, break_on_hyphens=False)
+    for at, line in enumerate(lines):
+        print(f"{'' if at else label:{room}}{line}")
 
 
 def terminal_columns() -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import app, completers, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
 from yurt.errors import UserError
@@ -21,6 +21,7 @@ EXAMPLES = [
     "yurt retry -",
     "yurt retry x7q4z --time 4h --mem 16G -f",
     "yurt retry --code now x7q4z",
+    "yurt retry x7q4z --venv '~/venvs/torch'",
     "yurt retry --failed",
     "yurt retry --failed --yes --context alpha --wait",
     "yurt retry @last-sweep --filter lr=0.1 --filter state=failed",
@@ -37,6 +38,21 @@ EXAMPLES = [
 @click.option("--time", metavar="TIME", help="New time limit: 90m, 2h, 1-12:00:00.")
 @click.option("--mem", metavar="SIZE", help="New amount of memory: 4096 (MB), 8G.")
 @click.option(
+    "--venv",
+    metavar="DIR",
+    shell_complete=completers.folders,
+    help="Activate this virtual environment instead of the old virtual or conda environment.",
+)
+@click.option(
+    "--conda", metavar="NAME", help="Activate this conda environment instead of the old virtual or conda environment."
+)
+@click.option(
+    "--container",
+    metavar="IMAGE",
+    shell_complete=completers.files,
+    help="Run in this container image instead of the old one.",
+)
+@click.option(
     "--code",
     metavar="WHICH",
     type=click.Choice(["same", "now"]),
@@ -52,10 +68,10 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     """Run finished runs again.
 
     Each retry is a new run with the same code, parameters and settings on the same context. With --code now, it uses
-    the files of the project as they are now, without --include and --exclude of the old run. --failed selects runs
-    that failed, reached a limit or were lost, and have not been retried since; it does not select cancelled runs.
-    Without RUN, it lists these runs and asks for confirmation. --filter selects tasks of sweeps and creates one new
-    sweep for each sweep.
+    the files of the project as they are now, without --include and --exclude of the old run. An empty --venv, --conda
+    or --container removes that of the old run. --failed selects runs that failed, reached a limit or were lost, and
+    have not been retried since; it does not select cancelled runs. Without RUN, it lists these runs and asks for
+    confirmation. --filter selects tasks of sweeps and creates one new sweep for each sweep.
     """
     from yurt.cli.progress import watching
     from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
@@ -63,7 +79,8 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
 
     now = app.current()
     _check(runs, failed, filters, options)
-    anew = verbs.Anew(options["time"], options["mem"], code_now=options["code"] == "now")
+    changes = {key: options[key] for key in ("time", "mem", "venv", "conda", "container")}
+    anew = verbs.Anew(**changes, code_now=options["code"] == "now")
     select: dict[str, Any] = {"failed": failed, "filters": filters, "context": now.context}
     if options["dry_run"] or not (runs or options["yes"]):
         with watching() as watch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yurt.cli import render
@@ -17,8 +17,9 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("task of", run.sweep),
         ("name", run.name),
         ("state", render.with_reason(status.state, status.reason)),
+        ("hint", memory_hint(run, status.state, found.task_states if run.tasks else {})),
         ("native state", status.native),
-        ("command", render.command_line(run.command)),
+        ("command", _command(run)),
         ("context", run.context),
         ("job", status.job),
         ("node", status.node),
@@ -35,6 +36,24 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def _command(run: Any) -> str:
+    """Return the command as typed; in the command of a task, long values of parameters are shortened."""
+    most = render.LONGEST_VALUE
+    words = [render.short(word, most) if run.sweep and len(word) > most else word for word in run.command]
+    return render.command_line(words)
+
+
+def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
+    """Return how to repeat a run, or the tasks of a sweep, with more memory; empty if memory was not the problem."""
+    tasks = "out_of_memory" in task_states
+    if state != "out_of_memory" and not tasks:
+        return ""
+    known = run.resources.memory_mb
+    twice = "16G" if known is None else f"{2 * known // 1024}G" if 2 * known % 1024 == 0 else str(2 * known)
+    what = f"--failed {run.id}" if run.tasks else run.id
+    return f"repeat it with more memory: `yurt retry {what} --mem {twice}`"
 
 
 def print_facts(facts: Sequence[tuple[str, str | render.Drawn]]) -> None:

@@ -116,9 +116,7 @@ def _text(column: Column, row: TaskRow, *, truncate: bool) -> str:
 
 
 def _more(found: SweepShown, shown: int, matching: int) -> None:
-    if not matching:
-        print("no tasks match the filters", file=sys.stderr)
-    elif shown < matching:
+    if shown < matching:
         print(f"{_tasks(matching - shown, 'more ')}; --limit {matching} shows all", file=sys.stderr)
     elif matching < found.run.tasks:
         print(f"{matching} of {found.run.tasks} tasks", file=sys.stderr)

@@ -24,8 +24,15 @@ STYLES = {
 }
 
 
+LEGIBLE = 12
+"""A reason is shown if it has at least this many columns, or all that it needs."""
+
+
 class TallyBar:
-    """A bar of states followed by text, as wide as the column allows; only text if stdout is a pipe."""
+    """A bar of states followed by text, as wide as the column allows; only text if stdout is a pipe.
+
+    The bar is shortened for the reason, and the reason left out if it has too little room.
+    """
 
     def __init__(self, tally: Mapping[str, int], reason: str = "") -> None:
         self.tally = tally
@@ -46,8 +53,12 @@ class TallyBar:
         bar, text = tally.drawn(self.tally, width)
         if not bar:
             return render.short(text + self.reason, width)
-        marks = sum(len(part) for _state, part in bar)
-        text = render.short(text + self.reason, width - marks - len(tally.GAP))
+        if self.reason:
+            room = width - len(tally.GAP) - len(text)
+            shortest = render.width(self.reason) + tally.SHORTEST
+            if room >= min(shortest, LEGIBLE + tally.SHORTEST):
+                bar = tally.bar(self.tally, min(tally.LONGEST, max(tally.SHORTEST, room - render.width(self.reason))))
+                text += render.short(self.reason, room - sum(len(part) for _state, part in bar))
         return "".join(_painted(state, part, paint=paint) for state, part in bar) + tally.GAP + text
 
 

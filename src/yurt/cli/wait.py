@@ -58,10 +58,23 @@ def _blocked(entries: Sequence[Any]) -> list[str]:
     ]
 
 
+def _end_line(run: Any, status: Any) -> str:
+    """Return how a run ended; for a sweep that failed, how many tasks did, and their most frequent reason."""
+    from yurt.model import tally
+
+    took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
+    reason = render.new_reason(status.state, status.reason)
+    if run.tasks and status.state == "failed" and status.task_states:
+        reason = ": ".join(each for each in (tally.words(status.task_states), reason) if each)
+    return f"{run.id} {render.with_reason(f'{status.state}{took}', reason)}"
+
+
 def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), timeout: float | None = None) -> int:
     """Wait for runs, print their final states and return the exit code."""
     from yurt.cli.progress import watching
+    from yurt.cli.run_facts import memory_hint
     from yurt.model.progress import Event
+    from yurt.model.tally import main_reason
     from yurt.verbs import wait as verbs
 
     app.enable_gc()
@@ -85,14 +98,15 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
     def print_text() -> None:
         for name, places in folded([entry.run.id for entry in entries]).items():
             if len(places) > 1:
-                states = counted(entries[at].status.state for at in places)
-                print(f"{name}: {len(places)} tasks, {states}", file=sys.stderr)
+                tasks = [entries[at].status for at in places]
+                reason = main_reason((task.state, task.reason) for task in tasks)
+                why = f": {render.escaped(reason)}" if reason else ""
+                print(f"{name}: {len(places)} tasks, {counted(task.state for task in tasks)}{why}", file=sys.stderr)
                 continue
-            entry = entries[places[0]]
-            status = entry.status
-            took = f" after {render.span(status.ended - status.started)}" if status.ended and status.started else ""
-            outcome = render.with_reason(f"{status.state}{took}", render.new_reason(status.state, status.reason))
-            print(f"{entry.run.id} {render.escaped(outcome)}", file=sys.stderr)
+            run, status = entries[places[0]].run, entries[places[0]].status
+            print(render.escaped(_end_line(run, status)), file=sys.stderr)
+            if hint := memory_hint(run, status.state, status.task_states):
+                print(f"  hint: {hint}", file=sys.stderr)
 
     now.warnings += done.warnings
     render.show(kind, entries if kind != "run" else entries[0], print_text)

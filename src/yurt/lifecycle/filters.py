@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from yurt.errors import UserError, one_of
-from yurt.model import params
+from yurt.model import params, sweep_table
 from yurt.model.run import State
-from yurt.store import Entry
+from yurt.store import Entry, Store
 
 COLUMNS = ("state", "context", "name", "project")
 """Keys that are columns of the index."""
@@ -37,8 +38,19 @@ def read_filters(filters: Sequence[str]) -> tuple[dict[str, list[str]], list[tup
     return where, rest
 
 
-def passes(entry: Entry, key: str, value: str) -> bool:
-    """Return whether a run has this tag, or this value of a parameter."""
-    if key == "tag":
-        return value in entry.run.tags
-    return key in entry.run.params and params.as_text(entry.run.params[key]) == value
+def passes(store: Store, entry: Entry, wanted: Sequence[tuple[str, str]]) -> bool:
+    """Return whether a run has all these tags and values of parameters; a sweep, whether one of its tasks has them."""
+    run = entry.run
+    if not all(value in run.tags for key, value in wanted if key == "tag"):
+        return False
+    missing = [(key, value) for key, value in wanted if key != "tag" and not _has(run.params, key, value)]
+    if not missing or not run.tasks:
+        return not missing
+    # Parameters of a task take precedence over those of the sweep.
+    given = [(key, value) for key, value in wanted if key != "tag"]
+    sets = store.sets(run.id, missing[0][0])
+    return any(all(_has(each if key in each else run.params, key, value) for key, value in given) for each in sets)
+
+
+def _has(values: Mapping[str, Any], key: str, value: str) -> bool:
+    return key in values and sweep_table.same(values[key], value)

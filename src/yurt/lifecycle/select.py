@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from yurt.errors import NotFoundError, UserError, one_of
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.tasks import chosen, task_rows
-from yurt.model import ids, sweep_table
+from yurt.model import ids, layout, sweep_table
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
 from yurt.sites.project import Project
@@ -31,6 +31,29 @@ def which(store: Store, words: Sequence[str]) -> list[Entry]:
         entry = _one(store, word)
         found[entry.run.id] = entry
     return list(found.values())
+
+
+def name_warnings(store: Store, words: Sequence[str]) -> list[str]:
+    """Return a warning for each word that is a prefix of the id of another project's run, and of names of runs.
+
+    An id goes before a name, but the user may have meant a name. Errors as for `which`.
+    """
+    return [text for word in words if (text := _name_warning(store, word))]
+
+
+def _name_warning(store: Store, word: str) -> str:
+    first, dot, number = word.partition(".")
+    prefix = first if dot and number.isdigit() else word
+    names = store.names(prefix) if prefix.isascii() and prefix.isalnum() else []
+    if not names or prefix in names:
+        return ""
+    run = _one(store, word).run
+    if not any(part.startswith(prefix.lower()) for part in (run.id, run.id.partition("-")[2])):
+        return ""
+    if layout.same_folder(run.project, Project().label):
+        return ""
+    some = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return f"'{prefix}' is a prefix of the id {run.id}, a run of project {run.project}; names with this prefix: {some}"
 
 
 def _one(store: Store, word: str) -> Entry:
@@ -158,11 +181,11 @@ def meant(
 
     UserError and NotFoundError as for `which` and `picked`.
     """
-    entries = which(store, words)
+    entries, warnings = which(store, words), name_warnings(store, words)
     if not filters:
-        return entries, []
+        return entries, warnings
     check(entries)
-    warnings = refresh_sweeps(store, entries, watch=watch)
+    warnings += refresh_sweeps(store, entries, watch=watch)
     return task_entries(store, picked(store, entries, filters, watch=watch)), warnings
 
 
@@ -173,10 +196,10 @@ def begun(
 
     NotFoundError also if none has started.
     """
-    entries = which(store, words)
+    entries, warnings = which(store, words), name_warnings(store, words)
     if filters:
         check(entries)
-    warnings = refresh_sweeps(store, entries, watch=watch)
+    warnings += refresh_sweeps(store, entries, watch=watch)
     numbers = {}
     if filters:
         numbers = {entry.run.id: picks for entry, picks in picked(store, entries, filters, watch=watch)}
@@ -220,13 +243,18 @@ def picked(
         if passing:
             found.append((entry, [row.task for row in passing]))
     if not found:
-        names = ", ".join(entry.run.id for entry in entries)
-        raise NotFoundError(
-            f"no task of {names} matches {' and '.join(filters)}",
-            code="not-found",
-            hint=f"list all tasks with `yurt show {entries[0].run.id}`",
-        )
+        raise no_match(entries, filters)
     return found
+
+
+def no_match(entries: Sequence[Entry], filters: Sequence[str]) -> NotFoundError:
+    """Return the error for filters that no task of these sweeps passes."""
+    names = ", ".join(entry.run.id for entry in entries)
+    return NotFoundError(
+        f"no task of {names} matches {' and '.join(filters)}",
+        code="not-found",
+        hint=f"list all tasks with `yurt show {entries[0].run.id}`",
+    )
 
 
 def check(entries: Sequence[Entry]) -> None:

@@ -125,6 +125,11 @@ def project_label(name: str, folder: str) -> str:
     return f"{plain}-{ids.short(int.from_bytes(digest(folder)), 4)}"
 
 
+def project_name(label: str) -> str:
+    """Return the simplified name of a project from its label."""
+    return label.rpartition("-")[0]
+
+
 def same_folder(label: str, other: str) -> bool:
     """Whether two labels are of the same source folder, whatever the name of the project was."""
     return label.rpartition("-")[2] == other.rpartition("-")[2]

@@ -85,6 +85,15 @@ def filled(word: str, values: Mapping[str, Any]) -> str:
     return _SLOT.sub(value, word)
 
 
+def task_command(command: Sequence[str], number: int, values: Mapping[str, Any], *, passed: bool) -> list[str]:
+    """Return the command of a task: braces filled, and with `passed` its other parameters as arguments at the end."""
+    if not any("{" in word for word in command):  # large sweeps: most commands name nothing in braces
+        return [*command, *(words(values) if passed else ())]
+    named = slots(command)
+    rest = {key: value for key, value in values.items() if key not in named} if passed else {}
+    return [*(filled(word, {"task": number, **values}) for word in command), *words(rest)]
+
+
 def _is_null(value: Any) -> bool:
     return value is None or value == "null"
 

@@ -21,6 +21,9 @@ NEVER = RestartPolicy()
 
 BUILDING = "its environment is being built"
 
+OUT_OF_MEMORY = "it used more memory than its limit"
+"""The reason of a run that was killed for its memory. The limit is the user's, or a default of the site."""
+
 LISTED: tuple[State, ...] = ("queued", "held", "starting", "running", "requeued")
 """States of a run whose job is in the queue."""
 
@@ -332,7 +335,7 @@ _CAUSES: dict[str, State] = {
 
 _STATES_IN_WORDS = {
     "timeout": "it reached its time limit",
-    "out_of_memory": "it used more memory than requested",
+    "out_of_memory": OUT_OF_MEMORY,
     "node_failed": "its node failed",
 }
 

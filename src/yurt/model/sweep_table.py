@@ -12,6 +12,7 @@ import msgspec
 
 from yurt.model import params
 from yurt.model.run import State
+from yurt.model.tally import BAD
 
 
 class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,7 @@ def took(row: TaskRow, now: float) -> float | None:
 def columns(rows: Sequence[TaskRow], now: float) -> list[Column]:
     """Return all columns: outcome, parameters, metrics, ordered by first occurrence.
 
+    The outcome includes reasons only if a failed task has one that says more than its exit code.
     A name that occurs in two parts is prefixed with its part.
     """
     own: dict[str, Callable[[TaskRow], Any]] = {
@@ -60,6 +62,8 @@ def columns(rows: Sequence[TaskRow], now: float) -> list[Column]:
         "took": lambda row: took(row, now),
         "exit": lambda row: row.exit_code,
     }
+    if any(_tells_more(row) for row in rows):
+        own["reason"] = lambda row: row.reason if row.state in BAD and row.reason else None
     keys = {
         "params": dict.fromkeys(key for row in rows for key in row.params),
         "metrics": dict.fromkeys(key for row in rows for key in row.metrics),
@@ -71,6 +75,11 @@ def columns(rows: Sequence[TaskRow], now: float) -> list[Column]:
             title = f"{part}.{name}" if name in other or name in own else name
             found.append(Column(title, part, _getter(part, name)))
     return found
+
+
+def _tells_more(row: TaskRow) -> bool:
+    """Return whether the reason of a failed task says more than its state and its exit code."""
+    return row.state in BAD and row.reason not in ("", f"exit code {row.exit_code}")
 
 
 def _getter(part: str, name: str) -> Callable[[TaskRow], Any]:
@@ -176,10 +185,13 @@ def fitting(
 ) -> tuple[list[Column], list[Column]]:
     """Return the columns that fit a line, two spaces apart, and those that do not.
 
-    Drops the last column of parameters or metrics, whichever are wider, until the rest fits. Never drops a column whose
-    title is in `keep`.
+    Drops the reasons first, then the last column of parameters or metrics, whichever are wider, until the rest fits.
+    Never drops a column whose title is in `keep`.
     """
     shown, left_out = list(available), list[Column]()
+    reasons = [each for each in shown if (each.part, each.title) == ("outcome", "reason") and each.title not in keep]
+    if reasons and sum(widths[each.title] + 2 for each in shown) - 2 > room:
+        shown, left_out = [each for each in shown if each not in reasons], reasons
     while sum(widths[each.title] + 2 for each in shown) - 2 > room:
         loose = [each for each in shown if each.part != "outcome" and each.title not in keep]
         if not loose:

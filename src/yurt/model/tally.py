@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 ALIVE = ("running", "starting", "requeued")
 WAITING = ("queued", "submitting", "held", "waiting", "unknown")
@@ -29,6 +30,12 @@ GAP = "  "
 def words(tally: Mapping[str, int]) -> str:
     """Return every state with its count: 37 completed, 2 running, 1 failed of 40."""
     return f"{', '.join(f'{count} {state}' for state, count in _ordered(tally))} of {sum(tally.values())}"
+
+
+def main_reason(ended: Iterable[tuple[str, str]]) -> str:
+    """Return the most frequent reason of failed tasks, given as pairs of state and reason; empty if there is none."""
+    counts = Counter(reason for state, reason in ended if state in BAD and reason)
+    return min(counts, key=lambda reason: (-counts[reason], reason), default="")
 
 
 def brief(tally: Mapping[str, int], width: int) -> str:

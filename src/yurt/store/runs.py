@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 
 from yurt.errors import here_is_full
-from yurt.model import ids
+from yurt.model import ids, layout
 from yurt.model.run import FINAL, Plan, Run, RunRef, Status
 from yurt.model.tasks import numbers
 from yurt.store.archive import Mirror
@@ -46,6 +46,12 @@ class Found(msgspec.Struct, frozen=True):
     status: Status
     plan: Plan | None
     tasks: dict[int, Status] = {}
+
+
+class _Sets(msgspec.Struct, frozen=True):
+    """The part of a plan that `Store.sets` reads."""
+
+    sets: list[dict[str, Any]] = []
 
 
 class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
@@ -215,6 +221,13 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (run,)).fetchone()
         return None if row is None else msgspec.json.decode(row[0], type=Plan)
 
+    def sets(self, sweep: str, key: str) -> list[dict[str, Any]]:
+        """Return the parameters of each task of a sweep; empty if no task has the parameter `key`."""
+        row = self._db.execute("SELECT plan FROM plans WHERE id = ?", (sweep,)).fetchone()
+        if row is None or _json(key) + b":" not in row[0]:  # saves the decoding of a large plan
+            return []
+        return msgspec.json.decode(row[0], type=_Sets).sets
+
     def retries(self, run: str) -> list[str]:
         """Return the runs created by retrying a run, oldest first."""
         return [row[0] for row in self._db.execute("SELECT run FROM retries WHERE of_run = ? ORDER BY run", (run,))]
@@ -287,6 +300,11 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
             f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
         )
         return (entry_of(row) for row in rows)
+
+    def projects(self, names: Sequence[str]) -> list[str]:
+        """Return the labels of the projects that have one of these labels or names."""
+        labels = [row[0] for row in self._db.execute("SELECT DISTINCT project FROM runs")]
+        return [label for label in labels if label in names or layout.project_name(label) in names]
 
     def contexts_of_unfinished(self) -> list[str]:
         return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]

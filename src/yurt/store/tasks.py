@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from yurt.model import ids, layout, tasks
+from yurt.model import ids, layout, params, tasks
 from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS
+from yurt.model.tally import main_reason
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
 ACTIVE = tuple(state for state in OPEN if state != "waiting")
@@ -187,7 +188,10 @@ class Tasks:
             self._db.execute("UPDATE sweeps SET over = ? WHERE id = ?", (over, sweep))
 
     def _tallied(self, sweep: str, whole: Status, changed: Iterable[Status]) -> Status:
-        """Derive a sweep's status from its tasks. It starts with the first task and ends with the last."""
+        """Derive a sweep's status from its tasks. It starts with the first task and ends with the last.
+
+        The reason of a failed sweep is the most frequent one of its failed tasks.
+        """
         (count,) = self._db.execute("SELECT size FROM sweeps WHERE id = ?", (sweep,)).fetchone()
         query = "SELECT state, count(*) FROM tasks WHERE sweep = ? GROUP BY state"
         tally = dict(self._db.execute(query, (sweep,)).fetchall())
@@ -209,9 +213,16 @@ class Tasks:
         state = state_of(tally, whole)
         starts = [each.started for each in (whole, *changed) if each.started is not None]
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
+        reason = "" if whole.state in FINAL and state not in FINAL else whole.reason
+        if state == "failed" and unsubmitted <= 0:
+            reason = self._main_reason(sweep) or reason
         return msgspec.structs.replace(
-            whole, task_states=tally, state=state, started=min(starts, default=None), ended=ended
+            whole, task_states=tally, state=state, reason=reason, started=min(starts, default=None), ended=ended
         )
+
+    def _main_reason(self, sweep: str) -> str:
+        query = "SELECT state, json_extract(CAST(status AS TEXT), '$.reason') FROM tasks WHERE sweep = ? AND final"
+        return main_reason(self._db.execute(query, (sweep,)))
 
     def _last_end(self, sweep: str) -> float | None:
         query = "SELECT max(json_extract(CAST(status AS TEXT), '$.ended')) FROM tasks WHERE sweep = ?"
@@ -252,11 +263,15 @@ def state_of(tally: Mapping[str, int], whole: Status) -> State:
 
 
 def task_of(run: Run, plan: Plan, number: int) -> Run:
-    """Return one task of a sweep as a run."""
+    """Return one task of a sweep as a run, with the command that it runs."""
+    command = run.command
+    if not plan.calls:
+        command = params.task_command(command, number, plan.sets[number], passed=plan.arguments)
     return msgspec.structs.replace(
         run,
         id=ids.task(run.id, number),
         folder=layout.task(run.folder, number) if run.folder else "",
+        command=command,
         params={**run.params, **plan.sets[number]},
         tasks=0,
         sweep=run.id,

@@ -12,7 +12,7 @@ from yurt.backends.kinds import kind_of
 from yurt.errors import NotFoundError, UnreachableError, YurtError
 from yurt.lifecycle.files import transfer
 from yurt.lifecycle.files.transfer import Fetched, Wanted, shown
-from yurt.lifecycle.select import begun, which
+from yurt.lifecycle.select import begun, by_sweep, which
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.run import Run
 from yurt.sites import connect, folders
@@ -94,12 +94,12 @@ def fetch_runs(store: Store, entries: Sequence[Entry], wanted: Wanted, *, watch:
         try:
             watch(Event(f"querying {name}"))
             files = connect.named_backend(name).files
-            errors += [_gone(store, entry) for entry in group if _never_sent(entry)]
+            errors += _gone(store, [entry for entry in group if _never_sent(entry)])
             submitted = [entry for entry in group if not _never_sent(entry)]
             if not submitted:
                 continue
             contents = files.contents([entry.run.folder for entry in submitted])
-            errors += [_gone(store, entry) for entry in submitted if entry.run.folder not in contents]
+            errors += _gone(store, [entry for entry in submitted if entry.run.folder not in contents])
             found = [(entry, contents[entry.run.folder]) for entry in submitted if entry.run.folder in contents]
             for some in transfer.together(found, wanted):
                 try:
@@ -146,19 +146,45 @@ def _never_sent(entry: Entry) -> bool:
     return not entry.run.folder or (entry.status.state in ("waiting", "submitting") and entry.status.attempts == 0)
 
 
-def _gone(store: Store, entry: Entry) -> YurtError:
-    """Return the error for a run without a folder on its site."""
+def _gone(store: Store, entries: Sequence[Entry]) -> list[YurtError]:
+    """Return the errors for runs without a folder on their site: one for all tasks of a sweep that `prune` removed."""
+    errors: list[YurtError] = []
+    for sweep, group in by_sweep(entries):
+        removed_at = (store.gone_at(sweep) or store.going_since(sweep)) if sweep else None
+        if removed_at is None or len(group) == 1:
+            errors += [_gone_run(store, entry) for entry in group]
+            continue
+        context, hint = group[0].run.context, f"run it again with `yurt retry {sweep}`"
+        text = f"sweep {sweep} cannot be fetched: {_pruned(context, removed_at)}"
+        errors.append(NotFoundError(text + _copies(store, group), code="not-found", hint=hint))
+    return errors
+
+
+def _pruned(context: str, at: float) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    return f"`yurt prune` removed its folder from {context} on {when}"
+
+
+def _copies(store: Store, entries: Sequence[Entry]) -> str:
+    """Return where earlier copies of runs are; empty if there are none."""
+    found = [Path(os.fsdecode(copy.target)) for entry in entries for copy in store.copies(entry.run.id)]
+    there = [target for target in found if target.is_dir()]
+    if not there:
+        return ""
+    if len(there) == 1 or len(entries) == 1:
+        return f"; an earlier copy is in {shown(str(there[0]))}"
+    return f"; earlier copies are in {shown(str(there[0].parent))}"
+
+
+def _gone_run(store: Store, entry: Entry) -> YurtError:
     run, status = entry.run, entry.status
     at = store.gone_at(run.id) or store.going_since(run.id)
-    copies = [copy for copy in store.copies(run.id) if Path(os.fsdecode(copy.target)).is_dir()]
     if at is not None:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-        why = f"`yurt prune` removed its folder from {run.context} on {when}"
+        why = _pruned(run.context, at)
     elif status.submitted is None and status.started is None:
         why = "it was never submitted" if status.final else "it is saved and not yet submitted"
     else:
         why = f"its folder on {run.context} was deleted, by a purge or by hand: {run.folder}"
-    if copies:
-        why += f"; an earlier copy is in {shown(os.fsdecode(copies[0].target))}"
+    why += _copies(store, [entry])
     hint = f"run it again with `yurt retry {run.id}`" if status.final else f"see the run with `yurt show {run.id}`"
     return NotFoundError(f"run {run.id} cannot be fetched: {why}", code="not-found", hint=hint)

@@ -41,6 +41,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A run whose folder may be removed."""
 
     id: str
+    name: str = ""
     context: str
     project: str
     state: str
@@ -198,6 +199,7 @@ def judge(store: Store, entry: Entry, has: Survey, seen: Observation | None, *, 
     kept = kept or ("" if unfetched or has.what == "going" else _only_copy(run, missing, clash=clash))
     return Candidate(
         id=run.id,
+        name=run.name,
         context=run.context,
         project=run.project,
         state=status.state,

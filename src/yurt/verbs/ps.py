@@ -125,11 +125,13 @@ def _rows(
     where, rest = filters
     if context:
         where["context"] = [context]
+    if "project" in where:
+        where["project"] = store.projects(where["project"])
     found = store.newest(None if rest else limit, where=where, unfinished=unfinished)
     if rest:
         from yurt.lifecycle.filters import passes
 
-        found = (entry for entry in found if all(passes(entry, key, value) for key, value in rest))
+        found = (entry for entry in found if passes(store, entry, rest))
     refreshed: dict[str, float | None] = {}
     return [_row(store, entry, refreshed) for entry in itertools.islice(found, limit)]
 

@@ -1,4 +1,4 @@
-"""retry: submit finished runs again, with the same code, parameters and settings, and optionally new limits."""
+"""retry: submit finished runs again, with the same code, parameters and settings, or new limits or environments."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from yurt import __version__
 from yurt.config import contexts, paths
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.plan import checks, scheduling
+from yurt.lifecycle.plan import checks, scheduling, settle
 from yurt.lifecycle.plan.command import RIVALS
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
 from yurt.model.context import Context
+from yurt.model.facts import Facts
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
 from yurt.model.resources import parse_memory, parse_time
@@ -38,10 +39,14 @@ FAILED = ("failed", "timeout", "out_of_memory", "node_failed", "lost")
 
 
 class Anew(msgspec.Struct, frozen=True):
-    """What a retry changes; None keeps the old limit."""
+    """What a retry changes; None keeps the old limit or environment."""
 
     time: str | None = None
     mem: str | None = None
+    venv: str | None = None
+    """Also replaces the conda environment of the old run, as `conda` replaces its virtual environment."""
+    conda: str | None = None
+    container: str | None = None
     code_now: bool = False
     """Whether to take a new snapshot of the project instead of the old code."""
 
@@ -225,7 +230,7 @@ def plan(
             hint=f"see the context with `yurt context show {context.name}`",
         )
     facts = facts_if_probed(context, watch=watch)
-    made = _changed(old, anew)
+    made, notes = _with_environment(_changed(old, anew), anew, context, facts)
     checks.check(context, made.run.resources, facts, label=run.project, watch=watch)
     if run.secrets:
         checks.check_secrets(run.secrets, {}, {})
@@ -251,20 +256,18 @@ def plan(
 
         calls.hand_on(store, whole, tasks, run_id)
     if not anew.code_now or not run.code.tree:
-        return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), [])
+        return Planned(msgspec.structs.replace(made, run=fresh, store=_code_here(old)), notes)
     project = _project_of(run)
     code, warnings = _code_now(project, context, watch)
     fresh = msgspec.structs.replace(fresh, code=code, source=shown(str(project.folder)))
-    return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), warnings)
+    return Planned(msgspec.structs.replace(made, run=fresh, store=str(project.code)), [*notes, *warnings])
 
 
 def _settled(store: Store, run: Run, watch: Watch) -> Plan | None:
     """Return the plan of a run. One that ended before its site was reached is completed with the facts of the site."""
-    from yurt.lifecycle.plan.settle import settle_later
-
     whole = run.sweep or run.id
     if draft := store.draft(whole):
-        return settle_later(draft, contexts.site(run.context), store, watch).plan
+        return settle.settle_later(draft, contexts.site(run.context), store, watch).plan
     return store.plan(whole)
 
 
@@ -326,6 +329,28 @@ def _changed(old: Plan, anew: Anew) -> Plan:
     options = scheduling.without(old.native_options, gone)
     run = msgspec.structs.replace(old.run, resources=resources, settings=settings, restart_policy=policy)
     return msgspec.structs.replace(old, run=run, native_options=options, limit=limit)
+
+
+def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | None) -> tuple[Plan, list[str]]:
+    """Return the plan with another environment, and warnings. Paths are expanded for the site, as in `run`.
+
+    An empty text removes the environment of the old run.
+    """
+    given = {key: text for key in ("venv", "conda", "container") if (text := getattr(anew, key)) is not None}
+    if not given:
+        return made, []
+    replaced = {"venv", "conda", *given} if {"venv", "conda"} & set(given) else set(given)
+    wanted, warnings = settle.in_home_of_site(
+        msgspec.structs.replace(context, **{key: given.get(key) for key in replaced}), facts
+    )
+    texts = {key: getattr(wanted, key) or "" for key in replaced}
+    paths = {key: text for key, text in texts.items() if key == "venv" or text[:1] in ("~", "$")}
+    setup = texts | {key: folders.expand(context, facts, text, key) for key, text in paths.items() if text}
+    settings = [each for each in made.run.settings if each.key not in replaced]
+    settings += [Chosen(key, text, "flag") for key, text in given.items() if text]
+    run = msgspec.structs.replace(made.run, settings=settings, env=None)
+    setup["env"] = ""  # yurt builds none for a run that has one of its own
+    return msgspec.structs.replace(made, run=run, setup=msgspec.structs.replace(made.setup, **setup)), warnings
 
 
 def _read(option: str, text: str, parse: Callable[[str], int]) -> int:

@@ -108,32 +108,36 @@ def show(
     """Return the details of a run or a sweep, after a refresh if it has not finished, unless `cached`.
 
     `on_found` is called with the run before its site is queried, and may raise. A site that cannot be queried is a
-    warning.
+    warning. NotFoundError: no task of a sweep matches the filters.
     """
-    from yurt.lifecycle.select import which
+    from yurt.lifecycle.select import name_warnings, which
 
     index = folders.store()
     (entry,) = which(index, [name])
     on_found(entry.run)
-    warnings: list[str] = []
+    warnings = name_warnings(index, [name])
+    named = len(warnings)
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         from yurt.lifecycle.refresh.refresh import refresh_contexts
 
-        warnings = refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
+        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch)
     # Do not query a site again that just failed to respond.
-    return _run(index, entry, warnings, inspect=not cached and not warnings)
+    return _run(index, entry, warnings, inspect=not cached and len(warnings) == named)
 
 
 def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch) -> ShownSweep:
+    from yurt.lifecycle.select import no_match
     from yurt.lifecycle.tasks import chosen, plotted, shown, sort_column, task_rows
     from yurt.model import sweep_table
 
     every = task_rows(index, entry, watch=watch if entry.run.tasks > MANY else unwatched)
     columns = sweep_table.columns(every, time.time())
     passing = chosen(every, columns, filters=table.filters, sort=table.sort)
+    if table.filters and not passing:
+        raise no_match([entry], table.filters)
     drawn = plotted(entry.run.id, passing, columns, table.plot, table.over) if table.plot else None
     named = {sweep_table.column(columns, text.partition("=")[0]).title for text in table.filters}
     if table.sort:

@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 
 from yurt.clocks import clocks
 from yurt.config import contexts, facts
+from yurt.lifecycle.refresh.local_ends import LocalEnds
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import meant
 from yurt.sites import folders
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
+
+GROWTH = 1.3
+"""How much longer each pause between two refreshes is than the one before."""
+
+LAG = 0.05
+"""How late a wait may end, as a fraction of the age of a run."""
 
 
 def wait(
@@ -44,6 +51,16 @@ def longest_pause(names: Sequence[str]) -> float:
     return min([clocks().last_refresh, *(max(1.0, age / 2) for age in ages)])
 
 
+def next_pause(pause: float, age: float, longest: float) -> float:
+    """Return the pause after the next refresh. `age`: seconds since the oldest unfinished run was created.
+
+    A wait for a run on another machine ends at most 1 s after a run of up to 20 s, at most 5 % of the run's age after a
+    longer one, and at most `longest` (15 s by default) after any run. The first five minutes of a run cost about 75
+    refreshes, every further hour 240. For runs on this machine, see lifecycle/refresh/local_ends.py.
+    """
+    return min(pause * GROWTH, max(1.0, age * LAG), longest)
+
+
 def until_ended(
     store: Store,
     runs: Sequence[str],
@@ -51,27 +68,35 @@ def until_ended(
     timeout: float | None = None,
     on_refresh: Callable[[list[Entry], list[str]], None] = lambda _entries, _warnings: None,
 ) -> list[Entry]:
-    """Refresh, less and less often, until all runs have finished or `timeout` seconds have passed. Returns the runs."""
+    """Refresh, less and less often, until all runs have finished or `timeout` seconds have passed. Returns the runs.
+
+    The end of a run on this machine is noticed within half a second; see `next_pause` for other machines.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
     pause = clocks().first_refresh
     entries = store.several(runs)
     longest = longest_pause(sorted({entry.run.context for entry in entries}))
-    while True:
-        entries = store.several(runs)
-        open_ones = [entry for entry in entries if not entry.status.final]
-        if not open_ones:
-            return entries
-        names = sorted({entry.run.context for entry in open_ones})
-        refreshed = refresh_contexts(store, names, steps=STEPS, uploads=_upload_time(open_ones, deadline))
+
+    def refresh(contexts: Sequence[str], unfinished: Sequence[Entry]) -> list[Entry]:
+        refreshed = refresh_contexts(store, contexts, steps=STEPS, uploads=_upload_time(unfinished, deadline))
         entries = store.several(runs)
         on_refresh(entries, refreshed.warnings)
-        if all(entry.status.final for entry in entries):
-            return entries
-        if deadline is not None and time.monotonic() >= deadline:
-            return entries
-        left = longest if deadline is None else max(0.05, deadline - time.monotonic())
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.3, longest)
+        return [entry for entry in entries if not entry.status.final]
+
+    unfinished = [entry for entry in entries if not entry.status.final]
+    while unfinished:
+        ends = LocalEnds(unfinished)  # before the refresh, so that no end after it is missed
+        unfinished = refresh(sorted({entry.run.context for entry in unfinished}), unfinished)
+        left = longest if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            break
+        until = time.monotonic() + min(pause, max(0.05, left))
+        while unfinished and ends.sleep(until - time.monotonic()):
+            unfinished = refresh(ends.contexts, unfinished)  # the other sites are queried after the pause
+        if unfinished:
+            age = time.time() - min(entry.run.created for entry in unfinished)
+            pause = next_pause(pause, age, longest)
+    return store.several(runs)
 
 
 def _upload_time(runs: Sequence[Entry], deadline: float | None) -> float | None:

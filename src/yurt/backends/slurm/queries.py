@@ -9,7 +9,7 @@ import msgspec
 from yurt.backends.slurm import states
 from yurt.model import ids, layout, tasks
 from yurt.model.run import RunRef
-from yurt.model.state import Observation, read_ending, read_metrics
+from yurt.model.state import OUT_OF_MEMORY, Observation, read_ending, read_metrics
 
 NO_QUEUE = 7
 """Exit code of a script that could not read the queue."""
@@ -183,7 +183,7 @@ def _observation(
     if seen.stopped == KILLED_FOR_MEMORY:
         seen = msgspec.structs.replace(seen, stopped="")
         if seen.live is None:
-            return msgspec.structs.replace(seen, record="out_of_memory", reason="it used more memory than requested")
+            return msgspec.structs.replace(seen, record="out_of_memory", reason=OUT_OF_MEMORY)
     if seen.ending is None or states.ended(seen.native) is not None:
         return seen
     # The queue may still list its job as running, and a site without accounting soon lists nothing.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.run import State
-from yurt.model.state import Ending
+from yurt.model.state import OUT_OF_MEMORY, Ending
 
 LIVE: dict[str, State] = {
     "PENDING": "queued",
@@ -38,7 +38,7 @@ ENDED: dict[str, State] = {
 FINAL_REASONS = {
     "TIMEOUT": "it reached its time limit",
     "DEADLINE": "it reached its deadline",
-    "OUT_OF_MEMORY": "it used more memory than requested",
+    "OUT_OF_MEMORY": OUT_OF_MEMORY,
     "CANCELLED": "cancelled outside yurt",
     "PREEMPTED": "preempted by another job",
     "NODE_FAIL": "its node failed",

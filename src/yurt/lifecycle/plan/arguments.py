@@ -33,7 +33,7 @@ def given(argv: Sequence[str], request: Request) -> Given:
     slots = params.slots(typed_words)
     check_slots(slots, request.sets)
     extra = _extra(request, slots)
-    values = {**params.read(request.arguments), **request.params}
+    values = {**_in_arguments(request), **request.params}
     known = request.params if request.typed else {}
     typed = {
         key: params.typed(each) if isinstance(each, str) and key not in known else each for key, each in values.items()
@@ -42,15 +42,40 @@ def given(argv: Sequence[str], request: Request) -> Given:
     return Given(words, list(extra), values, typed)
 
 
+def _in_arguments(request: Request) -> dict[str, str]:
+    """Return the parameters among the arguments after `--`, with the values of names in braces.
+
+    A parameter whose value differs between the tasks of a sweep is left out: the tasks have the parameter in braces.
+    """
+    found = params.read(request.arguments)
+    if any("=" in word and not word.startswith("-") for word in request.arguments) and _is_hydra(request):
+        from yurt.lifecycle.plan import hydra
+
+        found |= hydra.read(request.arguments)
+    varying = {"task", *(key for each in request.sets for key in each)} if request.sets else set()
+    return {
+        key: params.filled(text, request.params)
+        for key, text in found.items()
+        if varying.isdisjoint(params.slots([text]))
+    }
+
+
+def _is_hydra(request: Request) -> bool:
+    """Return whether the command takes parameters as Hydra does, by the user's choice or by its script."""
+    if request.style or request.calls or request.spec:
+        return request.style == "hydra" and not request.calls
+    from yurt.lifecycle.plan import hydra
+
+    return hydra.is_application(request.words)
+
+
 def _extra(request: Request, slots: Collection[str]) -> list[str]:
     """Return the arguments for parameters that the command does not name in braces, in the style of the script."""
     own = named({key: each for key, each in request.params.items() if key not in slots})
-    if not (own or request.sets) or request.style == "options" or request.calls:
+    if not (own or request.sets) or not _is_hydra(request):
         return params.words(own)
     from yurt.lifecycle.plan import hydra
 
-    if request.style != "hydra" and (request.spec or not hydra.is_application(request.words)):
-        return params.words(own)
     tasks = [{key: each for key, each in one.items() if key not in slots} for one in request.sets]
     return [*hydra.words(own), *hydra.slots(tasks)]
 

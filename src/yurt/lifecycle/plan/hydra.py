@@ -13,6 +13,8 @@ from yurt.model import params
 
 _IMPORT = re.compile(r"^\s*(?:import hydra\b|from hydra\b.* import\b)", re.MULTILINE)
 _ARGPARSE = re.compile(r"^\s*(?:import|from) argparse\b", re.MULTILINE)
+_OVERRIDE = re.compile(r"\+{0,2}([A-Za-z_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
+_QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
 _UNQUOTED = re.compile(r"[A-Za-z0-9_/+.%*@?|:-]+")
 """Texts that Hydra's grammar accepts without quotes."""
 
@@ -21,6 +23,25 @@ def is_application(words: Sequence[str]) -> bool:
     """Whether the script of a command is a Hydra application: it has @hydra.main, or imports hydra and no argparse."""
     texts = [read_text(file) for file in scripts(words, [Path()])]
     return any("@hydra.main" in text or (_IMPORT.search(text) and not _ARGPARSE.search(text)) for text in texts)
+
+
+def read(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the parameters in overrides such as lr=0.1, +opt.beta=2 and ++seed=3, as text; ignore other arguments.
+
+    Left out are settings of Hydra itself (hydra.…), removals (~key) and keys that are not valid names of parameters,
+    such as group/option. Of keys that would use the same environment variable, the first counts.
+    """
+    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for word in arguments:
+        override = _OVERRIDE.fullmatch(word)
+        if override is None or re.match(r"hydra(?:\.|$)", override[1]):
+            continue
+        key, value = override[1], override[2]
+        if owners.setdefault(params.variable(key), key) == key:
+            quoted = _QUOTED.fullmatch(value)
+            found[key] = value if quoted is None else re.sub(r"\\(['\"\\])", r"\1", quoted[2])
+    return found
 
 
 def words(values: Mapping[str, Any]) -> list[str]:

@@ -49,7 +49,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     """Return the complete plan. UserError: a path of the context does not exist in this form on the site."""
     plan, run = draft.plan, draft.plan.run
     needs = scheduling.settled(draft.needs, draft.context.name, facts, index)
-    context, warnings = _in_home_of_site(draft.context, facts)
+    context, warnings = in_home_of_site(draft.context, facts)
     folder = project_folder(context, facts, run.project)
     env = None
     if draft.declared is not None and facts is not None:
@@ -101,7 +101,7 @@ def with_signal(wanted: RestartPolicy, minutes: int | None) -> RestartPolicy:
     return msgspec.structs.replace(wanted, signal_before=wanted.signal_before or min(120, minutes * 15))
 
 
-def _in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
+def in_home_of_site(wanted: Context, facts: Facts | None) -> tuple[Context, list[str]]:
     """Return the context with paths in the home folder of the site that a shell here took for this machine's."""
     here, there = str(Path.home()), facts.variables.get("HOME", "") if facts is not None else ""
     if not there or there == here or len(here) < 2:

@@ -1,0 +1,59 @@
+"""Notices the end of runs on this machine between two refreshes. Queries no site and changes nothing in the index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from yurt.backends.kinds import kind_of
+from yurt.model import layout
+from yurt.sites import connect
+from yurt.store import Entry
+
+EVERY = 0.2
+"""Seconds between two looks at the processes of runs."""
+
+SHARE = 20
+"""A look that takes long is repeated less often: looking takes at most this fraction of the time."""
+
+
+class LocalEnds:
+    """The ends of some runs, tasks and sweeps. Those on other machines are ignored."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._runs = [entry.run for entry in entries if kind_of(entry.run.context_type).here]
+        self._over = self._without_process()
+
+    @property
+    def contexts(self) -> list[str]:
+        return sorted({run.context for run in self._runs})
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep, but return True as soon as a run has ended since the last look, which `__init__` and this make.
+
+        A run that had ended or had no process before that look does not count: a refresh may need time to settle it.
+        """
+        end = time.monotonic() + seconds
+        pause = EVERY
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(pause, left) if self._runs else left)
+            if not self._runs:
+                continue
+            began = time.monotonic()
+            before, self._over = self._over, self._without_process()
+            if self._over - before:
+                return True
+            pause = max(EVERY, SHARE * (time.monotonic() - began))
+        return False
+
+    def _without_process(self) -> set[str]:
+        """Return the runs that have finished or have no process. A task has that of its sweep before it starts."""
+        alive = connect.slots() if self._runs else set()
+        return {
+            run.id for run in self._runs if (run.id not in alive and run.sweep not in alive) or _has_ended(run.folder)
+        }
+
+
+def _has_ended(folder: str) -> bool:
+    return any(Path(folder, name).exists() for name in layout.written(layout.EXIT))
