@@ -164,3 +164,14 @@ def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, 
     assert "yurt-" not in ssh("alpha", "squeue -h -o %j")
     assert laptop("--context", "alpha", "env", "remove", run["env"]["address"][:6], "--yes").code == 0
     assert laptop("env", "list", "alpha", "--json").json["data"] == []
+
+
+def test_a_build_in_a_job(laptop: Laptop, ssh: Ssh) -> None:
+    done = laptop("--context", "beta", "env", "build", "--on", "node", "--json")
+    assert done.code == 0 and done.json["data"]["condition"] == "ready", done
+    run = laptop.run("beta", "--wait", "train.py")
+    assert run["status"]["state"] == "completed" and not run["status"]["building"]
+    laptop("--context", "beta", "run", "--wait", "train.py")
+    shown = laptop("diff", "--all", "--json", run["run"]["id"], "-").json["data"]["rows"]
+    assert [(row["key"], row["left"]) for row in shown if row["part"] == "packages"] == [("six", "1.17.0")]
+    assert "yurt-env-" not in ssh("beta", "squeue -h -o %j")

@@ -29,8 +29,8 @@ WIDE = 36
 def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> None:
     """Show the differences between two runs.
 
-    Compares command, parameters, code, environment, resources and outcome. The runs can belong to different projects
-    and contexts. The exit code is 0 whether or not they differ.
+    Compares command, parameters, code, environment, packages, resources and outcome. The runs can belong to different
+    projects and contexts. The exit code is 0 whether or not they differ.
     """
     from yurt.cli.progress import watching
     from yurt.verbs import diff as verbs
@@ -66,7 +66,7 @@ def _print(found: Difference) -> None:
     keys = max((len(row.key) for row in found.rows), default=0)
     width = max([len(found.left), *short])
     print(f"{'':{keys + 4}}{found.left:{width}}  {found.right}")
-    for part in ("command", "parameters", "code", "environment", "resources", "outcome"):
+    for part in ("command", "parameters", "code", "environment", "packages", "resources", "outcome"):
         if part not in parts:
             continue
         print(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -27,8 +27,13 @@ def env() -> None:
 @click.argument("file", metavar="[FILE]", required=False, default="")
 @click.option("--env-python", "python", metavar="VERSION", default="", help="Version of Python, such as 3.11.")
 @click.option("--upgrade", is_flag=True, help="Choose the newest versions of the packages again.")
+@click.option(
+    "--on",
+    type=click.Choice(["login", "node"]),
+    help="Build on the login node or in a job; by default in a job only if the login node limits CPU time.",
+)
 @click.option("--detach", is_flag=True, help="Do not wait until it is built.")
-def build(file: str, python: str, upgrade: bool, detach: bool) -> int:
+def build(file: str, python: str, upgrade: bool, on: Literal["login", "node"] | None, detach: bool) -> int:
     """Build the environment of this project on a cluster.
 
     Waits until it is built, unless --detach is given. FILE declares the packages; by default the file that a run
@@ -43,6 +48,7 @@ def build(file: str, python: str, upgrade: bool, detach: bool) -> int:
             context=app.current().context,
             python=python,
             upgrade=upgrade,
+            on=on or "",
             detach=detach,
             watch=watch,
         )

@@ -10,7 +10,7 @@ import msgspec
 from yurt.model.run import Run, Status
 from yurt.model.settings import TABLE
 
-Part = Literal["command", "parameters", "code", "environment", "resources", "outcome"]
+Part = Literal["command", "parameters", "code", "environment", "packages", "resources", "outcome"]
 
 SETTING_OF = {row.resource: row.key.partition(".")[0] for row in TABLE if row.resource} | {"gpu_type": "resources"}
 """The setting that determines each requested resource."""
@@ -38,6 +38,8 @@ class Side(msgspec.Struct, frozen=True):
     status: Status
     metrics: Mapping[str, Any] = {}
     """The last value of each metric in the index of this machine."""
+    packages: Mapping[str, str] = {}
+    """The versions of the packages of its environment, if yurt built it and this machine has them."""
 
 
 Found = Mapping[str, tuple[Any, str]]
@@ -80,6 +82,7 @@ def _parts(side: Side) -> Iterator[tuple[Part, Found]]:
     code = run.code
     yield "code", _given(tree=code.tree, branch=code.branch, commit=code.commit, dirty=code.dirty)
     yield "environment", {**_environment(run), **_given(user=run.user, host=run.host, yurt_version=run.yurt_version)}
+    yield "packages", {key: (version, "") for key, version in side.packages.items()}
     yield "resources", _resources(run)
     took = status.seconds
     if took is None and status.ended is not None and status.started is not None:

@@ -81,7 +81,7 @@ def diff(
 
 def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text: bool, watch: Watch) -> Difference:
     """Compare two runs from the index; with `text`, include the code patch, else only the list of changed files."""
-    rows = compare(*(Side(each.run, each.status, _metrics(store, each)) for each in (left, right)))
+    rows = compare(*(Side(each.run, each.status, _metrics(store, each), _packages(each)) for each in (left, right)))
     watch(Event("comparing the code"))
     code = _code(store, left, right, patch=text)
     return Difference(
@@ -91,6 +91,14 @@ def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text
         rows=[row for row in rows if everything or not row.same],
         code=code,
     )
+
+
+def _packages(entry: Entry) -> dict[str, str]:
+    if entry.run.env is None:
+        return {}
+    from yurt.lifecycle.env.prepare import packages_of
+
+    return packages_of(entry.run.env.address)
 
 
 def _metrics(store: Store, entry: Entry) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -90,6 +91,7 @@ def build(
     context: str = "",
     python: str = "",
     upgrade: bool = False,
+    on: Literal["", "login", "node"] = "",
     detach: bool = False,
     watch: Watch = unwatched,
 ) -> Result[EnvView]:
@@ -101,7 +103,7 @@ def build(
     project = Project()
     declared = _declared(wanted, project)
     env_tools.tools_of(wanted, facts, fresh=True, watch=watch)
-    prepared = prepare.prepare(declared, wanted, facts, project.label, upgrade=upgrade, watch=watch)
+    prepared = prepare.prepare(declared, wanted, facts, project.label, upgrade=upgrade, on=on, watch=watch)
     envs = connect.backend(wanted).envs
     building.start(wanted.name, prepared, envs, watch=watch)
     (state,) = envs.look([prepared.env.folder])

@@ -135,7 +135,7 @@ class ShellEnvs:
 def builder() -> str:
     """Return the script that builds an environment."""
     parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_build.sh", "shell"))
-    return job.gate() + "".join(scripts.text(name, package) for name, package in parts)
+    return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
 def read_tools(mark: str, text: str, *, now: float) -> EnvTools:

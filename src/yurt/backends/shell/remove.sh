@@ -142,8 +142,9 @@ clear_out() { # clear_out BASE RUN-FOLDER…: removes those, then all other file
     rmdir "$project" 2> /dev/null || echo "left $project"
   done
   rmdir "$base/projects" 2> /dev/null || return 0
-  # The modules for scripts; runs need them.
-  if [ -d "$base/node" ] && [ ! -h "$base/node" ]; then remove_tree "$base/node"; fi
+  for name in node envs wheels tools; do # runs need them: the modules for scripts, environments
+    if [ -d "$base/$name" ] && [ ! -h "$base/$name" ]; then remove_tree "$base/$name"; fi
+  done
   rmdir "$base" 2> /dev/null
   :
 }

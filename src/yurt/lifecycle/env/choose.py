@@ -6,12 +6,15 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from yurt.backends.kinds import kind_of
-from yurt.envs.declared import Declared, declarations, named
 from yurt.errors import UserError
 from yurt.model.context import Context
 from yurt.sites.project import Project
+
+if TYPE_CHECKING:
+    from yurt.envs.declared import Declared
 
 NONE, AUTO = "none", "auto"
 
@@ -36,12 +39,15 @@ def chosen(
     if wanted.env == NONE:
         return None, []
     file = wanted.requirements_file or (wanted.env if wanted.env != AUTO else "")
+    own = wanted.venv or wanted.conda or wanted.container or own_setup
+    if not file and (own or not is_python(argv)):
+        return None, []
+    from yurt.envs.declared import declarations, named
+
     if file:
         _check_alone(wanted, "requirements_file" if wanted.requirements_file else "env")
         found = named(project.folder, _below(file, project), python=wanted.env_python or "")
         return found, _left_out(found)
-    if wanted.venv or wanted.conda or wanted.container or own_setup or not is_python(argv):
-        return None, []
     several = declarations(project.folder)
     if not several:
         return None, []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,7 @@ from yurt.model.context import Context
 from yurt.model.env import EnvBuild, EnvTools, RunEnv, SitePython
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import connect
 from yurt.sites.env_tools import tools_of
 from yurt.sites.folders import base_folder
 from yurt.sites.person import person
@@ -57,11 +59,13 @@ def prepare(
     project: str,
     *,
     upgrade: bool = False,
+    on: Literal["", "login", "node"] = "",
     watch: Watch = unwatched,
 ) -> Prepared:
     """Return the environment that a declaration means on a site. RefusedError if the site has no suitable Python.
 
-    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again.
+    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `on`: build on
+    the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
     tools = tools_of(context, facts, watch=watch)
     python = pick_python(tools, declared, context)
@@ -73,7 +77,9 @@ def prepare(
     if later.exists():
         found = address(declared, target, context.modules_to_load, salt=later.read_text())
     folder = layout.env(base_folder(context, facts), found)
-    lock = Lock("") if declared.kind == "conda" else _lock(found, declared, target, watch)
+    lock = Lock("")
+    if declared.kind != "conda":
+        lock = _kept(found) or _built_before(context, folder, found) or _new(found, declared, target, watch)
     env = RunEnv(
         address=found,
         title=declared.title,
@@ -92,9 +98,13 @@ def prepare(
         uv=tools.uv,
         modules_init=facts.modules_init,
         modules=list(context.modules_to_load),
+        on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
-    prepared = Prepared(env=env, build=build, offline=not tools.index, target=target)
-    _save(context.name, prepared)
+    reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
+    prepared = Prepared(env=env, build=build, offline=not reaches, target=target)
+    known = saved(context.name, found)
+    if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
+        _save(context.name, prepared)
     return prepared
 
 
@@ -130,13 +140,43 @@ def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePy
     return max(suitable, key=lambda each: [int(part) for part in each.version.split(".")])
 
 
-def _lock(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
-    file = paths.data_home() / "envs" / f"{found}.lock"
-    if file.exists():
-        return Lock(file.read_text())
+def _job_options(context: Context) -> list[str]:
+    """Return the options of sbatch for a job that builds an environment."""
+    given = {"partition": context.partition, "account": context.account, "qos": context.qos}
+    return ["--time=60", *(f"--{name}={value}" for name, value in given.items() if value)]
+
+
+def packages_of(found: str) -> dict[str, str]:
+    """Return the versions of the packages of an environment, by name; empty if this machine does not have them."""
+    kept = _kept(found)
+    return {each.name: each.version for each in kept.packages} if kept is not None else {}
+
+
+def lock_file(found: str) -> Path:
+    """Return where this machine keeps the packages of an environment."""
+    return paths.data_home() / "envs" / f"{found}.lock"
+
+
+def _kept(found: str) -> Lock | None:
+    try:
+        return Lock(lock_file(found).read_text())
+    except OSError:
+        return None
+
+
+def _built_before(context: Context, folder: str, found: str) -> Lock | None:
+    """Return the packages that another machine chose for this environment."""
+    (state,) = connect.backend(context).envs.look([folder])
+    if not state.lock:
+        return None
+    paths.write_private(lock_file(found), state.lock.encode())
+    return Lock(state.lock)
+
+
+def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
     watch(Event(f"choosing the packages of {declared.title}"))
     lock = resolve(declared, target, watch=watch)
-    paths.write_private(file, lock.text.encode())
+    paths.write_private(lock_file(found), lock.text.encode())
     return lock
 
 

@@ -100,7 +100,8 @@ def plan(
         parallel=request.parallel,
         calls=bool(request.calls),
     )
-    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, declared)
+    encoded = b"" if declared is None else msgspec.json.encode(declared)
+    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, encoded)
     if unreachable is not None:
         settle.with_signal(made.run.restart_policy, needs.resources.minutes)
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))

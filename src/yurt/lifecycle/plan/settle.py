@@ -12,7 +12,6 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.envs.declared import Declared
 from yurt.errors import UserError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
@@ -36,8 +35,8 @@ class Draft(msgspec.Struct, frozen=True):
     context: Context
     """The context with the options of the request, without its variables, which are in the plan."""
     needs: Needs
-    declared: Declared | None = None
-    """What declares the environment that yurt builds for the run."""
+    declared: bytes = b""
+    """What declares the environment that yurt builds for the run, as JSON; empty if it builds none."""
 
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
@@ -52,10 +51,12 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     context, warnings = in_home_of_site(draft.context, facts)
     folder = project_folder(context, facts, run.project)
     env = None
-    if draft.declared is not None and facts is not None:
+    if draft.declared and facts is not None:
+        from yurt.envs.declared import Declared
         from yurt.lifecycle.env.prepare import prepare
 
-        env = prepare(draft.declared, context, facts, run.project, watch=watch).env
+        declared = msgspec.json.decode(draft.declared, type=Declared)
+        env = prepare(declared, context, facts, run.project, watch=watch).env
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
