@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -28,7 +29,7 @@ class _Kept(msgspec.Struct, frozen=True):
 def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watch = unwatched) -> EnvTools:
     """Return the tools of a site, not older than a week. RefusedError if the modules of the context do not load."""
     key = [*cache.address_of(context), "", *context.modules_to_load]
-    file = paths.config_home() / "facts" / f"{context.name}.env.json"
+    file = _file(context.name)
     known = None if fresh else _load(file.read_bytes() if file.exists() else b"", key)
     if known is not None:
         return known
@@ -43,6 +44,15 @@ def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watc
         )
     paths.write_private(file, msgspec.json.encode(_Kept(key, found)))
     return found
+
+
+def forget(name: str) -> None:
+    """Delete what is cached: after a failed build, the site is asked again."""
+    _file(name).unlink(missing_ok=True)
+
+
+def _file(name: str) -> Path:
+    return paths.config_home() / "facts" / f"{name}.env.json"
 
 
 def _load(text: bytes, key: list[str]) -> EnvTools | None:

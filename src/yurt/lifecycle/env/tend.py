@@ -16,6 +16,7 @@ from yurt.model.env import EnvState
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, Status
 from yurt.model.state import BUILDING
+from yurt.sites import env_tools
 from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
     """Return False if nobody builds the environment, and the runs still wait for it."""
     env = entries[0].run.env
     assert env is not None
+    if state.condition == "failed":
+        env_tools.forget(entries[0].run.context)
     if state.condition in ("ready", "failed"):
         for entry in entries:
             with suppress(YurtError):  # not held any more

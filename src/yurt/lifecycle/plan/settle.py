@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.clocks import clocks
-from yurt.errors import UserError
+from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
 from yurt.lifecycle.plan.request import Planned
@@ -52,11 +52,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     folder = project_folder(context, facts, run.project)
     env = None
     if draft.declared and facts is not None:
-        from yurt.envs.declared import Declared
-        from yurt.lifecycle.env.prepare import prepare
-
-        declared = msgspec.json.decode(draft.declared, type=Declared)
-        env = prepare(declared, context, facts, run.project, watch=watch).env
+        env = _env(draft.declared, context, facts, run.project, watch)
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -76,6 +72,21 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         follow=facts is not None and not facts.requeue,
     )
     return Planned(made, [*needs.warnings, *warnings])
+
+
+def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Watch) -> RunEnv:
+    """Return the environment that yurt builds for a run. The hint of an error says how to do without it."""
+    from yurt.envs.declared import Declared
+    from yurt.lifecycle.env.prepare import prepare
+
+    declared = msgspec.json.decode(encoded, type=Declared)
+    try:
+        return prepare(declared, context, facts, project, watch=watch).env
+    except YurtError as error:
+        without = "use `--env none` to run without this environment"
+        if "--env none" not in error.hint:
+            error.hint = f"{error.hint}; or {without}" if error.hint else without
+        raise
 
 
 def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwatched) -> Planned:
