@@ -447,3 +447,16 @@ def test_why_it_was_not_started_again(cause: str, state: str) -> None:
     status = next_status(QUEUED, seen, NOW, REQUEUES)
     assert (status.state, status.seconds, status.restarts) == (state, 5, 4)
     assert status.reason not in ("", "exit code 1", "cancelled")
+
+
+def test_records_that_are_late() -> None:
+    """A stopped run whose job is still RUNNING in the records: they will say how it ended, such as by a node failure."""
+    running = Observation(live="running", winner=WON, generation=1, start=WON)
+    late = Observation(winner=WON, generation=1, start=WON, stopped="stopped", native="RUNNING")
+    known = msgspec.structs.replace(late, native="NODE_FAIL", record="node_failed")
+    before = after(1, running)
+    assert after(CLOCKS.settling + 1, late, late, before=before).state == "unknown"
+    assert after(CLOCKS.settling + 1, late, late, known, before=before).state == "node_failed"
+    assert after(CLOCKS.forgiving + 1, late, late, before=before).state == "cancelled"
+    unrecorded = msgspec.structs.replace(late, native="")
+    assert after(CLOCKS.settling + 1, unrecorded, unrecorded, before=before).state == "cancelled"

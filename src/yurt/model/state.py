@@ -256,7 +256,8 @@ def _absent(before: Status, after: Status, seen: Observation, now: float, gone: 
     if seen.sure and not never:
         left = "its run folder is gone" if seen.gone else "its process is gone and recorded no exit code"
         return _final(after, "lost", seen.reason or left, now)
-    if seen.stopped and gone >= clocks().settling:
+    late = seen.record is None and seen.native == "RUNNING"  # the records will still say how its job ended
+    if seen.stopped and gone >= (clocks().forgiving if late else clocks().settling):
         state: State = "timeout" if seen.stopped == "timeout" else "cancelled"
         return _final(after, state, _STOPPED.get(seen.stopped, _STOPPED["stopped"]), now)
     if seen.records_known and seen.record is None:
