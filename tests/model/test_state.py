@@ -450,7 +450,7 @@ def test_why_it_was_not_started_again(cause: str, state: str) -> None:
 
 
 def test_records_that_are_late() -> None:
-    """A stopped run whose job is still RUNNING in the records: they will say how it ended, such as by a node failure."""
+    """A stopped run whose job is RUNNING in the records: they will still say how it ended, such as NODE_FAIL."""
     running = Observation(live="running", winner=WON, generation=1, start=WON)
     late = Observation(winner=WON, generation=1, start=WON, stopped="stopped", native="RUNNING")
     known = msgspec.structs.replace(late, native="NODE_FAIL", record="node_failed")
