@@ -204,11 +204,16 @@ def test_killed_while_starting(other: Other, point: str, then: str) -> None:
 
 def test_addresses_taken_since_a_killed_start(other: Other) -> None:
     """A lab that was killed before it had links chooses new addresses if its own are in use now."""
-    first = subprocess.Popen([YURT, "lab", "up", "beta"], env={**os.environ, **other.environment}, stdout=-3, stderr=-3)
-    eventually(lambda: POINTS["first host"](other), pause=0.005)
-    first.kill()
-    first.wait()
-    assert not other.links(), "killed too late"
+    for _try in range(10):
+        environment = {**os.environ, **other.environment}
+        first = subprocess.Popen([YURT, "lab", "up", "beta"], env=environment, stdout=-3, stderr=-3)
+        eventually(lambda: POINTS["first host"](other), pause=0.005)
+        first.kill()
+        first.wait()
+        if not other.links():
+            break
+        assert other("down", "--wipe").code == 0  # killed too late
+    assert not other.links()
     block = json.loads((other.folder / "lab.json").read_text())["block"]
     taken = ["ip", "link", "add", "ytaken0", "type", "veth", "peer", "name", "ytaken1"]
     subprocess.run(taken, check=True)

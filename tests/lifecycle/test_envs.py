@@ -25,12 +25,19 @@ def ssh(lab: Lab) -> Ssh:
     return Ssh(lab)
 
 
-@pytest.fixture(autouse=True)
-def index(lab: Lab, ssh: Ssh) -> None:
-    """Packages in alpha's index, and no environments yet."""
-    lab.index.add([*download("six==1.17.0", "3.11"), *download("numpy==1.26.4", "3.11")])
+def clear(ssh: Ssh) -> None:
+    builders = "pkill -KILL -f 'build[.][0-9a-f]*[.]sh'"  # one that is left may still be writing
     for cluster in ("alpha", "beta"):
-        ssh(cluster, f"rm -rf {ENVS}")
+        ssh(cluster, f"{builders}; until rm -rf {ENVS} 2> /dev/null; do sleep 0.2; done")
+
+
+@pytest.fixture(autouse=True)
+def index(lab: Lab, ssh: Ssh) -> Iterator[None]:
+    """Packages in alpha's index, and no environments, neither before nor after a test."""
+    lab.index.add([*download("six==1.17.0", "3.11"), *download("numpy==1.26.4", "3.11")])
+    clear(ssh)
+    yield
+    clear(ssh)
 
 
 @pytest.fixture
