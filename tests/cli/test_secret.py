@@ -248,7 +248,8 @@ def test_set_list_use_and_remove(ring: Ring, home: Path) -> None:
     assert ring("secret", "list", "--json").json["data"] == []
     done = ring("secret", "set", "TOKEN", value=VALUE.encode() + b"\n")
     assert (done.code, done.out) == (0, "TOKEN stored in the keyring\n")
-    assert ring("secret", "set", "BYTES", "--json", value=b"\xff\x01\n\n").json["data"]["name"] == "BYTES"
+    done = ring("secret", "set", "BYTES", "--json", value=b"\xff\x01\n\n")
+    assert done.code == 0 and done.json["data"]["name"] == "BYTES", done
     assert ring("secret", "set", "CODED", value=b"base64:eA==").code == 0
     assert ring("secret", "list").out == "BYTES\nCODED\nTOKEN\n"
     names = [word for name in ("TOKEN", "BYTES", "CODED") for word in ("--secret", name)]

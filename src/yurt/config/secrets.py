@@ -128,14 +128,23 @@ def read(name: str) -> bytes | None:
 
 
 def _call(name: str, operation: Callable[[Any], Any]) -> Any:
-    """Run an operation on the keyring. RefusedError if there is no keyring or it fails."""
+    """Run an operation on the keyring. RefusedError if there is no keyring or it fails.
+
+    It is repeated once: a keyring service that is busy or has just been started may fail. Not if the keyring is locked:
+    the user would be asked again.
+    """
     import keyring
-    from keyring.errors import KeyringError, NoKeyringError
+    from keyring.errors import KeyringError, KeyringLocked, NoKeyringError
 
     name = name or "NAME"
     export = f"set the variable with `export {name}=...`"
     try:
-        return operation(keyring.get_keyring())
+        try:
+            return operation(keyring.get_keyring())
+        except (NoKeyringError, KeyringLocked):
+            raise
+        except (KeyringError, OSError):
+            return operation(keyring.get_keyring())
     except NoKeyringError:
         raise RefusedError("this machine has no keyring", code="keyring-unavailable", hint=export) from None
     except (KeyringError, OSError) as error:
