@@ -61,3 +61,11 @@ def test_the_python(specifier: str, satisfied: bool) -> None:
     target = Target("3.11.2", "x86_64", "glibc 2.36")
     assert target.python_version == "3.11"
     assert target.satisfies(specifier) == satisfied
+
+
+@pytest.mark.parametrize("libc", ["", "musl", "glibc"])
+def test_a_site_that_does_not_tell_its_c_library(libc: str) -> None:
+    target = Target("3.11.2", "ppc64le", libc)
+    assert target.pip_platforms[-1] == "linux_ppc64le"
+    with pytest.raises(UserError):
+        target.uv_platform  # noqa: B018

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from yurt.errors import UserError
@@ -35,7 +37,7 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def libc_family(self) -> str:
-        return self.libc.split()[0]
+        return self.libc.partition(" ")[0]
 
     @property
     def uv_platform(self) -> str:
@@ -96,4 +98,6 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def _libc_minor(self) -> int:
-        return int(self.libc.split()[1].split(".")[1])
+        """The minor version of the C library; 0 if the site did not tell."""
+        found = re.search(r"\.(\d+)", self.libc)
+        return int(found[1]) if found else 0

@@ -42,6 +42,12 @@ def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watc
             code="impossible",
             hint=f"correct `modules_to_load` with `yurt context edit {context.name}`",
         )
+    if not found.machine:
+        raise RefusedError(
+            f"{context.name}: a login shell did not say which Pythons it has",
+            code="impossible",
+            hint="check that your profile there neither exits nor starts another shell, or use `--env none`",
+        )
     paths.write_private(file, msgspec.json.encode(_Kept(key, found)))
     return found
 
