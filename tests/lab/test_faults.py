@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import select
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -40,6 +41,20 @@ def test_cut_and_heal(lab: Lab, ssh: Ssh) -> None:
     lab.faults.heal("alpha")
     assert ssh("alpha", "hostname") == "login"
     assert ssh("alpha", "ip route show default").startswith("default via ")
+
+
+@pytest.mark.usefixtures("restored_links")
+def test_a_healed_link_can_be_used_at_once(lab: Lab) -> None:
+    """The kernel answers new connections with `No route to host` if it was searching for the host in vain."""
+    login = next(host.outside for host in status_of(lab).clusters[0].hosts if host.role == "login")
+    lab.faults.cut("alpha")
+    with socket.socket() as searching:
+        searching.setblocking(False)
+        searching.connect_ex((login, 22))
+        known = ["ip", "-s", "neighbour", "show", "to", login]
+        eventually(lambda: "probes 6" in subprocess.run(known, capture_output=True, text=True, check=True).stdout)
+        lab.faults.heal("alpha")
+        socket.create_connection((login, 22), timeout=60).close()
 
 
 @pytest.mark.usefixtures("restored_links")

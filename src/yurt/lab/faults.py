@@ -66,8 +66,9 @@ class Faults:
         """Undo `cut` and `delay`."""
         cluster, host = self._login(target)
         block = IPv4Network(self.lab.instance.load_state().block)
-        gateway = str(outside_addresses(block, cluster.spec, host)[0]) if cluster.spec.route_out else ""
-        network.set_outside(cluster.pid(host.name), up=True, gateway=gateway)
+        machine, login = (str(each) for each in outside_addresses(block, cluster.spec, host))
+        network.set_outside(cluster.pid(host.name), up=True, gateway=machine if cluster.spec.route_out else "")
+        network.look_up_again(login)
         self._end_relay(cluster, host)
         cluster.service(host.name, "sshd-outside", "start")
 

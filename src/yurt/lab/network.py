@@ -129,6 +129,11 @@ def set_outside(pid: int, *, up: bool, gateway: str = "") -> None:
     _batch(pid, lines)
 
 
+def look_up_again(address: str) -> None:
+    """End this machine's search for a host that was cut off; its failure would be the answer to new connections."""
+    run(["ip", "neighbour", "flush", "to", address])
+
+
 def wire(alpha_login: int, beta_logins: dict[str, int]) -> None:
     """Connect alpha's login host with each of beta's (name -> first process). Skips existing links."""
     for index, host in enumerate(BETA.of_role("login")):
