@@ -21,15 +21,17 @@ def tiny(
     code: str = "x = 1\n",
     requires: Sequence[str] = (),
     requires_python: str = "",
+    modules: int = 0,
 ) -> Path:
-    """Write a pure wheel with one module; return its path."""
+    """Write a pure wheel with one module; return its path. `modules`: with a package of that many modules instead."""
     module = name.replace("-", "_").lower()
     info = f"{module}-{version}.dist-info"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Requires-Python: {requires_python}"] if requires_python else []
     metadata += [f"Requires-Dist: {each}" for each in requires]
+    sources = [f"{module}/m{number}.py" for number in range(modules)] + [f"{module}/__init__.py"]
     files = {
-        f"{module}.py": code,
+        **dict.fromkeys(sources if modules else [f"{module}.py"], code),
         f"{info}/METADATA": "\n".join(metadata) + "\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

@@ -12,7 +12,10 @@ from pathlib import Path
 MOST_FILES = 300
 """Files to read at most; scripts call get_configuration() themselves, or close by."""
 
-_PATH = re.compile(r"[^\s;&|<>()'\"=]+\.py\b")
+LONGEST_PATH = 4096
+
+_BETWEEN_PATHS = re.compile(r"[\s;&|<>()'\"=]+")
+_PATH = re.compile(r".+\.py\b")
 _MODULE = re.compile(r"-m\s+([\w.]+)")
 
 
@@ -42,7 +45,10 @@ def _names(text: str, option: str) -> bool:
 def scripts(words: Sequence[str], folders: Sequence[Path]) -> Iterator[Path]:
     """Yield the Python files that a command names, as paths or as modules in these folders."""
     line = " ".join(words)
-    yield from (Path(path) for path in _PATH.findall(line) if Path(path).is_file())
+    for piece in _BETWEEN_PATHS.split(line):
+        found = _PATH.match(piece) if len(piece) <= LONGEST_PATH else None
+        if found is not None and Path(found[0]).is_file():
+            yield Path(found[0])
     for name in _MODULE.findall(line):
         yield from _modules([name], folders)
 
