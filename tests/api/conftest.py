@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.calls import Called, call
 from tests.laptop import Laptop
+from yurt.clocks import clocks
 from yurt.sites import folders
 
 CONTEXTS = ["local", pytest.param("alpha", marks=pytest.mark.lab), pytest.param("beta", marks=pytest.mark.lab)]
@@ -44,11 +46,13 @@ def with_clusters(laptop: Laptop) -> Here:
 
 
 @pytest.fixture
-def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Here:
+def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
     """The user that a test's `context` needs; the working directory is the user's project."""
     context = request.node.callspec.params.get("context", "local") if hasattr(request.node, "callspec") else "local"
     found: Here = request.getfixturevalue("at_home" if context == "local" else "with_clusters")
     for name, value in found.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(found.project)
-    return found
+    clocks.cache_clear()
+    yield found
+    clocks.cache_clear()
