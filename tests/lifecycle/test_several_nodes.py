@@ -72,6 +72,13 @@ def test_torchrun_needs_no_options_for_the_nodes(torch: Laptop) -> None:
     assert_met(torch, 4, "--nodes", "2", "--ntasks-per-node", "1", "torchrun", "--nproc-per-node", "2", "train.py")
 
 
+def test_options_of_torchrun_win(torch: Laptop) -> None:
+    (torch.project / "train.py").write_text(f"import os\nprint('port', os.environ['MASTER_PORT'])\n{TRAIN}")
+    command = ["python", "-m", "torch.distributed.run", "--master-port", "29511", "train.py"]
+    logs = assert_met(torch, 2, "--nodes", "2", "--ntasks-per-node", "1", *command)
+    assert re.findall(r"^port (\d+)$", logs, re.MULTILINE) == ["29511"] * 2, logs
+
+
 def test_mpi(laptop: Laptop, venv: Install) -> None:
     (laptop.project / "hello.py").write_text(MPI)
     words = ["--venv", venv("mpi", "mpich==5.0.2", "mpi4py==4.1.2"), "--var", "SLURM_MPI_TYPE=pmi2"]
