@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.suite.report",
     "tests.envs_apptainer",
     "tests.envs_conda",
+    "tests.envs_venv",
 ]
 
 

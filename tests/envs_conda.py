@@ -93,11 +93,7 @@ def install(ssh: Ssh, cluster: str) -> None:
     recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
     built = cached(f"conda-{python}-{recipe}", lambda folder: build(folder, python))
     ssh(cluster, f"rm -rf {HOME} && python3 -m venv --without-pip {HOME}")
-    send = ["tar", "-C", str(built), "-c", "."]
-    receive = ["ssh", "-F", ssh.config, "-o", "BatchMode=yes", cluster, f"tar -C {HOME} -x --no-same-owner"]
-    with subprocess.Popen(send, stdout=subprocess.PIPE) as sending:
-        subprocess.run(receive, stdin=sending.stdout, stdout=subprocess.DEVNULL, check=True)
-    assert sending.returncode == 0
+    ssh.send(built, cluster, HOME)
 
 
 def build(folder: Path, python: str) -> None:

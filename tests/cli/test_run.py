@@ -850,6 +850,28 @@ def test_the_ranks_of_several_tasks(standing: User, context: str) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.parametrize(
+    ("words", "options", "lines"),
+    [
+        (["-N", "2", "--var", "MASTER_PORT=29500"], [], ["2 0 29500 same", "2 1 29500 same"]),
+        (["-N", "2", "--var", "PET_MASTER_PORT=29501"], [], ["2 0 29501 same", "2 1 29501 same"]),
+        (["-N", "2", "--var", "PET_NNODES=1"], [], ["1 - - other"] * 2),
+        (["-N", "2"], ["--standalone"], ["- - - other"] * 2),
+        (["-N", "2"], ["--nnodes", "1"], ["- - - other"] * 2),
+        (["-N", "2", "--ntasks-per-node", "2"], [], ["- - - other"] * 4),
+        (["-N", "1", "-n", "2"], [], ["- - - other"] * 2),
+        (["-N", "1"], [], ["- - - same"]),
+    ],
+    ids=["nodes", "port", "one", "standalone", "nnodes", "several tasks", "one node", "one task"],
+)
+def test_the_variables_of_torchrun(standing: User, words: list[str], options: list[str], lines: list[str]) -> None:
+    address = '$([ "${PET_MASTER_ADDR-}" = "${MASTER_ADDR-}" ] && echo same || echo other)'
+    show = f'echo "${{PET_NNODES:--}} ${{PET_NODE_RANK:--}} ${{PET_MASTER_PORT:--}} {address}"'
+    answer = standing("--context", "alpha", "run", "-f", *words, "sh", "-c", show, "torchrun", *options)
+    assert answer.code == 0 and sorted(answer.out.splitlines()[1:]) == lines, answer
+
+
+@pytest.mark.lab
 def test_modules_and_variables_on_a_cluster(standing: User) -> None:
     (standing.project / "yurt.yaml").write_text(
         'modules_to_load: ["null"]\nafter_module_load_cmd: export LATER="$MINE later"\nvariables: {MINE: it\'s}\n'

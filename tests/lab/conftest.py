@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,13 @@ class Ssh:
         answer = self.ask(host, command, **more)  # type: ignore[arg-type]
         assert answer.code == 0, answer
         return answer.out.strip()
+
+    def send(self, folder: Path, host: str, target: str) -> None:
+        """Copy the contents of a folder into one that exists on a host; they belong to the user there."""
+        receive = ["ssh", "-F", self.config, "-o", "BatchMode=yes", host, f"tar -C {target} -x --no-same-owner"]
+        with subprocess.Popen(["tar", "-C", str(folder), "-c", "."], stdout=subprocess.PIPE) as sending:
+            subprocess.run(receive, stdin=sending.stdout, stdout=subprocess.DEVNULL, check=True)
+        assert sending.returncode == 0
 
     def submit(self, host: str, script: str, options: str = "", *, user: str = "alice") -> str:
         """Submit a job from the user's scratch folder; return its id."""

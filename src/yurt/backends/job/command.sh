@@ -1,10 +1,18 @@
 # Runs your command in its folder and its environment.
 # In each Slurm task that srun starts for yurt: where the tasks meet, and which one it is, under the names of PyTorch.
 # The first task is on the node that runs srun. Ports of clients begin at 32768 on Linux.
+# torchrun reads its options from PET_ variables. It starts the processes of a node, so each node has one task.
 # shellcheck disable=SC2016
 task_environment='
   export MASTER_ADDR="${MASTER_ADDR:-$SLURM_LAUNCH_NODE_IPADDR}" MASTER_PORT="${MASTER_PORT:-$((10000 + SLURM_JOB_ID % 20000))}"
   export RANK="${RANK:-$SLURM_PROCID}" LOCAL_RANK="${LOCAL_RANK:-$SLURM_LOCALID}" WORLD_SIZE="${WORLD_SIZE:-$SLURM_NTASKS}"
+  case " ${PET_NNODES:+--nnodes $PET_NNODES }$* " in
+    *" --standalone "* | *" --nnodes 1 "* | *" --nnodes=1 "*) ;; # a torchrun of its own on each node
+    *) if [ "${SLURM_NNODES:-1}" -gt 1 ] && [ "$SLURM_NTASKS" = "$SLURM_NNODES" ]; then
+      export PET_NNODES="${PET_NNODES:-$SLURM_NNODES}" PET_NODE_RANK="${PET_NODE_RANK:-$RANK}"
+      export PET_MASTER_ADDR="${PET_MASTER_ADDR:-$MASTER_ADDR}" PET_MASTER_PORT="${PET_MASTER_PORT:-$MASTER_PORT}"
+    fi ;;
+  esac
   case $1 in python) command -v python > /dev/null 2>&1 || { shift && set -- python3 "$@"; } ;; esac
   exec "$@"'
 link_log() { # link_log FOLDER LOG NAME: makes a log of the run appear as a file in its working directory
