@@ -50,6 +50,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool
     """Whether the site reaches no package index, so that the wheels are uploaded."""
     target: Target
+    packages: dict[str, str] = {}
+    """The versions of its packages, by name; empty if they are chosen on the site."""
 
 
 def prepare(
@@ -80,13 +82,14 @@ def prepare(
     lock = Lock("")
     if declared.kind != "conda":
         lock = _kept(found) or _built_before(context, folder, found) or _new(found, declared, target, watch)
+    packages = {each.name: each.version for each in lock.packages}
     env = RunEnv(
         address=found,
         title=declared.title,
         folder=folder,
         python=python.version,
         lock=lock.digest if lock.text else "",
-        packages=len(lock.packages),
+        packages=len(packages),
     )
     build = EnvBuild(
         folder=folder,
@@ -101,7 +104,7 @@ def prepare(
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
-    prepared = Prepared(env=env, build=build, offline=not reaches, target=target)
+    prepared = Prepared(env=env, build=build, offline=not reaches, target=target, packages=packages)
     known = saved(context.name, found)
     if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
         _save(context.name, prepared)
@@ -146,12 +149,6 @@ def _job_options(context: Context) -> list[str]:
     return ["--time=60", *(f"--{name}={value}" for name, value in given.items() if value)]
 
 
-def packages_of(found: str) -> dict[str, str]:
-    """Return the versions of the packages of an environment, by name; empty if this machine does not have them."""
-    kept = _kept(found)
-    return {each.name: each.version for each in kept.packages} if kept is not None else {}
-
-
 def lock_file(found: str) -> Path:
     """Return where this machine keeps the packages of an environment."""
     return paths.data_home() / "envs" / f"{found}.lock"
@@ -169,8 +166,9 @@ def _built_before(context: Context, folder: str, found: str) -> Lock | None:
     (state,) = connect.backend(context).envs.look([folder])
     if not state.lock:
         return None
-    paths.write_private(lock_file(found), state.lock.encode())
-    return Lock(state.lock)
+    text = state.lock.rstrip("\n") + "\n"
+    paths.write_private(lock_file(found), text.encode())
+    return Lock(text)
 
 
 def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
