@@ -68,9 +68,9 @@ def prune(
     --unfetched is given. The runs stay in the index, and `yurt show` reports that the folder was removed. A sweep is
     removed with all its tasks.
 
-    Unless runs or --state are given, environments that no run has used for 30 days, or for the time of --older-than, are
-    removed too, with uploaded wheels that no other environment needs. Those that a job in the queue needs are kept. A
-    later run builds a removed environment again, with the same packages.
+    Unless runs or --state are given, environments that no run has used for 30 days, or for the time of --older-than,
+    are removed too, with uploaded wheels that no other environment needs. Those that a job in the queue needs are kept.
+    A later run builds a removed environment again, with the same packages.
 
     The exit code is 5 if a run that you name is kept; if its folder was removed before, it is 0.
     """

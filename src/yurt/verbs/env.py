@@ -15,7 +15,7 @@ from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.env import build as building
 from yurt.lifecycle.env import choose, prepare
-from yurt.lifecycle.env.packages import is_conda, listed
+from yurt.lifecycle.env.packages import is_conda, keep, listed
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.env import EnvCondition, EnvState
@@ -113,6 +113,8 @@ def build(
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
         time.sleep(PAUSE)
         (state,) = envs.look([prepared.env.folder])
+    if state.condition == "ready" and prepared.build.kind == "conda":
+        keep(prepared.env, state.lock)
     if state.condition == "failed" and not detach:
         found = failures.explain(state.failure, prepared.target)
         lines = "".join(f"\n  {line}" for line in found.lines)

@@ -35,7 +35,8 @@ done
 LIST = """\
 cd "$1/envs" 2> /dev/null || exit 0
 for each in *; do
-  [ -z "$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)" ] || echo "$each"
+  found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
+  [ -z "$found" ] || echo "$each"
 done
 """
 

@@ -61,16 +61,17 @@ def prepare(
     project: str,
     *,
     upgrade: bool = False,
+    like: str = "",
     on: Literal["", "login", "node"] = "",
     watch: Watch = unwatched,
 ) -> Prepared:
     """Return the environment that a declaration means on a site. RefusedError if the site has no suitable Python.
 
-    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `on`: build on
-    the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
+    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `like`: the
+    version of Python, such as 3.11, to use if the site has it and the declaration allows it. `on`: build on the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
     tools = tools_of(context, facts, watch=watch)
-    python = pick_python(tools, declared, context)
+    python = pick_python(tools, declared, context, like)
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
     found = address(declared, target, context.modules_to_load)
     later = paths.data_home() / "envs" / f"{found}.upgraded"
@@ -119,8 +120,11 @@ def saved(context: str, found: str) -> Prepared | None:
         return None
 
 
-def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePython:
-    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is."""
+def pick_python(tools: EnvTools, declared: Declared, context: Context, like: str = "") -> SitePython:
+    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is.
+
+    A suitable one of the version `like` comes first.
+    """
     wanted = context.env_python or ""
     suitable = [
         each
@@ -137,6 +141,8 @@ def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePy
             code="impossible",
             hint="load one with `modules_to_load` in the context, or use `--env none`",
         )
+    if like and (same := [each for each in suitable if f"{each.version}.".startswith(f"{like}.")]):
+        return same[0]
     usual = suitable[0]
     if usual.path == tools.pythons[0].path or usual.version == tools.pythons[0].version:
         return usual

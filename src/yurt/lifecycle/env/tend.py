@@ -10,7 +10,7 @@ import msgspec
 
 from yurt.errors import YurtError
 from yurt.lifecycle.advance import Advanced
-from yurt.lifecycle.env import build, packages
+from yurt.lifecycle.env import build
 from yurt.model import layout
 from yurt.model.env import EnvState
 from yurt.model.progress import Watch, unwatched
@@ -44,9 +44,6 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
     assert env is not None
     if state.condition == "failed":
         env_tools.forget(entries[0].run.context)
-    if state.condition == "ready" and packages.is_conda(env.title) and not packages.kept(env):
-        (whole,) = backend.envs.look([env.folder])
-        packages.keep(env, whole.lock)
     if state.condition in ("ready", "failed"):
         for entry in entries:
             with suppress(YurtError):  # not held any more

@@ -37,6 +37,8 @@ class Draft(msgspec.Struct, frozen=True):
     needs: Needs
     declared: bytes = b""
     """What declares the environment that yurt builds for the run, as JSON; empty if it builds none."""
+    python: str = ""
+    """The version that the Python of that environment has if possible, such as 3.11; empty for any."""
 
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
@@ -52,7 +54,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     folder = project_folder(context, facts, run.project)
     env, packages = None, dict[str, str]()
     if draft.declared and facts is not None:
-        env, packages = _env(draft.declared, context, facts, run.project, watch)
+        env, packages = _env(draft, context, facts, watch)
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -75,7 +77,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     return Planned(made, [*needs.warnings, *warnings])
 
 
-def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Watch) -> tuple[RunEnv, dict[str, str]]:
+def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> tuple[RunEnv, dict[str, str]]:
     """Return the environment that yurt builds for a run, and its packages as far as they are known.
 
     The hint of an error says how to do without it.
@@ -84,9 +86,9 @@ def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Wa
     from yurt.lifecycle.env.packages import kept
     from yurt.lifecycle.env.prepare import prepare
 
-    declared = msgspec.json.decode(encoded, type=Declared)
+    declared, project = msgspec.json.decode(draft.declared, type=Declared), draft.plan.run.project
     try:
-        prepared = prepare(declared, context, facts, project, watch=watch)
+        prepared = prepare(declared, context, facts, project, like=draft.python, watch=watch)
     except YurtError as error:
         without = "use `--env none` to run without this environment"
         if "--env none" not in error.hint:
