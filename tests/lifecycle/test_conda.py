@@ -48,6 +48,9 @@ def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     assert one == "1" and prefix.startswith(f"{ended['env']['folder']}/env-")
     again = laptop.run("alpha", "train.py")
     assert not again["status"]["building"] and laptop.ended(again["run"]["id"])["state"] == "completed"
+    for each in (first, again):
+        shown = laptop.quick("show", each["run"]["id"], "--json").json["data"]
+        assert shown["packages"].keys() == {"python", "tiny", "hello"}, shown
     (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace("tiny", "none-such"))
     failed = laptop.ended(laptop.run("alpha", "train.py")["run"]["id"])
     assert failed["state"] == "failed" and "its environment was not built" in failed["reason"], failed

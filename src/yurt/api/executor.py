@@ -144,9 +144,9 @@ class YurtExecutor(Executor):
 
 
 def _request(options: dict[str, Any], python: str, sets: Sequence[dict[str, Any]], title: str) -> Request:
-    same_version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, same_version]
-    return Request(words=words, sets=list(sets), pass_sets=False, calls=title, **options)
+    words = ["/bin/sh", "-c", scripts.text("start_call.sh"), "yurt", python, f"python{pickles.HERE}"]
+    own = "" if python else pickles.HERE
+    return Request(words=words, sets=list(sets), pass_sets=False, calls=title, calls_python=own, **options)
 
 
 def _chunks(calls: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -208,8 +208,9 @@ def executor(
     - `max_workers`: how many calls may run at the same time, the same as the option `max_parallel`; no limit if None.
     - `initializer`: a function that each task calls with the arguments `initargs` before it makes its call. If it
       raises an exception, `submit` and calls that are not running raise `concurrent.futures.BrokenExecutor`.
-    - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given; otherwise
-      one with the same Python version as the calling program. On the context `local`, the calling program's own.
+    - `python`: the Python interpreter on the site. Default: the interpreter of `venv` or `conda` if given, or of the
+      environment that the project declares, which yurt builds as for `yurt run`; otherwise one with the same Python
+      version as the calling program. On the context `local`, the calling program's own.
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"`, `venv="~/env"` or
       `tags=["first"]`.
 

@@ -52,6 +52,7 @@ class Sender:
         self._submitting = ""
         self._abandoned: deque[Call] = deque()
         self._left = False
+        self._told: set[str] = set()
 
     def post(self, posted: Posted) -> None:
         """Queue a call. BrokenExecutorError: the executor failed. CallError: this process is a fork.
@@ -255,15 +256,20 @@ class Sender:
             self._submitting = ""
 
     def _enqueue(self, store: Store, planned: Planned) -> None:
+        building = ""
         try:
-            _entry, warnings = enqueue(store, self._context, planned, by="the executor")
+            entry, warnings = enqueue(store, self._context, planned, by="the executor")
+            if entry.status.building and entry.run.env is not None:
+                building = f"building the environment of {entry.run.env.title} on {self._context.name}, once"
         except Exception as error:
             sweep = planned.plan.run.id
             if store.get(sweep) is None:
                 raise
             warnings = [f"sweep {sweep} is saved and will be submitted by the executor: {error}"]
-        for text in warnings:
-            log.warning("%s", text)
+        for text in (*warnings, building):
+            if text and text not in self._told:  # each sweep of the executor has the same choice to tell
+                self._told.add(text)
+                log.warning("%s", text)
 
 
 def left_lines(open_calls: Mapping[str, int], submitting: str, unsent: int, context: str) -> list[str]:

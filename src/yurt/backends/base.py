@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
-    from yurt.model.env import EnvBuild, EnvState, EnvTools
+    from yurt.model.env import EnvBuild, EnvState, EnvTools, UnusedEnv
     from yurt.model.facts import Facts
     from yurt.model.files import (
         Brought,
@@ -233,7 +233,16 @@ class Envs(Protocol):
         """Upload a wheel, SHA256/NAME, in pieces. UnreachableError: a retry continues."""
 
     def remove(self, folders: Sequence[str]) -> None:
-        """Remove environments."""
+        """Remove environments. Their locks stay."""
+
+    def prune(
+        self, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
+    ) -> list[UnusedEnv]:
+        """Return environments that nobody has used for so long, replaced ones, and wheels that no other one needs.
+
+        With `chosen`: remove those of them that are still unused; return what was removed. Never one
+        that a job in the queue needs, or whose address is in `unfinished`, or that is being built.
+        """
 
 
 class Backend(Protocol):

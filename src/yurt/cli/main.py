@@ -29,7 +29,7 @@ VERBS = {
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
     "cluster": ("yurt.cli.cluster:cluster", "Show a site's partitions, limits, storage and avoided nodes."),
-    "prune": ("yurt.cli.prune:prune", "Remove finished runs from their sites."),
+    "prune": ("yurt.cli.prune:prune", "Remove finished runs and unused environments from their sites."),
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
     "import": ("yurt.cli.import_:import_", "Import the runs on a context into the local index."),
     "env": ("yurt.cli.env:env", "Build and inspect environments on clusters."),

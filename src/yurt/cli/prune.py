@@ -1,4 +1,4 @@
-"""`yurt prune`: remove finished runs from their sites."""
+"""`yurt prune`: remove finished runs and unused environments from their sites."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from yurt.model.progress import unwatched
 if TYPE_CHECKING:
     from yurt.verbs.prune import Candidate, Pruned
     from yurt.verbs.prune_all import Cleared
+    from yurt.verbs.prune_envs import PrunedEnv
     from yurt.verbs.result import Result
 
 EXAMPLES = [
@@ -36,7 +37,9 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 
 @verb(examples=EXAMPLES, context_help=app.ONLY_CONTEXT)
 @click.argument("runs", nargs=-1, metavar="[RUN]...", shell_complete=run_names)
-@click.option("--older-than", metavar="TIME", help="Remove only runs that finished longer ago than this: 30d, 12h.")
+@click.option(
+    "--older-than", metavar="TIME", help="Remove only what finished, or was last used, longer ago than this: 30d, 12h."
+)
 @click.option(
     "--state",
     "states",
@@ -58,12 +61,16 @@ def _states(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -
 def prune(
     runs: tuple[str, ...], everything: str | None, unfetched: bool, yes: bool, dry_run: bool, **filters: Any
 ) -> int:
-    """Remove finished runs from their sites.
+    """Remove finished runs and unused environments from their sites.
 
     Removes the folders of the given runs, or of all finished runs, after listing them and asking for confirmation.
     Runs that have not finished are never removed. Runs whose results exist only on the site are kept unless
     --unfetched is given. The runs stay in the index, and `yurt show` reports that the folder was removed. A sweep is
     removed with all its tasks.
+
+    Unless runs or --state are given, environments that no run has used for 30 days, or for the time of --older-than,
+    are removed too, with uploaded wheels that no other environment needs. Those that a job in the queue needs are kept.
+    A later run builds a removed environment again, with the same packages.
 
     The exit code is 5 if a run that you name is kept; if its folder was removed before, it is 0.
     """
@@ -101,17 +108,15 @@ def _some(
             unfetched=unfetched,
             watch=watch,
         )
-    going = found.data.removed
-    question = (
-        f"permanently remove {render.count(len(going), 'run')} ({render.amount(sum(each.size for each in going))})?"
-    )
+    going = bool(found.data.removed or found.data.environments)
+    question = f"permanently remove {_amounts(found.data)}?"
     if yes is None:
         return render.result(found, lambda: _print(found.data), requested=True)
     if going and not _agreed(yes, lambda: _print(found.data), question):
         return _not_confirmed(found, lambda: _print(found.data))
     app.current().warnings += found.warnings
     with watching() if going else nullcontext(unwatched) as watch:
-        done = verbs.remove(found.data, named=bool(runs), watch=watch)
+        done = verbs.remove(found.data, named=bool(runs), older_than=age, watch=watch)
     return render.result(done, lambda: _print(done.data))
 
 
@@ -169,7 +174,7 @@ def _agreed(yes: bool, show: Callable[[], None], question: str) -> bool:
 
 
 def _not_confirmed(found: Result[Any], show: Callable[[], None]) -> int:
-    app.current().warnings.append("nothing was removed; run the command again with `--yes` to remove the runs")
+    app.current().warnings.append("nothing was removed; run the command again with `--yes` to remove them")
     render.result(found, show, requested=True)
     return 2
 
@@ -196,8 +201,45 @@ def _print(found: Pruned) -> None:
                 reasons = []
             styles = [""] * len(rows)
             render.listing(columns, rows, styles=styles, styled="", shrinks=["name"], numbers=["size"], notes=reasons)
-    if not found.removed:
+    if found.environments:
+        _print_environments(found.environments, verb)
+    if not found.removed and not found.environments:
         print("nothing to remove", file=sys.stderr)
+
+
+def _amounts(found: Pruned) -> str:
+    """Return what is removed, in words: 3 runs (12 MB) and 1 environment (3.4 GB)."""
+    groups = (
+        (found.removed, "run", len(found.removed)),
+        (found.environments, "environment", sum(each.what == "environment" for each in found.environments)),
+    )
+    texts = []
+    for group, word, number in groups:
+        if group:
+            what = render.count(number, word) if number else "files of environments"
+            texts.append(f"{what} ({render.amount(sum(each.size for each in group))})")
+    return " and ".join(texts)
+
+
+NAMES = {"environment": "", "replaced": "its older copy", "wheels": "unused wheels"}
+
+
+def _print_environments(found: Sequence[PrunedEnv], verb: str) -> None:
+    print(f"{verb}: unused environments, {render.amount(sum(each.size for each in found))}")
+    rows = [
+        [
+            " ".join(filter(None, (each.address, NAMES[each.what]))),
+            each.context,
+            each.project,
+            each.title,
+            render.amount(each.size),
+            str(each.files),
+            render.moment(each.used) if each.used else "",
+        ]
+        for each in found
+    ]
+    titles = ["environment", "context", "project", "from", "size", "files", "last used"]
+    render.table(titles, rows, numbers=["size", "files"])
 
 
 def _print_all(found: Cleared) -> None:

@@ -28,6 +28,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("folder", run.folder + (f" (removed {render.moment(here.removed_at)})" if here.removed_at else "")),
         ("fetched to", ", ".join(here.copies)),
         ("code", _code(run)),
+        ("environment", _environment(run.env, len(found.packages)) if run.env is not None else ""),
         ("tags", ", ".join(run.tags)),
         ("note", run.note),
         ("after", ", ".join(each.run for each in run.after)),
@@ -84,6 +85,11 @@ def took(status: Any) -> str:
         return ""
     took = render.span(status.seconds or (status.ended or time.time()) - status.started)
     return f"{took} in {status.restarts + 1} starts" if status.restarts and status.seconds else took
+
+
+def _environment(env: Any, known: int) -> str:
+    packages = f"{render.count(env.packages or known, 'package')}, " if env.packages or known else ""
+    return f"{env.address} from {env.title} ({packages}Python {env.python})"
 
 
 def _code(run: Any) -> str:

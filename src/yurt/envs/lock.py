@@ -61,6 +61,12 @@ def changes(old: Lock, new: Lock) -> list[PackageChange]:
     return [PackageChange(name, one, other) for name, one, other in pairs if one != other]
 
 
+def conda_packages(export: str) -> list[Package]:
+    """Return the packages in the output of `conda list --export`: lines NAME=VERSION=BUILD."""
+    words = (line.split("=") for line in export.splitlines() if not line.startswith(("#", "@")))
+    return [Package(normal(each[0]), each[1]) for each in words if len(each) == 3]
+
+
 def normal(name: str) -> str:
     """Return the normal form of a package's name: `Ruamel_YAML` becomes `ruamel-yaml`."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -29,6 +29,8 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """Runs created from it by `retry`."""
     rows: list[TaskRow]
     """The requested tasks, in the requested order."""
+    packages: dict[str, str] = {}
+    """The versions of the packages of the environment that yurt built for it, by name."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,9 @@ class Plotted(msgspec.Struct, frozen=True, kw_only=True):
     """Number of tasks without these values."""
 
 
-def shown(store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[TaskRow]) -> SweepShown:
+def shown(
+    store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[TaskRow], packages: dict[str, str]
+) -> SweepShown:
     """Return a sweep with some of its tasks in `rows`; `every` contains all of them."""
     started = min((row.started for row in every if row.started is not None), default=None)
     ended = max((row.ended for row in every if row.ended is not None), default=None) if entry.status.final else None
@@ -51,6 +55,7 @@ def shown(store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[T
         task_states=entry.status.task_states or {entry.status.state: entry.run.tasks},
         retried_as=store.retries(entry.run.id),
         rows=list(rows),
+        packages=packages,
     )
 
 

@@ -97,3 +97,15 @@ class EnvState(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
     """Why the last build failed, and the end of its log."""
     lock: str = ""
+
+
+class UnusedEnv(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of environments on a site that nobody has used for a while."""
+
+    what: Literal["environment", "replaced", "wheels"]
+    """An environment; an older copy of one, which was built again after a purge; uploaded wheels that none needs."""
+    address: str = ""
+    files: int = 0
+    kilobytes: int = 0
+    used: float | None = None
+    definition: bytes = b""

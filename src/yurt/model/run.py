@@ -257,6 +257,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The command."""
     variables: dict[str, bytes] = {}
     setup: Setup = Setup()
+    packages: dict[str, str] = {}
+    """The versions of the packages of the environment that yurt builds for it, by name, as far as they are known."""
     native_options: dict[str, str | None] = {}
     """Options of the context's scheduler."""
     native_lines: list[str] = []

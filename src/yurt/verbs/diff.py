@@ -72,16 +72,29 @@ def diff(
 
         warnings = refresh_unfinished(index, entries, watch=watch)
         entries = [each for entry in entries for each in which(index, [entry.run.id])]
-    found = _compared(index, entries[0], entries[1], everything=everything, text=patch == "text", watch=watch)
+    found = _compared(
+        index, entries[0], entries[1], everything=everything, text=patch == "text", ask=not cached, watch=watch
+    )
     raw = b""
     if found.code.changes and patch in ("bytes", "colours"):
         raw = _pair(index, entries[0], entries[1]).patch(colour=patch == "colours")
     return Compared(kind="diff", data=found, warnings=warnings, patch=raw)
 
 
-def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text: bool, watch: Watch) -> Difference:
-    """Compare two runs from the index; with `text`, include the code patch, else only the list of changed files."""
-    rows = compare(*(Side(each.run, each.status, _metrics(store, each), _packages(each)) for each in (left, right)))
+def _compared(
+    store: Store, left: Entry, right: Entry, *, everything: bool, text: bool, ask: bool, watch: Watch
+) -> Difference:
+    """Compare two runs from the index; with `text`, include the code patch, else only the list of changed files.
+
+    `ask`: read packages that this machine does not know from the sites.
+    """
+    from yurt.lifecycle.env.packages import packages_of
+
+    sides = [
+        Side(each.run, each.status, _metrics(store, each), packages_of(store, each.run, ask=ask))
+        for each in (left, right)
+    ]
+    rows = compare(*sides)
     watch(Event("comparing the code"))
     code = _code(store, left, right, patch=text)
     return Difference(
@@ -91,14 +104,6 @@ def _compared(store: Store, left: Entry, right: Entry, *, everything: bool, text
         rows=[row for row in rows if everything or not row.same],
         code=code,
     )
-
-
-def _packages(entry: Entry) -> dict[str, str]:
-    if entry.run.env is None:
-        return {}
-    from yurt.lifecycle.env.prepare import packages_of
-
-    return packages_of(entry.run.env.address)
 
 
 def _metrics(store: Store, entry: Entry) -> dict[str, object]:

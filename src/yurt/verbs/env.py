@@ -15,6 +15,7 @@ from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.env import build as building
 from yurt.lifecycle.env import choose, prepare
+from yurt.lifecycle.env.packages import is_conda, keep, listed
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.env import EnvCondition, EnvState
@@ -112,6 +113,8 @@ def build(
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
         time.sleep(PAUSE)
         (state,) = envs.look([prepared.env.folder])
+    if state.condition == "ready" and prepared.build.kind == "conda":
+        keep(prepared.env, state.lock)
     if state.condition == "failed" and not detach:
         found = failures.explain(state.failure, prepared.target)
         lines = "".join(f"\n  {line}" for line in found.lines)
@@ -156,8 +159,9 @@ def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Resu
     address = _complete(name, envs.addresses(base), wanted.name) if name else today.env.address if today else ""
     (state,) = envs.look([layout.env(base, address)])
     view, lock = _view(state, wanted.name), Lock(state.lock)
-    packages = lock.packages if state.lock and not view.title.endswith((".yml", ".yaml")) else []
-    differ = changes(lock, Lock(today.build.lock.decode())) if today is not None and packages else []
+    conda = is_conda(view.title)
+    packages = listed(state.lock, view.title)
+    differ = changes(lock, Lock(today.build.lock.decode())) if today is not None and packages and not conda else []
     shown = EnvShown(env=view, packages=packages, today=today.env.address if today is not None else "", changes=differ)
     return Result(kind="env-shown", data=shown)
 

@@ -1,4 +1,4 @@
-"""prune: remove run folders from their sites. The runs stay in the index on this machine.
+"""prune: remove run folders and unused environments from their sites. The runs stay in the index on this machine.
 
 Never removes a run that has not finished according to its site, nor, unless requested, the only copy of results.
 """
@@ -24,6 +24,8 @@ from yurt.model.run import Run, Status
 from yurt.model.state import Observation
 from yurt.sites import connect, folders
 from yurt.store import Entry, Store
+from yurt.verbs import prune_envs
+from yurt.verbs.prune_envs import PrunedEnv
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -58,12 +60,14 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs whose folders are removed, or would be, and those that are kept."""
+    """The runs and environments that are removed, or would be, and the runs that are kept."""
 
     done: bool
     """Whether the folders were removed; false for a dry run."""
     removed: list[Candidate]
     kept: list[Candidate]
+    environments: list[PrunedEnv] = []
+    """Environments that nobody has used for a while, and uploaded wheels that no other environment needs."""
 
 
 def survey(
@@ -78,7 +82,8 @@ def survey(
     """Find the folders to remove: of the runs named, else of all finished runs. Removes nothing.
 
     Raises if a site cannot be queried. Runs whose context was removed are skipped, with a warning, unless they or their
-    context are named. `older_than` is in seconds. `unfetched`: include the only copy of results.
+    context are named. `older_than` is in seconds. `unfetched`: include the only copy of results. Environments are
+    included unless runs or states are given.
     """
     index = folders.store()
     named = which(index, names)
@@ -87,12 +92,18 @@ def survey(
     entries = [entry for entry in entries if entry.run.id not in skipped]
     found = _judged(index, entries, unfetched=unfetched, named=bool(named), watch=watch)
     going, staying = [each for each in found if not each.kept], [each for each in found if each.kept]
-    return Result(
-        kind="runs-pruned", data=Pruned(done=False, removed=going, kept=staying), warnings=_skipped_in_words(skipped)
-    )
+    warnings = _skipped_in_words(skipped)
+    unused: list[PrunedEnv] = []
+    if not named and not states:
+        unused, unread = prune_envs.survey(index, context=context, older_than=older_than, watch=watch)
+        warnings += unread
+    pruned = Pruned(done=False, removed=going, kept=staying, environments=unused)
+    return Result(kind="runs-pruned", data=pruned, warnings=warnings)
 
 
-def remove(found: Pruned, *, named: bool = False, watch: Watch = unwatched) -> Result[Pruned]:
+def remove(
+    found: Pruned, *, named: bool = False, older_than: float | None = None, watch: Watch = unwatched
+) -> Result[Pruned]:
     """Remove the folders that `survey` found. Safe to retry, and to kill at any point.
 
     Sites where a folder could not be removed are warnings and set the exit code; if none was removed, the first error
@@ -101,7 +112,9 @@ def remove(found: Pruned, *, named: bool = False, watch: Watch = unwatched) -> R
     index = folders.store()
     errors = _remove(index, found.removed, watch=watch)
     gone = [each for each in found.removed if index.gone_at(each.id) is not None]
-    if errors and not gone:
+    unused, others = prune_envs.remove(index, found.environments, older_than=older_than, watch=watch)
+    errors += others
+    if errors and not gone and not unused:
         raise errors[0]
     codes = [error.exit_code for error in errors]
     warnings = [error.message for error in errors]
@@ -111,7 +124,7 @@ def remove(found: Pruned, *, named: bool = False, watch: Watch = unwatched) -> R
         warnings.append(f"kept {', '.join(refused[:MOST])}" + (" …" if len(refused) > MOST else ""))
     return Result(
         kind="runs-pruned",
-        data=Pruned(done=True, removed=gone, kept=found.kept),
+        data=Pruned(done=True, removed=gone, kept=found.kept, environments=unused),
         warnings=warnings,
         exit_code=max(codes, default=0),
     )

@@ -350,7 +350,8 @@ def _with_environment(made: Plan, anew: Anew, context: Context, facts: Facts | N
     settings += [Chosen(key, text, "flag") for key, text in given.items() if text]
     run = msgspec.structs.replace(made.run, settings=settings, env=None)
     setup["env"] = ""  # yurt builds none for a run that has one of its own
-    return msgspec.structs.replace(made, run=run, setup=msgspec.structs.replace(made.setup, **setup)), warnings
+    setup_now = msgspec.structs.replace(made.setup, **setup)
+    return msgspec.structs.replace(made, run=run, setup=setup_now, packages={}), warnings
 
 
 def _read(option: str, text: str, parse: Callable[[str], int]) -> int:

@@ -44,6 +44,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """What was left in its folder at the last query; None if the run has not finished or was not queried."""
     metrics: list[Metric]
     """The last value of each metric, for a finished run."""
+    packages: dict[str, str] = {}
+    """The versions of the packages of the environment that yurt built for it, by name."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,13 +124,13 @@ def show(
 
         warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
+    ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:
-        return _sweep(index, entry, table, warnings, watch)
-    # Do not query a site again that just failed to respond.
-    return _run(index, entry, warnings, inspect=not cached and len(warnings) == named)
+        return _sweep(index, entry, table, warnings, watch, ask=ask)
+    return _run(index, entry, warnings, inspect=ask)
 
 
-def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch) -> ShownSweep:
+def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch: Watch, *, ask: bool) -> ShownSweep:
     from yurt.lifecycle.select import no_match
     from yurt.lifecycle.tasks import chosen, plotted, shown, sort_column, task_rows
     from yurt.model import sweep_table
@@ -144,7 +146,7 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
         named.add(sort_column(columns, table.sort).title)
     return ShownSweep(
         kind="sweep-shown",
-        data=shown(index, entry, every, passing[: table.limit]),
+        data=shown(index, entry, every, passing[: table.limit], _packages(index, entry.run, ask=ask)),
         warnings=warnings,
         here=_here(index, entry),
         every=every,
@@ -156,7 +158,7 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
 
 
 def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> ShownRun:
-    """Return a run. `inspect`: query what is left in the folder of a finished one."""
+    """Return a run. `inspect`: query what is left in the folder of a finished one, and packages that are not known."""
     run = entry.run.id
     if inspect and entry.status.final:
         try:
@@ -175,9 +177,18 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         retried_as=store.retries(run),
         on_site=parts,
         metrics=metrics.last(store, entry) if final else [],
+        packages=_packages(store, entry.run, ask=inspect),
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _packages(store: Store, run: Run, *, ask: bool) -> dict[str, str]:
+    if run.env is None:
+        return {}
+    from yurt.lifecycle.env.packages import packages_of
+
+    return packages_of(store, run, ask=ask)
 
 
 def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, kept: Mirrored | None = None) -> Here:

@@ -134,9 +134,12 @@ fill_folder() { # a task of the sweep was cancelled before the upload: add the f
 started
 if [ "$env_mode" = hold ]; then
   hold=yes
-elif [ -n "$env" ] && ! env_is_whole "$env"; then
-  env_is_building "$env" || { echo need-env && exit 0; }
-  hold=yes
+elif [ -n "$env" ]; then
+  touch -c "$env/used" 2> /dev/null # before the look: a removal that has just renamed the folder puts it back
+  if ! env_is_whole "$env"; then
+    env_is_building "$env" || { echo need-env && exit 0; }
+    hold=yes
+  fi
 fi
 [ -z "$hold" ] || echo building
 if [ -n "$tree" ]; then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.hosts.pace import PIECE
 from yurt.model import layout
-from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython
+from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, UnusedEnv
 
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""
@@ -23,7 +24,30 @@ INCOMPLETE, WRONG = 45, 48
 LOGIN = 'exec bash -lc {text} sh "$@" < /dev/null'
 """Runs a script in a login shell, where programs and modules are found as in a terminal."""
 
-REMOVE = 'for each; do rm -rf -- "$each"; done'
+REMOVE = """\
+for each; do # its lock stays, so that it is built again with the same packages
+  [ -d "$each" ] || continue
+  rm -f "$each/ready"
+  find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit -exec rm -rf {} +
+done
+"""
+
+LIST = """\
+cd "$1/envs" 2> /dev/null || exit 0
+for each in *; do
+  found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
+  [ -z "$found" ] || echo "$each"
+done
+"""
+
+LACKING = """\
+cd "$1/../.." 2> /dev/null
+shift
+while read -r file; do
+  if [ -e "wheels/$file" ]; then set -- "$@" "wheels/$file"; else echo "$file"; fi
+done
+[ $# -eq 0 ] || touch -c -- "$@" # `yurt prune` keeps them for a day
+"""
 
 
 class ShellEnvs:
@@ -90,14 +114,12 @@ class ShellEnvs:
 
     def addresses(self, base: str) -> list[str]:
         """See `Envs.addresses`."""
-        listed = 'cd "$1/envs" 2> /dev/null || exit 0; for each in *; do [ ! -d "$each" ] || echo "$each"; done'
-        return ownership.run(self._host, [layout.env(base, "all")], listed, base).text.split()
+        return ownership.run(self._host, [layout.env(base, "all")], LIST, base).text.split()
 
     def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
         """See `Envs.lacking`."""
-        asked = 'cd "$1/../.." 2> /dev/null; while read -r file; do [ -e "wheels/$file" ] || echo "$file"; done'
         lines = "".join(f"{file}\n" for file in files).encode()
-        return ownership.run(self._host, [folder], asked, folder, stdin=lines).text.split()
+        return ownership.run(self._host, [folder], LACKING, folder, stdin=lines).text.split()
 
     def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
         """See `Envs.send`."""
@@ -130,6 +152,19 @@ class ShellEnvs:
         answer = ownership.run(self._host, folders, REMOVE, *folders, timeout=600)
         if answer.code:
             raise refusal(self._host.name, "cannot remove the environment", answer.errors)
+
+    def prune(
+        self, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
+    ) -> list[UnusedEnv]:
+        """See `Envs.prune`."""
+        text = scripts.text("env_state.sh", "job") + scripts.text("env_prune.sh")
+        names = {"environment": "env:", "replaced": "replaced:", "wheels": "wheels"}
+        words = [base, str(math.ceil(seconds / 60)), " ".join(unfinished)]
+        words += [names[each.what] + each.address for each in chosen]
+        answer = ownership.run(self._host, [layout.env(base, "all")], text, *words, timeout=600)
+        if answer.code:
+            raise refusal(self._host.name, "cannot find unused environments", answer.errors)
+        return read_unused(answer.text)
 
 
 def builder() -> str:
@@ -193,6 +228,29 @@ def read_states(text: str) -> list[EnvState]:
                 lock="\n".join(lines.get("lock", [])),
             )
         )
+    return found
+
+
+def read_unused(text: str) -> list[UnusedEnv]:
+    """Parse the output of env_prune.sh."""
+    found: list[UnusedEnv] = []
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "wheels":
+            files, kilobytes = rest.split()
+            found.append(UnusedEnv(what="wheels", files=_number(files), kilobytes=_number(kilobytes)))
+        elif word in ("env", "replaced"):
+            address, files, kilobytes, used, definition = (*rest.split(" ", 4), "", "")[:5]
+            found.append(
+                UnusedEnv(
+                    what="environment" if word == "env" else "replaced",
+                    address=address,
+                    files=_number(files),
+                    kilobytes=_number(kilobytes),
+                    used=float(used) if used else None,
+                    definition=definition.encode(),
+                )
+            )
     return found
 
 

@@ -50,6 +50,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool
     """Whether the site reaches no package index, so that the wheels are uploaded."""
     target: Target
+    packages: dict[str, str] = {}
+    """The versions of its packages, by name; empty if they are chosen on the site."""
 
 
 def prepare(
@@ -59,16 +61,17 @@ def prepare(
     project: str,
     *,
     upgrade: bool = False,
+    like: str = "",
     on: Literal["", "login", "node"] = "",
     watch: Watch = unwatched,
 ) -> Prepared:
     """Return the environment that a declaration means on a site. RefusedError if the site has no suitable Python.
 
-    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `on`: build on
-    the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
+    The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `like`: the
+    version of Python, such as 3.11, to use if the site has it and the declaration allows it. `on`: build on the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
     tools = tools_of(context, facts, watch=watch)
-    python = pick_python(tools, declared, context)
+    python = pick_python(tools, declared, context, like)
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
     found = address(declared, target, context.modules_to_load)
     later = paths.data_home() / "envs" / f"{found}.upgraded"
@@ -80,13 +83,14 @@ def prepare(
     lock = Lock("")
     if declared.kind != "conda":
         lock = _kept(found) or _built_before(context, folder, found) or _new(found, declared, target, watch)
+    packages = {each.name: each.version for each in lock.packages}
     env = RunEnv(
         address=found,
         title=declared.title,
         folder=folder,
         python=python.version,
         lock=lock.digest if lock.text else "",
-        packages=len(lock.packages),
+        packages=len(packages),
     )
     build = EnvBuild(
         folder=folder,
@@ -101,7 +105,7 @@ def prepare(
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
-    prepared = Prepared(env=env, build=build, offline=not reaches, target=target)
+    prepared = Prepared(env=env, build=build, offline=not reaches, target=target, packages=packages)
     known = saved(context.name, found)
     if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
         _save(context.name, prepared)
@@ -116,8 +120,11 @@ def saved(context: str, found: str) -> Prepared | None:
         return None
 
 
-def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePython:
-    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is."""
+def pick_python(tools: EnvTools, declared: Declared, context: Context, like: str = "") -> SitePython:
+    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is.
+
+    A suitable one of the version `like` comes first.
+    """
     wanted = context.env_python or ""
     suitable = [
         each
@@ -134,6 +141,8 @@ def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePy
             code="impossible",
             hint="load one with `modules_to_load` in the context, or use `--env none`",
         )
+    if like and (same := [each for each in suitable if f"{each.version}.".startswith(f"{like}.")]):
+        return same[0]
     usual = suitable[0]
     if usual.path == tools.pythons[0].path or usual.version == tools.pythons[0].version:
         return usual
@@ -144,12 +153,6 @@ def _job_options(context: Context) -> list[str]:
     """Return the options of sbatch for a job that builds an environment."""
     given = {"partition": context.partition, "account": context.account, "qos": context.qos}
     return ["--time=60", *(f"--{name}={value}" for name, value in given.items() if value)]
-
-
-def packages_of(found: str) -> dict[str, str]:
-    """Return the versions of the packages of an environment, by name; empty if this machine does not have them."""
-    kept = _kept(found)
-    return {each.name: each.version for each in kept.packages} if kept is not None else {}
 
 
 def lock_file(found: str) -> Path:
@@ -169,8 +172,9 @@ def _built_before(context: Context, folder: str, found: str) -> Lock | None:
     (state,) = connect.backend(context).envs.look([folder])
     if not state.lock:
         return None
-    paths.write_private(lock_file(found), state.lock.encode())
-    return Lock(state.lock)
+    text = state.lock.rstrip("\n") + "\n"
+    paths.write_private(lock_file(found), text.encode())
+    return Lock(text)
 
 
 def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,6 +36,9 @@ from yurt.model.settings import TABLE
 from yurt.sites.person import person
 from yurt.sites.project import Project
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.envs.declared import Declared
 
 
 def plan(
@@ -71,11 +75,7 @@ def plan(
         if not offline:
             raise
         unreachable = error
-    declared, about_env = None, list[str]()
-    if not request.calls:
-        declared, about_env = choose.chosen(
-            wanted, what.argv, project, own_setup=what.sbatch is not None, flag=_env_flag(request)
-        )
+    declared, about_env = _declared(wanted, request, what, project)
     given = arguments.given(what.argv, request)
     code, about_code = _code(project, wanted, request, watch)
     mrunner = _asks_as_mrunner(wanted, request)
@@ -101,7 +101,7 @@ def plan(
         calls=bool(request.calls),
     )
     encoded = b"" if declared is None else msgspec.json.encode(declared)
-    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, encoded)
+    draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, encoded, request.calls_python)
     if unreachable is not None:
         settle.with_signal(made.run.restart_policy, needs.resources.minutes)
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
@@ -135,10 +135,20 @@ def check(context: Context, request: Request) -> None:
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
     settle.with_signal(request.restart_policy, needs.resources.minutes)
+    _declared(wanted, request, command.read(request.words, project), project)
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
             checks.check(wanted, needs.checked, facts, label=project.label, watch=unwatched)
+
+
+def _declared(
+    wanted: Context, request: Request, what: command.Command, project: Project
+) -> tuple[Declared | None, list[str]]:
+    """Return what declares the environment that yurt builds, and what to tell the user about it."""
+    argv = ["python"] if request.calls else what.argv
+    own_setup = what.sbatch is not None or bool(request.calls and not request.calls_python)
+    return choose.chosen(wanted, argv, project, own_setup=own_setup, flag=_env_flag(request))
 
 
 def _asks_as_mrunner(wanted: Context, request: Request) -> bool:

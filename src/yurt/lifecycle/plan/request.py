@@ -53,6 +53,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Names of variables whose values are read from the environment or the keyring on submission."""
     calls: str = ""
     """Display name of the function that the tasks call."""
+    calls_python: str = ""
+    """The version of Python that pickled the calls, such as 3.11; empty if the request names the Python to use."""
 
 
 class Unsettled(msgspec.Struct, frozen=True):

@@ -37,6 +37,8 @@ class Draft(msgspec.Struct, frozen=True):
     needs: Needs
     declared: bytes = b""
     """What declares the environment that yurt builds for the run, as JSON; empty if it builds none."""
+    python: str = ""
+    """The version that the Python of that environment has if possible, such as 3.11; empty for any."""
 
 
 def facts_for(context: Context, needs: Needs, label: str, watch: Watch) -> Facts | None:
@@ -50,9 +52,9 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     needs = scheduling.settled(draft.needs, draft.context.name, facts, index)
     context, warnings = in_home_of_site(draft.context, facts)
     folder = project_folder(context, facts, run.project)
-    env = None
+    env, packages = None, dict[str, str]()
     if draft.declared and facts is not None:
-        env = _env(draft.declared, context, facts, run.project, watch)
+        env, packages = _env(draft, context, facts, watch)
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -67,6 +69,7 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
         project_folder=folder,
         variables={**_scratch(context, facts), **plan.variables},
         setup=_setup(context, facts, env),
+        packages=packages,
         use_srun=needs.use_srun,
         limit=None if needs.minutes is None else needs.minutes * 60,
         follow=facts is not None and not facts.requeue,
@@ -74,19 +77,24 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     return Planned(made, [*needs.warnings, *warnings])
 
 
-def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Watch) -> RunEnv:
-    """Return the environment that yurt builds for a run. The hint of an error says how to do without it."""
+def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> tuple[RunEnv, dict[str, str]]:
+    """Return the environment that yurt builds for a run, and its packages as far as they are known.
+
+    The hint of an error says how to do without it.
+    """
     from yurt.envs.declared import Declared
+    from yurt.lifecycle.env.packages import kept
     from yurt.lifecycle.env.prepare import prepare
 
-    declared = msgspec.json.decode(encoded, type=Declared)
+    declared, project = msgspec.json.decode(draft.declared, type=Declared), draft.plan.run.project
     try:
-        return prepare(declared, context, facts, project, watch=watch).env
+        prepared = prepare(declared, context, facts, project, like=draft.python, watch=watch)
     except YurtError as error:
         without = "use `--env none` to run without this environment"
         if "--env none" not in error.hint:
             error.hint = f"{error.hint}; or {without}" if error.hint else without
         raise
+    return prepared.env, prepared.packages or kept(prepared.env)
 
 
 def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwatched) -> Planned:

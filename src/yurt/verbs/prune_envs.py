@@ -1,0 +1,117 @@
+"""prune: remove environments that nobody has used for a while, and wheels that no environment needs any more.
+
+Never removes one that an unfinished run needs, of any machine, or one that is being built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.config import contexts, paths
+from yurt.errors import YurtError
+from yurt.lifecycle.env import prepare
+from yurt.model.context import Context
+from yurt.model.env import UnusedEnv
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import connect
+from yurt.sites.facts import facts_of
+from yurt.sites.folders import base_folder
+from yurt.store import Store
+
+UNUSED = 30 * 24 * 3600.0
+"""Seconds without a use after which an environment is removed."""
+
+
+class PrunedEnv(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment that is removed, or uploaded wheels that no environment needs any more."""
+
+    what: Literal["environment", "replaced", "wheels"]
+    """environment; replaced: an older copy of one, which was built again after files of it were deleted; wheels."""
+    address: str
+    """The address of the environment; empty for wheels."""
+    context: str
+    title: str = ""
+    """The file that declares it."""
+    project: str = ""
+    """The project that had it built."""
+    size: int
+    """Bytes on disk."""
+    files: int
+    """The number of its files and folders."""
+    used: float | None
+    """When a run last used it (seconds since 1970); null for wheels."""
+
+
+def survey(
+    store: Store, *, context: str, older_than: float | None, watch: Watch = unwatched
+) -> tuple[list[PrunedEnv], list[str]]:
+    """Return what to remove, and warnings. Removes nothing. One request for each context.
+
+    Queries the given context, else those for which this machine prepared environments; those that cannot be queried are
+    warnings.
+    """
+    found: list[PrunedEnv] = []
+    warnings: list[str] = []
+    for each in [contexts.site(context)] if context else _with_environments():
+        if kind_of(each.type).here:
+            continue
+        watch(Event(f"reading the environments on {each.name}"))
+        try:
+            found += [_view(unused, each.name) for unused in _prune(store, each, older_than, ())]
+        except YurtError as error:
+            if context:
+                raise
+            warnings.append(f"cannot read the environments on {each.name}: {error.message}")
+    return found, warnings
+
+
+def remove(
+    store: Store, chosen: Sequence[PrunedEnv], *, older_than: float | None, watch: Watch = unwatched
+) -> tuple[list[PrunedEnv], list[YurtError]]:
+    """Remove what `survey` found and nobody has used since; return it, and the errors of contexts."""
+    gone: list[PrunedEnv] = []
+    errors: list[YurtError] = []
+    for name in dict.fromkeys(each.context for each in chosen):
+        group = [UnusedEnv(what=each.what, address=each.address) for each in chosen if each.context == name]
+        watch(Event(f"removing environments from {name} ({len(group)})"))
+        try:
+            gone += [_view(each, name) for each in _prune(store, contexts.site(name), older_than, group)]
+        except YurtError as error:
+            errors.append(error)
+    return gone, errors
+
+
+def _prune(store: Store, context: Context, older_than: float | None, chosen: Sequence[UnusedEnv]) -> list[UnusedEnv]:
+    unfinished = store.newest(where={"context": [context.name]}, unfinished=True)
+    needed = sorted({entry.run.env.address for entry in unfinished if entry.run.env is not None})
+    base = base_folder(context, facts_of(context))
+    return connect.backend(context).envs.prune(base, UNUSED if older_than is None else older_than, needed, chosen)
+
+
+def _with_environments() -> list[Context]:
+    """Return the contexts for which this machine has prepared environments."""
+    known = contexts.load(contexts.default_file()).contexts
+    folder = paths.data_home() / "envs"
+    names = {file.name[: -len("-0123456789abcdef.json")] for file in folder.glob("*-*.json")} if folder.exists() else ()
+    return [known[name] for name in sorted(names) if name in known]
+
+
+def _view(unused: UnusedEnv, context: str) -> PrunedEnv:
+    try:
+        known = msgspec.json.decode(unused.definition, type=prepare.Definition)
+    except msgspec.MsgspecError:
+        known = None
+    return PrunedEnv(
+        what=unused.what,
+        address=unused.address,
+        context=context,
+        title=known.title if known is not None else "",
+        project=known.project if known is not None else "",
+        size=unused.kilobytes << 10,
+        files=unused.files,
+        used=unused.used,
+    )
