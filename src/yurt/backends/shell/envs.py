@@ -50,6 +50,7 @@ class ShellEnvs:
                 ("lock", build.lock if build.kind == "lock" else b""),
                 ("explicit", build.lock if build.kind == "conda" else b""),
                 ("environment.yml", build.environment),
+                ("pack", b"yes\n" if build.pack else b""),
                 ("wheels", "".join(f"{file}\n" for file in build.wheels).encode()),
                 ("build.sh", builder().encode()),
             )
@@ -88,10 +89,11 @@ class ShellEnvs:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
         return read_states(answer.text)
 
-    def addresses(self, base: str) -> list[str]:
-        """See `Envs.addresses`."""
-        listed = 'cd "$1/envs" 2> /dev/null || exit 0; for each in *; do [ ! -d "$each" ] || echo "$each"; done'
-        return ownership.run(self._host, [layout.env(base, "all")], listed, base).text.split()
+    def folders(self, bases: Sequence[str]) -> list[str]:
+        """See `Envs.folders`."""
+        listed = 'for base; do for each in "$base"/envs/*; do [ ! -d "$each" ] || printf "%s\\n" "$each"; done; done'
+        above = [layout.env(base, "all") for base in bases]
+        return ownership.run(self._host, above, listed, *bases).text.splitlines()
 
     def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
         """See `Envs.lacking`."""
@@ -185,6 +187,7 @@ def read_states(text: str) -> list[EnvState]:
                 entries=_number(size[0]),
                 kilobytes=_number(size[-1]),
                 installed=_number((lines.get("installed") or ["0"])[0]),
+                pack_kilobytes=_number((lines.get("pack") or ["0"])[0]),
                 phase=(lines.get("phase") or [""])[0],
                 built=_time(lines.get("ready")),
                 used=_time(lines.get("used")),
