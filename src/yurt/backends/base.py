@@ -165,7 +165,7 @@ class Files(Protocol):
         """Remove run folders; safe to kill at any point. Folders missing from the result can be removed by a retry."""
 
     def clear(self, base: str, folders: Sequence[str], home: str = "") -> Removed:
-        """Remove these run folders, then all other files of yurt; `home`: its folder for environments in the home folder."""
+        """Remove these run folders, then all other files of yurt; `home`: its folder in the home folder."""
 
 
 class Code(Protocol):

@@ -34,7 +34,9 @@ def env() -> None:
     help="Build on the login node or in a job; by default in a job only if the login node limits CPU time.",
 )
 @click.option("--detach", is_flag=True, help="Do not wait until it is built.")
-def build(file: str, python: str, place: str, upgrade: bool, on: Literal["login", "node"] | None, detach: bool) -> int:
+def build(
+    file: str, *, python: str, place: str, upgrade: bool, on: Literal["login", "node"] | None, detach: bool
+) -> int:
     """Build the environment of this project on a cluster.
 
     Waits until it is built, unless --detach is given. FILE declares the packages; by default the file that a run

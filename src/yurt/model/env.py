@@ -10,8 +10,8 @@ EnvKind = Literal["lock", "conda"]
 """How an environment is built: from a lock of Python packages, or by conda."""
 
 EnvPlace = Literal["scratch", "home", "tmpdir"]
-"""Where an environment is kept: in yurt's folder on the site, in the home folder there, or in the first of these and, in
-a job, unpacked onto the disk of each node."""
+"""Where an environment is kept: in yurt's folder on the site, in the home folder there, or in yurt's folder and, in a
+job, unpacked onto the disk of each node."""
 
 EnvCondition = Literal["ready", "building", "failed", "purged", "none"]
 

@@ -143,11 +143,11 @@ clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other
     rmdir "$project" 2> /dev/null || echo "left $project"
   done
   rmdir "$base/projects" 2> /dev/null || return 0
-  for name in node envs wheels tools; do # runs need them: the modules for scripts, environments
+  for name in node envs wheels tools incoming; do # runs need them: the modules for scripts, environments
     if [ -d "$base/$name" ] && [ ! -h "$base/$name" ]; then remove_tree "$base/$name"; fi
   done
   rmdir "$base" 2> /dev/null
-  for name in ${home:+envs wheels tools}; do
+  for name in ${home:+envs wheels tools incoming}; do
     if [ -d "$home/$name" ] && [ ! -h "$home/$name" ]; then remove_tree "$home/$name"; fi
   done
   [ -z "$home" ] || rmdir "$home" 2> /dev/null
