@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from yurt.backends import scripts
+from yurt.backends.shell.envs import ShellEnvs
 from yurt.backends.shell.removal import clear
 from yurt.envs import uv_program
+from yurt.errors import RefusedError
 from yurt.hosts.local import LocalHost
 
 HELLO = "import sys\nprint(sys.prefix)\n"
@@ -92,6 +94,22 @@ def test_the_disk(tmp_path: Path, variables: dict[str, str], place: str) -> None
     environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", **variables}
     done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == (place, 0 if place else 1)
+
+
+def test_an_open_home_folder_matters_only_if_it_is_used(tmp_path: Path) -> None:
+    base, home = tmp_path / "scratch" / "yurt", tmp_path / "home" / ".yurt"
+    base.mkdir(parents=True)
+    home.parent.mkdir()
+    for folder, mode in ((tmp_path, 0o700), (base, 0o700), (base.parent, 0o700), (home.parent, 0o777)):
+        folder.chmod(mode)
+    envs = ShellEnvs(LocalHost())
+    assert envs.folders([str(base), str(home)]) == []
+    home.mkdir(mode=0o700)
+    with pytest.raises(RefusedError, match="other users can replace folders"):
+        envs.folders([str(base), str(home)])
+    home.parent.chmod(0o700)
+    (home / "envs" / "0123").mkdir(parents=True)
+    assert envs.folders([str(base), str(home)]) == [f"{home}/envs/0123"]
 
 
 def test_prune_all_removes_environments_in_the_home_folder(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class EnvState(msgspec.Struct, frozen=True, kw_only=True):
     installed: int = 0
     """Number of packages that are installed so far."""
     phase: str = ""
-    """What its builder does: creating, installing, packing; empty if there is none."""
+    """What its builder does: starting, creating, installing, packing; empty if there is none."""
     built: float | None = None
     used: float | None = None
     definition: bytes = b""

@@ -184,7 +184,7 @@ def remove(names: Sequence[str], *, context: str = "", watch: Watch = unwatched)
 
 def _is_packing(state: EnvState, prepared: prepare.Prepared) -> bool:
     """Whether an environment is usable, and still packed for the disks of nodes."""
-    return prepared.build.pack and state.phase == "packing"
+    return prepared.build.pack and bool(state.phase)
 
 
 def _bases(wanted: Context, facts: Facts) -> list[str]:

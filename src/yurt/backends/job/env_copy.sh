@@ -18,7 +18,7 @@ on_each_node() { # on_each_node COMMAND…: runs it once on each node of this jo
   if [ "${SLURM_JOB_NUM_NODES:-1}" -le 1 ]; then
     "$@"
   else
-    srun --quiet --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"
+    srun --quiet --mpi=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 "$@"
   fi < /dev/null
 }
 unpacker() { # prints the program that unpacks an environment on one node. arguments: PACK COPY OLD-PATH ENTRIES KILOBYTES

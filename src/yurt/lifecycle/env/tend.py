@@ -49,8 +49,8 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
         env_tools.forget(entries[0].run.context)
     if state.condition in ("ready", "failed"):
         for entry in entries:
-            if state.phase == "packing" and entry.run.env is not None and entry.run.env.place == "tmpdir":
-                continue  # its builder releases it
+            if state.phase and entry.run.env is not None and entry.run.env.place == "tmpdir":
+                continue  # it is still being packed; its builder releases the run
             with suppress(YurtError):  # not held any more
                 backend.runs.release(_jobs(entry))
             _set(store, entry.run, building=False)
