@@ -46,11 +46,12 @@ def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     assert ended["state"] == "completed", ended
     one, prefix = laptop.quick("logs", first["run"]["id"]).out.split()
     assert one == "1" and prefix.startswith(f"{ended['env']['folder']}/env-")
-    again = laptop.run("alpha", "train.py")
+    again = laptop.run("alpha", "--env-place", "tmpdir", "train.py")
     assert not again["status"]["building"] and laptop.ended(again["run"]["id"])["state"] == "completed"
     for each in (first, again):
         shown = laptop.quick("show", each["run"]["id"], "--json").json["data"]
         assert shown["packages"].keys() == {"python", "tiny", "hello"}, shown
+    assert any("conda environments are used from scratch" in each for each in again["warnings"]), again["warnings"]
     (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace("tiny", "none-such"))
     failed = laptop.ended(laptop.run("alpha", "train.py")["run"]["id"])
     assert failed["state"] == "failed" and "its environment was not built" in failed["reason"], failed

@@ -42,6 +42,7 @@ IN_CONTEXT = {
 
 IN_PYTHON = {
     "text": "str",
+    "choice": "str",
     "gres": "str",
     "flag": "bool",
     "number": "int",

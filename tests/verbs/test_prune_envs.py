@@ -52,7 +52,7 @@ def test_without_an_answer_of_the_queue_nothing_is_removed(tmp_path: Path) -> No
         squeue.write_text(f"#!/bin/sh\n{queue}\n")
         squeue.chmod(0o755)
         text = scripts.text("env_state.sh", "job") + scripts.text("env_prune.sh")
-        argv = ["sh", "-c", text, "sh", str(base), "0", "", f"env:{old}"]
+        argv = ["sh", "-c", text, "sh", str(base), str(base), "0", "", f"env:{old}"]
         path = f"{programs}:{os.environ['PATH']}"
         return subprocess.run(argv, env={"PATH": path}, capture_output=True, text=True, check=False)
 

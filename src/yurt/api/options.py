@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     conda: str
     env: str
     env_python: str
+    env_place: str
     requirements: str
     container: str
     variables: Mapping[str, str]

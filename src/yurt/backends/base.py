@@ -164,8 +164,8 @@ class Files(Protocol):
     def remove(self, folders: Sequence[str]) -> Removed:
         """Remove run folders; safe to kill at any point. Folders missing from the result can be removed by a retry."""
 
-    def clear(self, base: str, folders: Sequence[str]) -> Removed:
-        """Remove these run folders, then all other files of yurt."""
+    def clear(self, base: str, folders: Sequence[str], home: str = "") -> Removed:
+        """Remove these run folders, then all other files of yurt; `home`: its folder in the home folder."""
 
 
 class Code(Protocol):
@@ -223,8 +223,8 @@ class Envs(Protocol):
     def look(self, folders: Sequence[str], *, brief: bool = False) -> list[EnvState]:
         """Return the state of environments, in order; `brief`: without the lists of packages."""
 
-    def addresses(self, base: str) -> list[str]:
-        """Return the addresses of all environments in yurt's folder on the site."""
+    def folders(self, bases: Sequence[str]) -> list[str]:
+        """Return the folders of all environments in these folders of yurt on the site."""
 
     def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
         """Return which of these wheels, SHA256/NAME, are not on the site. `folder` is that of an environment."""
@@ -236,10 +236,11 @@ class Envs(Protocol):
         """Remove environments. Their locks stay."""
 
     def prune(
-        self, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
+        self, runs: str, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
     ) -> list[UnusedEnv]:
         """Return environments that nobody has used for so long, replaced ones, and wheels that no other one needs.
 
+        `runs`, `base`: yurt's folders on the site with runs and with these environments.
         With `chosen`: remove those of them that are still unused; return what was removed. Never one
         that a job in the queue needs, or whose address is in `unfinished`, or that is being built.
         """

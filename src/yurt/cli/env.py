@@ -26,6 +26,7 @@ def env() -> None:
 @verb(env, examples=["yurt env build --context big", "yurt env build requirements.txt --context big --upgrade"])
 @click.argument("file", metavar="[FILE]", required=False, default="")
 @click.option("--env-python", "python", metavar="VERSION", default="", help="Version of Python, such as 3.11.")
+@click.option("--env-place", "place", metavar="PLACE", default="", help="Where it is kept: scratch, home or tmpdir.")
 @click.option("--upgrade", is_flag=True, help="Choose the newest versions of the packages again.")
 @click.option(
     "--on",
@@ -33,7 +34,9 @@ def env() -> None:
     help="Build on the login node or in a job; by default in a job only if the login node limits CPU time.",
 )
 @click.option("--detach", is_flag=True, help="Do not wait until it is built.")
-def build(file: str, python: str, upgrade: bool, on: Literal["login", "node"] | None, detach: bool) -> int:
+def build(
+    file: str, *, python: str, place: str, upgrade: bool, on: Literal["login", "node"] | None, detach: bool
+) -> int:
     """Build the environment of this project on a cluster.
 
     Waits until it is built, unless --detach is given. FILE declares the packages; by default the file that a run
@@ -47,6 +50,7 @@ def build(file: str, python: str, upgrade: bool, on: Literal["login", "node"] | 
             file,
             context=app.current().context,
             python=python,
+            place=place,
             upgrade=upgrade,
             on=on or "",
             detach=detach,
@@ -94,6 +98,7 @@ def _print_list(found: list[EnvView]) -> None:
             each.project,
             each.title,
             each.python,
+            each.place,
             str(each.packages or each.installed),
             render.amount(each.size) if each.size else "",
             str(each.files or ""),
@@ -101,7 +106,19 @@ def _print_list(found: list[EnvView]) -> None:
         ]
         for each in found
     ]
-    titles = ["environment", "context", "state", "project", "from", "python", "packages", "size", "files", "last used"]
+    titles = [
+        "environment",
+        "context",
+        "state",
+        "project",
+        "from",
+        "python",
+        "place",
+        "packages",
+        "size",
+        "files",
+        "last used",
+    ]
     render.table(titles, rows)
 
 
@@ -134,6 +151,7 @@ def _print_shown(found: EnvShown) -> None:
             ("python", each.python),
             ("modules", ", ".join(each.modules)),
             ("size", _size(each) if each.size else ""),
+            ("packed", render.amount(each.packed) if each.packed else ""),
             ("built", render.moment(each.built) if each.built else ""),
             ("last used", render.moment(each.used) if each.used else ""),
             ("folder", each.folder),

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from yurt.model.env import EnvPlace
+
 ContextType = Literal["local", "slurm", "kubernetes"]
 CommandType = Literal["sbatch", "srun"]
 
@@ -49,6 +51,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     env: str | None = None
     requirements_file: str | None = None
     env_python: str | None = None
+    env_place: EnvPlace | None = None
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()
     paths_to_copy: tuple[str, ...] = ()

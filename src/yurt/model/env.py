@@ -9,6 +9,10 @@ import msgspec
 EnvKind = Literal["lock", "conda"]
 """How an environment is built: from a lock of Python packages, or by conda."""
 
+EnvPlace = Literal["scratch", "home", "tmpdir"]
+"""Where an environment is kept: in yurt's folder on the site, in the home folder there, or in yurt's folder and, in a
+job, unpacked onto the disk of each node."""
+
 EnvCondition = Literal["ready", "building", "failed", "purged", "none"]
 
 
@@ -27,6 +31,8 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     """A checksum of the packages it was planned with; empty if they are chosen on the site."""
     packages: int = 0
     """The number of its packages; 0 if they are chosen on the site."""
+    place: EnvPlace = "scratch"
+    """Where it is kept: scratch, home or tmpdir."""
 
 
 class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +82,8 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     """Uploaded wheels, as SHA256/NAME, to use instead of an index."""
     modules_init: str = ""
     modules: list[str] = []
+    pack: bool = False
+    """Whether it is also packed into one file, for the disks of nodes."""
     on_node: list[str] | None = None
     """Options of sbatch, to build in a job; None to build on the login node."""
 
@@ -88,9 +96,12 @@ class EnvState(msgspec.Struct, frozen=True, kw_only=True):
     entries: int = 0
     """Number of its files and folders."""
     kilobytes: int = 0
+    pack_kilobytes: int = 0
+    """Size of the file for the disks of nodes; 0 if there is none."""
     installed: int = 0
     """Number of packages that are installed so far."""
     phase: str = ""
+    """What its builder does: starting, creating, installing, packing; empty if there is none."""
     built: float | None = None
     used: float | None = None
     definition: bytes = b""

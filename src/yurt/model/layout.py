@@ -175,6 +175,16 @@ def env(base_folder: str, address: str) -> str:
     return f"{base_folder}/envs/{address}"
 
 
+def home(folder: str) -> str:
+    """Return yurt's folder in the home folder of a site, for environments."""
+    return f"{folder.rstrip('/')}/.yurt"
+
+
+def in_home(env_folder: str) -> bool:
+    """Whether an environment is in the home folder of its site."""
+    return env_folder.rpartition("/envs/")[0].endswith("/.yurt")
+
+
 def chain(folder: str) -> list[str]:
     """Return yurt's folder on a site and the folders below it, down to this one."""
     head, kind, below = max((folder.rpartition(f"/{kind}/") for kind in KINDS), key=lambda parts: len(parts[0]))

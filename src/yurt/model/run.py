@@ -240,6 +240,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     after_modules: str = ""
     env: str = ""
     """The folder of an environment that yurt built."""
+    unpack: bool = False
+    """Whether that environment is unpacked onto the disk of each node."""
     venv: str = ""
     conda: str = ""
     container: str = ""

@@ -241,6 +241,17 @@ ENVIRONMENT = (
         about="Version of Python for the environment that yurt builds.",
     ),
     Row(
+        option="env_place",
+        cli="--env-place PLACE",
+        key="env_place",
+        form="choice",
+        choices=("scratch", "home", "tmpdir"),
+        example="tmpdir",
+        help="Where the environment that yurt builds is kept: scratch, home, or tmpdir for the disk of each node.",
+        about="Where the environment that yurt builds is kept: scratch (yurt's folder on the site), home, or tmpdir"
+        " (in scratch; each job unpacks it into $SLURM_TMPDIR, once per node). Default: scratch.",
+    ),
+    Row(
         option="requirements",
         cli="--requirements --requirements_file FILE",
         key="requirements_file",

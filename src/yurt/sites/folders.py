@@ -9,6 +9,7 @@ from yurt.config import paths
 from yurt.errors import UserError
 from yurt.model import layout
 from yurt.model.context import Context
+from yurt.model.env import EnvPlace
 from yurt.model.facts import Facts
 from yurt.sites.facts import storage_folder
 from yurt.store import Store
@@ -30,6 +31,14 @@ def base_folder(context: Context, facts: Facts | None) -> str:
         return f"{expand_locally(context.storage_dir)}/yurt" if context.storage_dir else str(paths.data_home())
     assert facts is not None
     return layout.base(storage_folder(context, facts))
+
+
+def env_folders(context: Context, facts: Facts) -> dict[EnvPlace, str]:
+    """Return yurt's folders on a site that may contain environments, by place; `tmpdir` is a copy of `scratch`."""
+    found: dict[EnvPlace, str] = {"scratch": base_folder(context, facts), "tmpdir": base_folder(context, facts)}
+    if facts.variables.get("HOME"):
+        found["home"] = layout.home(facts.variables["HOME"])
+    return found
 
 
 def project_folder(context: Context, facts: Facts | None, label: str) -> str:

@@ -344,8 +344,8 @@ class Pods:
             gone.append(folder.rpartition("/")[2])
         return Removed([run for run in gone if ids.names_folder(run)])
 
-    def clear(self, base: str, folders: Sequence[str]) -> Removed:
-        del base
+    def clear(self, base: str, folders: Sequence[str], home: str = "") -> Removed:
+        del base, home
         return self.remove(folders)
 
 

@@ -18,12 +18,12 @@ from yurt.lifecycle.env import choose, prepare
 from yurt.lifecycle.env.packages import is_conda, keep, listed
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.env import EnvCondition, EnvState
+from yurt.model.env import EnvCondition, EnvPlace, EnvState
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect, env_tools
 from yurt.sites.facts import facts_of
-from yurt.sites.folders import base_folder
+from yurt.sites.folders import env_folders
 from yurt.sites.project import Project
 from yurt.verbs.result import Result
 
@@ -55,10 +55,14 @@ class EnvView(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes on disk."""
     files: int = 0
     """The number of its files and folders."""
+    packed: int = 0
+    """Bytes of the file that jobs unpack onto the disks of nodes; 0 if there is none."""
     built: float | None = None
     """When it was built (seconds since 1970)."""
     used: float | None = None
     """When a run last used it (seconds since 1970)."""
+    place: EnvPlace = "scratch"
+    """Where it is kept: scratch or home."""
     folder: str
     """Its folder on the context."""
     failure: str = ""
@@ -91,6 +95,7 @@ def build(
     *,
     context: str = "",
     python: str = "",
+    place: str = "",
     upgrade: bool = False,
     on: Literal["", "login", "node"] = "",
     detach: bool = False,
@@ -100,7 +105,7 @@ def build(
 
     RefusedError if the build failed, with the likely cause.
     """
-    wanted, facts = _site(context, file, python)
+    wanted, facts = _site(context, file, python, place)
     project = Project()
     declared = _declared(wanted, project)
     env_tools.tools_of(wanted, facts, fresh=True, watch=watch)
@@ -108,7 +113,7 @@ def build(
     envs = connect.backend(wanted).envs
     building.start(wanted.name, prepared, envs, watch=watch)
     (state,) = envs.look([prepared.env.folder])
-    while not detach and state.condition not in ("ready", "failed", "purged"):
+    while not detach and (state.condition not in ("ready", "failed", "purged") or _is_packing(state, prepared)):
         done = min(state.installed, prepared.env.packages)
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
         time.sleep(PAUSE)
@@ -131,11 +136,11 @@ def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatc
     found: list[EnvView] = []
     warnings: list[str] = []
     for name in names or [context]:
-        wanted, facts = _site(name, "", "")
+        wanted, facts = _site(name)
         watch(Event(f"reading the environments on {wanted.name}"))
-        envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
+        envs = connect.backend(wanted).envs
         try:
-            states = envs.look([layout.env(base, each) for each in envs.addresses(base)], brief=True)
+            states = envs.look(envs.folders(_bases(wanted, facts)), brief=True)
         except YurtError as error:
             if len(names) < 2:
                 raise
@@ -148,16 +153,19 @@ def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatc
 
 def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Result[EnvShown]:
     """Return an environment, by default that of this project, and how it differs from the declaration of today."""
-    wanted, facts = _site(context, "", "")
+    wanted, facts = _site(context)
     project = Project()
-    envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
+    envs = connect.backend(wanted).envs
     today = None
     if declarations(project.folder):
         today = prepare.prepare(_declared(wanted, project), wanted, facts, project.label, watch=watch)
     if not name and today is None:
         raise _nothing_declared(project)
-    address = _complete(name, envs.addresses(base), wanted.name) if name else today.env.address if today else ""
-    (state,) = envs.look([layout.env(base, address)])
+    folder = today.env.folder if today is not None else ""
+    if name:
+        several = _complete(name, envs.folders(_bases(wanted, facts)), wanted.name)
+        folder = folder if folder in several else several[0]
+    (state,) = envs.look([folder])
     view, lock = _view(state, wanted.name), Lock(state.lock)
     conda = is_conda(view.title)
     packages = listed(state.lock, view.title)
@@ -168,19 +176,30 @@ def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Resu
 
 def remove(names: Sequence[str], *, context: str = "", watch: Watch = unwatched) -> Result[EnvsRemoved]:
     """Remove environments from a context. Runs that use one fail; the next run that needs it builds it again."""
-    wanted, facts = _site(context, "", "")
-    envs, base = connect.backend(wanted).envs, base_folder(wanted, facts)
-    known = envs.addresses(base)
-    addresses = [_complete(name, known, wanted.name) for name in names]
+    wanted, facts = _site(context)
+    envs = connect.backend(wanted).envs
+    known = envs.folders(_bases(wanted, facts))
+    folders = [folder for name in names for folder in _complete(name, known, wanted.name)]
+    addresses = list(dict.fromkeys(folder.rpartition("/")[2] for folder in folders))
     watch(Event(f"removing {len(addresses)} environments from {wanted.name}"))
-    envs.remove([layout.env(base, address) for address in addresses])
+    envs.remove(folders)
     return Result(kind="envs-removed", data=EnvsRemoved(context=wanted.name, addresses=addresses))
 
 
-def _site(name: str, file: str, python: str) -> tuple[Context, Facts]:
+def _is_packing(state: EnvState, prepared: prepare.Prepared) -> bool:
+    """Whether an environment is usable, and still packed for the disks of nodes."""
+    return prepared.build.pack and bool(state.phase)
+
+
+def _bases(wanted: Context, facts: Facts) -> list[str]:
+    """Return yurt's folders on a site that may contain environments."""
+    return list(dict.fromkeys(env_folders(wanted, facts).values()))
+
+
+def _site(name: str, file: str = "", python: str = "", place: str = "") -> tuple[Context, Facts]:
     """Return a context with the settings of this project, and its facts. UserError on this machine."""
     context = contexts.site(contexts.current_name(name))
-    flags = {"env": file or None, "env_python": python or None}
+    flags = {"env": file or None, "env_python": python or None, "env_place": place or None}
     wanted = precedence.as_context(context.name, precedence.resolve(context, flags))
     if wanted.type == "local":
         raise UserError(
@@ -209,10 +228,15 @@ def _nothing_declared(project: Project) -> UserError:
     )
 
 
-def _complete(name: str, known: Sequence[str], context: str) -> str:
-    found = [each for each in known if each.startswith(name)]
+def _complete(name: str, known: Sequence[str], context: str) -> list[str]:
+    """Return the folders, of those that are known, of the one environment that a name means."""
+    found: dict[str, list[str]] = {}
+    for folder in known:
+        address = folder.rpartition("/")[2]
+        if address.startswith(name):
+            found.setdefault(address, []).append(folder)
     if len(found) == 1:
-        return found[0]
+        return next(iter(found.values()))
     problem = f"no environment '{name}'" if not found else f"several environments that begin with '{name}'"
     raise NotFoundError(f"{context} has {problem}", code="not-found", hint=f"list them with `yurt env list {context}`")
 
@@ -229,8 +253,10 @@ def _view(state: EnvState, context: str) -> EnvView:
         installed=state.installed,
         size=state.kilobytes << 10,
         files=state.entries,
+        packed=state.pack_kilobytes << 10,
         built=state.built,
         used=state.used,
+        place="home" if layout.in_home(state.folder) else "scratch",
         folder=state.folder,
         failure=state.failure.partition("\n")[0] if state.condition == "failed" else "",
     )

@@ -129,13 +129,15 @@ def _repeat(runs: set[str]) -> str:
 def remove(found: Cleared, *, watch: Watch = unwatched) -> Result[Cleared]:
     """Remove the files that `survey` found. Safe to retry, and to kill at any point."""
     store = folders.store()
-    files = connect.named_backend(found.context).files
+    context = contexts.site(found.context)
+    files, facts = connect.backend(context).files, facts_if_probed(context)
+    home = folders.env_folders(context, facts).get("home", "") if facts is not None else ""
     entries = [entry for folder in found.runs if (entry := store.get(folder.rpartition("/")[2])) is not None]
     archive.bring_all(store, files, with_tasks(store, entries))
     known = [entry.run.id for entry in entries]
     store.note_going(known, time.time())
     watch(Event(f"removing runs from {found.context} ({len(found.runs)})"))
-    removed = files.clear(found.folder, found.runs)
+    removed = files.clear(found.folder, found.runs, home)
     store.note_gone([run for run in removed.gone if run in known], time.time())
     if removed.failed is not None:
         raise removed.failed

@@ -15,11 +15,11 @@ from yurt.config import contexts, paths
 from yurt.errors import YurtError
 from yurt.lifecycle.env import prepare
 from yurt.model.context import Context
-from yurt.model.env import UnusedEnv
+from yurt.model.env import EnvPlace, UnusedEnv
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
 from yurt.sites.facts import facts_of
-from yurt.sites.folders import base_folder
+from yurt.sites.folders import base_folder, env_folders
 from yurt.store import Store
 
 UNUSED = 30 * 24 * 3600.0
@@ -34,6 +34,8 @@ class PrunedEnv(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     """The address of the environment; empty for wheels."""
     context: str
+    place: EnvPlace = "scratch"
+    """Where it is kept: scratch or home."""
     title: str = ""
     """The file that declares it."""
     project: str = ""
@@ -49,7 +51,7 @@ class PrunedEnv(msgspec.Struct, frozen=True, kw_only=True):
 def survey(
     store: Store, *, context: str, older_than: float | None, watch: Watch = unwatched
 ) -> tuple[list[PrunedEnv], list[str]]:
-    """Return what to remove, and warnings. Removes nothing. One request for each context.
+    """Return what to remove, and warnings. Removes nothing. One request for each context and place.
 
     Queries the given context, else those for which this machine prepared environments; those that cannot be queried are
     warnings.
@@ -61,7 +63,8 @@ def survey(
             continue
         watch(Event(f"reading the environments on {each.name}"))
         try:
-            found += [_view(unused, each.name) for unused in _prune(store, each, older_than, ())]
+            for place in _places(each):
+                found += _prune(store, each, place, older_than, ())
         except YurtError as error:
             if context:
                 raise
@@ -75,21 +78,31 @@ def remove(
     """Remove what `survey` found and nobody has used since; return it, and the errors of contexts."""
     gone: list[PrunedEnv] = []
     errors: list[YurtError] = []
-    for name in dict.fromkeys(each.context for each in chosen):
-        group = [UnusedEnv(what=each.what, address=each.address) for each in chosen if each.context == name]
+    for name, place in dict.fromkeys((each.context, each.place) for each in chosen):
+        there = [each for each in chosen if (each.context, each.place) == (name, place)]
+        group = [UnusedEnv(what=each.what, address=each.address) for each in there]
         watch(Event(f"removing environments from {name} ({len(group)})"))
         try:
-            gone += [_view(each, name) for each in _prune(store, contexts.site(name), older_than, group)]
+            gone += _prune(store, contexts.site(name), place, older_than, group)
         except YurtError as error:
             errors.append(error)
     return gone, errors
 
 
-def _prune(store: Store, context: Context, older_than: float | None, chosen: Sequence[UnusedEnv]) -> list[UnusedEnv]:
+def _places(context: Context) -> list[EnvPlace]:
+    return [place for place in env_folders(context, facts_of(context)) if place != "tmpdir"]
+
+
+def _prune(
+    store: Store, context: Context, place: EnvPlace, older_than: float | None, chosen: Sequence[UnusedEnv]
+) -> list[PrunedEnv]:
+    facts = facts_of(context)
     unfinished = store.newest(where={"context": [context.name]}, unfinished=True)
     needed = sorted({entry.run.env.address for entry in unfinished if entry.run.env is not None})
-    base = base_folder(context, facts_of(context))
-    return connect.backend(context).envs.prune(base, UNUSED if older_than is None else older_than, needed, chosen)
+    runs, base = base_folder(context, facts), env_folders(context, facts)[place]
+    age = UNUSED if older_than is None else older_than
+    found = connect.backend(context).envs.prune(runs, base, age, needed, chosen)
+    return [_view(each, context.name, place) for each in found]
 
 
 def _with_environments() -> list[Context]:
@@ -100,7 +113,7 @@ def _with_environments() -> list[Context]:
     return [known[name] for name in sorted(names) if name in known]
 
 
-def _view(unused: UnusedEnv, context: str) -> PrunedEnv:
+def _view(unused: UnusedEnv, context: str, place: EnvPlace) -> PrunedEnv:
     try:
         known = msgspec.json.decode(unused.definition, type=prepare.Definition)
     except msgspec.MsgspecError:
@@ -109,6 +122,7 @@ def _view(unused: UnusedEnv, context: str) -> PrunedEnv:
         what=unused.what,
         address=unused.address,
         context=context,
+        place=place,
         title=known.title if known is not None else "",
         project=known.project if known is not None else "",
         size=unused.kilobytes << 10,

@@ -15,6 +15,7 @@ launcher=
 sbatch= # whether your script has #SBATCH lines
 profile= # seconds for the profile of your login shell
 container=''
+unpack='' # environment to unpack onto the disk of each node
 gpus=
 imports=/home/me/data/node/MODULE # for Python: import yurt
 limit=120 # seconds

@@ -18,6 +18,7 @@ launcher=
 sbatch=yes # whether your script has #SBATCH lines
 profile=20 # seconds for the profile of your login shell
 container=''
+unpack='' # environment to unpack onto the disk of each node
 gpus=
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=1800 # seconds

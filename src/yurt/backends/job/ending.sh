@@ -80,6 +80,7 @@ finish() { # finish STATUS CAUSE: finishes this start; and the run, unless it is
   if decide_restart "$1" "$2"; then
     case $reason,$reply in stopped,RUNNING*) reason=preempted ;; esac
     write_once "@END@$k" "$1 $reason $began $now $(saved)" > /dev/null
+    drop_copy "$local_env"
     [ "$reason" = stopped ] || restart
     exit "$1"
   fi
@@ -105,6 +106,7 @@ end
   [ -n "$sweep" ] || write_once "@END@$k" "$1 done $began $now" > /dev/null
   drop_shares
   rm -f @WHY@
+  drop_copy "$local_env"
   tidy
   if read_written @EXIT@ > /dev/null; then fold; fi
   exit "$1"

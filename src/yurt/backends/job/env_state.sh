@@ -1,14 +1,21 @@
 # The folder of an environment, ENVS/ADDRESS, and what is in it. Only definitions: the script that needs them follows.
 # `ready` names the folder in it that is complete, and the number of its entries. `builder` names the process that is
 # building, which changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held until the end.
-env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_place
-  yurt_env_path='' yurt_env_entries=''
-  { read -r yurt_env_path yurt_env_entries _ < "$1/ready"; } 2> /dev/null && [ -n "$yurt_env_path" ] || return
+# shellcheck disable=SC2034 # for the script that needs it
+env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_kilobytes
+  yurt_env_path='' yurt_env_entries='' yurt_env_kilobytes=''
+  { read -r yurt_env_path yurt_env_entries yurt_env_kilobytes < "$1/ready"; } 2> /dev/null && [ -n "$yurt_env_path" ] || return
   yurt_env_path=$1/$yurt_env_path
   [ -d "$yurt_env_path" ]
 }
 env_is_whole() { # env_is_whole FOLDER: whether it is ready, and no purge has removed files from it
   env_is_ready "$1" && [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ]
+}
+env_is_packed() { # env_is_packed FOLDER: whether it is ready, and also one file, NAME.tar, for the disks of nodes
+  env_is_ready "$1" && [ -s "$yurt_env_path.tar" ]
+}
+env_is_complete() { # env_is_complete FOLDER: whether there is nothing to build; a file `pack` means that it is packed too
+  env_is_whole "$1" && { [ ! -e "$1/pack" ] || env_is_packed "$1"; }
 }
 env_is_idle() { # env_is_idle FOLDER: whether nobody builds it, or is about to
   [ ! -e "$1/builder" ] && [ -z "$(find "$1" -maxdepth 1 -name 'starting.*' -mmin -10 2> /dev/null)" ]

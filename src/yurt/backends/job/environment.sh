@@ -24,7 +24,7 @@ use_venv() { # use_venv FOLDER
   "$1/bin/python" -c '' > /dev/null 2>&1 || fail "the Python of the virtual environment $1 does not run on this node"
   . "$1/bin/activate" || fail "cannot activate the virtual environment $1"
 }
-use_env() { # use_env FOLDER: an environment that yurt built; waits while it is being built
+use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits while it is being built
   yurt_last='' yurt_still=0
   until env_is_ready "$1"; do
     if env_is_idle "$1"; then
@@ -39,6 +39,7 @@ use_env() { # use_env FOLDER: an environment that yurt built; waits while it is 
   done
   [ -z "$yurt_recorded" ] || touch -c "$1/used" 2> /dev/null
   unset yurt_last yurt_still yurt_now
+  [ -z "${2-}" ] || use_copy "$1"
   if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path"; else use_venv "$yurt_env_path"; fi
 }
 use_conda() { # use_conda NAME

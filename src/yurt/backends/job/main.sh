@@ -52,7 +52,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   if [ "$k" -gt 1 ] && ! read_written "@END@$((k - 1))" > /dev/null; then fence $((k - 1)); fi
   if read_written @EXIT@ > /dev/null; then exit 0; fi
 
-  child='' timers='' heartbeat='' silent=''
+  child='' timers='' heartbeat='' silent='' local_env=''
   [ "$k" -eq 1 ] || failures_left 1 || finish 1 node_failed
   trap on_term TERM
   trap 'signal_command INT; note_stop stopped' INT
@@ -74,7 +74,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   began=$(date +%s)
   [ "$kind" = slurm ] || came=$began
   export YURT_RESTARTS=$((k - 1))
-  ([ -z "$stopped" ] || exit 143; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
+  [ -z "$unpack" ] || local_env=$(env_copy "$unpack")
+  ([ -z "$stopped" ] || exit 143; [ -z "$local_env" ] || export YURT_ENV_COPY="$local_env"; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; on_term; }
   [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "@CHILD@$k"

@@ -6,7 +6,8 @@
 # SIZES describes standard input: the size of the code, then size and name of each file.
 # The shares of the run's secrets come before that: SHARES is the size of the folder's share and of the
 # environment's; empty if there are none.
-# ENV is the folder of the environment that the run needs, after `check:`, or after `hold:` if its build has just begun.
+# ENV is the folder of the environment that the run needs, after `check:`, after `pack:` if it must be packed, or after
+# `hold:` if its build has just begun.
 # Output is one line: need (then the trees on the site) | started WINNER | live JOB | submitted JOB | need-env
 # A line `building` before it: the job is held until the environment is built.
 # Before it may be lines of have_code: changed COUNT FILE.
@@ -136,7 +137,7 @@ if [ "$env_mode" = hold ]; then
   hold=yes
 elif [ -n "$env" ]; then
   touch -c "$env/used" 2> /dev/null # before the look: a removal that has just renamed the folder puts it back
-  if ! env_is_whole "$env"; then
+  if ! { env_is_whole "$env" && { [ "$env_mode" != pack ] || env_is_packed "$env"; }; }; then
     env_is_building "$env" || { echo need-env && exit 0; }
     hold=yes
   fi

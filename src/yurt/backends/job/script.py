@@ -78,6 +78,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"sbatch={'yes' if plan.native_lines or plan.array else ''} # whether your script has #SBATCH lines",
         f"profile={setup.profile or ''} # seconds for the profile of your login shell",
         f"container={quote(setup.container)}",
+        f"unpack={quote(setup.env if setup.unpack else '')} # environment to unpack onto the disk of each node",
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
@@ -93,7 +94,8 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "",
         *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and policy else []),
         "own_folders() { # whether no other user could have written to them",
-        f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}",
+        f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}"
+        + "".join(f" &&\n    own {own_arguments(layout.chain(each))}" for each in elsewhere(plan)),
         "}",
         "",
         *_predecessors(run),
@@ -111,8 +113,14 @@ def used(plan: Plan) -> list[str]:
     folder, project = plan.run.folder, plan.project_folder
     modules = layout.module(project, module.name())
     code = [f"{project}/snapshots", layout.snapshot(project, plan.run.code.tree)] if plan.run.code.tree else []
-    env = [plan.setup.env.rpartition("/")[0], plan.setup.env] if plan.setup.env else []
+    env = [plan.setup.env.rpartition("/")[0], plan.setup.env] if plan.setup.env and not elsewhere(plan) else []
     return [f"{folder}/{layout.JOB}", f"{folder}/{layout.DATA}", *code, modules.rpartition("/")[0], modules, *env]
+
+
+def elsewhere(plan: Plan) -> list[str]:
+    """Return the folder of the run's environment if it is not in the same folder of yurt as the run."""
+    env = plan.setup.env
+    return [env] if env and layout.chain(env)[0] != layout.chain(plan.run.folder)[0] else []
 
 
 def _place_of(run: Run) -> list[str]:
@@ -150,7 +158,7 @@ def _environment(setup: Setup) -> list[str]:
     if setup.after_modules:
         lines += setup.after_modules.replace("\r", "").splitlines()
     if setup.env:
-        lines.append(f"use_env {quote(setup.env)}")
+        lines.append(f"use_env {quote(setup.env)}{' unpack' if setup.unpack else ''}")
     if setup.venv:
         lines.append(f"use_venv {quote(setup.venv)}")
     if setup.conda:
@@ -298,6 +306,7 @@ PARTS = (
     "gate.sh",
     "profile.sh",
     "env_state.sh",
+    "env_copy.sh",
     "environment.sh",
     "secrets.sh",
     "workdir.sh",

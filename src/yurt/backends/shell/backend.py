@@ -153,14 +153,22 @@ class ShellBackend(ABC):
         arguments = [plan.project_folder, folder, plan.run.code.tree, code.kind, code.base, sizes, nonce]
         arguments.append(tasks or ("" if start == 1 else str(start)))
         arguments.append(" ".join(str(len(each)) for each in apart))
-        arguments.append(f"{'hold' if building else 'check'}:{plan.setup.env}" if plan.setup.env else "")
+        mode = "hold" if building else "pack" if plan.setup.unpack else "check"
+        arguments.append(f"{mode}:{plan.setup.env}" if plan.setup.env else "")
         content = b"".join([*apart, code.content, *files.values()])
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         text = script.gate() + receiver + self.launcher() + script.placer()
         used = script.used(plan)
         words = (*arguments, *self.options(plan))
         answer = ownership.run(
-            self.host, [plan.run.folder], text, *words, also=used, make=True, stdin=content, timeout=600
+            self.host,
+            [plan.run.folder, *script.elsewhere(plan)],
+            text,
+            *words,
+            also=used,
+            make=True,
+            stdin=content,
+            timeout=600,
         )
         if answer.code == NO_GIT:
             return Placed(needs=["plain"])

@@ -8,7 +8,7 @@
 folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
 shift 6
 umask 077
-me=$nonce patience='' yurt_recorded=''
+me=$nonce patience='' yurt_recorded='' built=''
 cd "$folder" || exit 1
 
 release_jobs() { # the jobs that wait for this environment
@@ -30,7 +30,7 @@ wait_for_builder() { # until the other builder has finished, or has stopped for 
 }
 claim() { # returns when this process is the builder
   while :; do
-    if env_is_whole .; then release_jobs && exit 0; fi
+    if env_is_complete .; then release_jobs && exit 0; fi
     holder=$(write_once builder "$nonce") || end "cannot write to $folder"
     rm -f "starting.$nonce"
     [ "$holder" != "$nonce" ] || break
@@ -47,15 +47,15 @@ beat() { # in the background, as long as the builder lives
     sleep 5
   done 2> /dev/null
 }
-end() { # end [REASON]: with a reason, the build has failed
+end() { # end [REASON]: with a reason, the build has failed; not if only the packed file is missing
   trap '' TERM INT HUP
-  if [ -n "${1-}" ]; then
+  if [ -n "${1-}" ] && [ -z "$built" ]; then
     rm -rf "$name"
     { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
   fi
   rm -rf "$name.cache"
-  rm -f "starting.$nonce"
-  [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat
+  rm -f "starting.$nonce" "pack.$nonce"
+  [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat phase
   release_jobs
   [ -z "${1-}" ]
   exit
@@ -110,6 +110,12 @@ create() { # in build.log
   fi
   if [ -s lock ] && grep -q '^[^# ]' lock; then "$@"; fi
 }
+pack() { # makes one file of the environment, not compressed: unpacking is then as fast as the disks. Runs do without it
+  [ -e pack ] && env_is_ready . || return 0
+  echo packing > phase
+  tar -c -f "pack.$nonce" -C "$yurt_env_path" . 2>> build.log &
+  if wait $!; then mv -f "pack.$nonce" "$yurt_env_path.tar"; fi
+}
 
 name=env-$nonce
 trap 'rm -f "starting.$nonce" "build.$nonce.sh"' EXIT
@@ -117,6 +123,11 @@ claim
 trap stop TERM INT HUP
 rm -f failed
 beat &
+if env_is_whole .; then
+  built=yes
+  pack
+  end
+fi
 if [ -e ready ]; then cat ready >> retired && rm -f ready; fi # a purge has removed files of it; runs may be using it
 for each in env-*; do # left by interrupted builds
   [ "$each" = "$name" ] || grep -s -q -F -e "$each " retired || rm -rf "$each"
@@ -132,6 +143,7 @@ rm -rf "$name.cache"
 entries=$(find "$name" | wc -l) kilobytes=$(du -sk "$name" | cut -f 1)
 [ "$(cat builder 2> /dev/null)" = "$nonce" ] || end "another builder has taken over"
 write_once ready "$name $((entries)) $kilobytes" > /dev/null || end "no space left for the environment"
+built=yes
 : > used
-rm -f phase
+pack
 end

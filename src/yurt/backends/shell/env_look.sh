@@ -18,7 +18,8 @@ for folder; do
   fi
   while read -r _name entries kilobytes; do echo "size $entries $kilobytes"; done 2> /dev/null < ready
   find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
-  while read -r word; do echo "phase $word"; done 2> /dev/null < phase
+  if env_is_building .; then echo "phase $(cat phase 2> /dev/null || echo starting)"; fi
+  if env_is_packed .; then find "$yurt_env_path.tar" -printf 'pack %k\n'; fi
   echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
   while IFS= read -r line || [ -n "$line" ]; do printf 'definition %s\n' "$line"; done 2> /dev/null < definition.json
   parts='failed lock'

@@ -1,13 +1,14 @@
 # Lists environments that nobody has used for a while, or removes them. Safe to repeat. Needs env_state.sh before it.
-# arguments: BASE MINUTES UNFINISHED [CHOSEN]...
+# arguments: RUNS BASE MINUTES UNFINISHED [CHOSEN]...
+# RUNS and BASE: yurt's folders with runs and with environments, usually the same.
 # UNFINISHED: addresses that unfinished runs of the caller's machine need. CHOSEN is what to remove: env:ADDRESS,
 # replaced:ADDRESS or wheels. Without it the script only lists.
 # Output, a line each: env|replaced ADDRESS FILES KILOBYTES USED DEFINITION, and wheels FILES KILOBYTES. `replaced` are
 # environments that were built again after a purge. With CHOSEN: what was removed.
 # The lock of a removed environment stays, so that it is built again with the same packages.
 export LC_ALL=C
-base=$1 minutes=$2 needed=" $3 "
-shift 3
+runs=$1 base=$2 minutes=$3 needed=" $4 "
+shift 4
 chosen=" $* "
 cd "$base/envs" 2> /dev/null || exit 0
 
@@ -18,7 +19,7 @@ needed_by_jobs() { # prints the addresses that jobs of the user need, whoever su
       yurt-env-*) printf '%s\n' "${name#yurt-env-}" ;; # builds it
       yurt-*)
         id=${name#yurt-}
-        for job in "$base"/projects/*/runs/"${id%%+*}"/@JOB@ "$base"/projects/*/sweeps/"${id%%+*}"/@JOB@; do
+        for job in "$runs"/projects/*/runs/"${id%%+*}"/@JOB@ "$runs"/projects/*/sweeps/"${id%%+*}"/@JOB@; do
           [ ! -e "$job" ] || sed -n 's,^  use_env .*/envs/\([0-9a-f]\{16\}\).*,\1,p' "$job"
         done
         ;;

@@ -23,9 +23,10 @@ for each in lock environment.yml explicit; do
   [ ! -e "$each.$nonce" ] || ln "$each.$nonce" "$each" 2> /dev/null || [ -e "$each" ] || mv -f "$each.$nonce" "$each"
   rm -f "$each.$nonce"
 done
+[ ! -e "pack.$nonce" ] || mv -f "pack.$nonce" pack
 if [ -e "wheels.$nonce" ]; then mv -f "wheels.$nonce" wheels; else rm -f wheels; fi
 mv -f "definition.json.$nonce" definition.json && mv -f "build.sh.$nonce" "build.$nonce.sh" || exit 1
-if env_is_whole .; then rm -f "build.$nonce.sh" && echo ready && exit 0; fi
+if env_is_complete .; then rm -f "build.$nonce.sh" && echo ready && exit 0; fi
 if env_is_idle .; then rm -f failed; fi
 : > "starting.$nonce" # until it is the builder, or waits for another one
 export YURT_LEASE="$lease"

@@ -33,10 +33,11 @@ done
 """
 
 LIST = """\
-cd "$1/envs" 2> /dev/null || exit 0
-for each in *; do
-  found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
-  [ -z "$found" ] || echo "$each"
+for base; do
+  for each in "$base"/envs/*; do
+    found=$(find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit 2> /dev/null | head -n 1)
+    [ -z "$found" ] || printf '%s\\n' "$each"
+  done
 done
 """
 
@@ -74,6 +75,7 @@ class ShellEnvs:
                 ("lock", build.lock if build.kind == "lock" else b""),
                 ("explicit", build.lock if build.kind == "conda" else b""),
                 ("environment.yml", build.environment),
+                ("pack", b"yes\n" if build.pack else b""),
                 ("wheels", "".join(f"{file}\n" for file in build.wheels).encode()),
                 ("build.sh", builder().encode()),
             )
@@ -112,9 +114,10 @@ class ShellEnvs:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
         return read_states(answer.text)
 
-    def addresses(self, base: str) -> list[str]:
-        """See `Envs.addresses`."""
-        return ownership.run(self._host, [layout.env(base, "all")], LIST, base).text.split()
+    def folders(self, bases: Sequence[str]) -> list[str]:
+        """See `Envs.folders`."""
+        above = [layout.env(base, "all") for base in bases]
+        return ownership.run(self._host, above, LIST, *bases).text.splitlines()
 
     def lacking(self, folder: str, files: Sequence[str]) -> list[str]:
         """See `Envs.lacking`."""
@@ -154,12 +157,12 @@ class ShellEnvs:
             raise refusal(self._host.name, "cannot remove the environment", answer.errors)
 
     def prune(
-        self, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
+        self, runs: str, base: str, seconds: float, unfinished: Sequence[str], chosen: Sequence[UnusedEnv] = ()
     ) -> list[UnusedEnv]:
         """See `Envs.prune`."""
         text = scripts.text("env_state.sh", "job") + scripts.text("env_prune.sh")
         names = {"environment": "env:", "replaced": "replaced:", "wheels": "wheels"}
-        words = [base, str(math.ceil(seconds / 60)), " ".join(unfinished)]
+        words = [runs, base, str(math.ceil(seconds / 60)), " ".join(unfinished)]
         words += [names[each.what] + each.address for each in chosen]
         answer = ownership.run(self._host, [layout.env(base, "all")], text, *words, timeout=600)
         if answer.code:
@@ -220,6 +223,7 @@ def read_states(text: str) -> list[EnvState]:
                 entries=_number(size[0]),
                 kilobytes=_number(size[-1]),
                 installed=_number((lines.get("installed") or ["0"])[0]),
+                pack_kilobytes=_number((lines.get("pack") or ["0"])[0]),
                 phase=(lines.get("phase") or [""])[0],
                 built=_time(lines.get("ready")),
                 used=_time(lines.get("used")),

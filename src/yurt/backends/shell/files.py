@@ -126,7 +126,7 @@ class ShellFiles:
 
         return removal.remove(self._host, folders)
 
-    def clear(self, base: str, folders: Sequence[str]) -> Removed:
+    def clear(self, base: str, folders: Sequence[str], home: str = "") -> Removed:
         from yurt.backends.shell import removal
 
-        return removal.clear(self._host, base, folders)
+        return removal.clear(self._host, base, folders, home)

@@ -89,6 +89,9 @@ def check(folders: Sequence[str], also: Sequence[str] = (), *, make: bool = Fals
         next(iter(found.values()))[path] = None
     stop = '|| { code=$?; printf "%s\\n" "$unsafe" >&2; exit $code; }\n'
     calls = [f"own {job.own_arguments(list(paths))} {stop}" for paths in found.values()]
+    if not make:  # a second folder of yurt, such as that in the home folder, is checked if it exists
+        seconds = zip(list(found)[1:], calls[1:], strict=True)
+        calls[1:] = [f"[ ! -e {job.quote(base)} ] || {call}" for base, call in seconds]
     if make:
         calls += [MAKE, *(f"make_base {job.own_arguments([base])} {stop}" for base in found)]
     return scripts.text("own.sh", "job") + "".join(calls)

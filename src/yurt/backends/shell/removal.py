@@ -87,8 +87,9 @@ def remove(host: Host, folders: Sequence[str]) -> Removed:
     return Removed(gone, failed=failed)
 
 
-def clear(host: Host, base: str, folders: Sequence[str]) -> Removed:
-    answer = ownership.run(host, [base], tools() + 'clear_out "$@"', base, *folders, timeout=LONG)
+def clear(host: Host, base: str, folders: Sequence[str], home: str) -> Removed:
+    own = [base, home] if home else [base]
+    answer = ownership.run(host, own, tools() + 'clear_out "$@"', base, home, *folders, timeout=LONG)
     gone: list[str] = []
     left: list[str] = []
     for line in answer.text.splitlines():

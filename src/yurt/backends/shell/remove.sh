@@ -124,9 +124,10 @@ holdings() { # holdings BASE: sizes, then all runs of all projects
   done
 }
 
-clear_out() { # clear_out BASE RUN-FOLDER…: removes those, then all other files of yurt; prints what is left
-  base=$1
-  shift
+clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other files of yurt; prints what is left
+  # HOME is empty, or the folder for environments in the home folder.
+  base=$1 home=$2
+  shift 2
   remove "$@"
   for project in "$base"/projects/*; do
     if [ ! -d "$project" ] || [ -h "$project" ]; then continue; fi
@@ -142,9 +143,13 @@ clear_out() { # clear_out BASE RUN-FOLDER…: removes those, then all other file
     rmdir "$project" 2> /dev/null || echo "left $project"
   done
   rmdir "$base/projects" 2> /dev/null || return 0
-  for name in node envs wheels tools; do # runs need them: the modules for scripts, environments
+  for name in node envs wheels tools incoming; do # runs need them: the modules for scripts, environments
     if [ -d "$base/$name" ] && [ ! -h "$base/$name" ]; then remove_tree "$base/$name"; fi
   done
   rmdir "$base" 2> /dev/null
+  for name in ${home:+envs wheels tools incoming}; do
+    if [ -d "$home/$name" ] && [ ! -h "$home/$name" ]; then remove_tree "$home/$name"; fi
+  done
+  [ -z "$home" ] || rmdir "$home" 2> /dev/null
   :
 }

@@ -12,18 +12,19 @@ from yurt.envs.lock import Lock
 from yurt.errors import RefusedError
 from yurt.lifecycle.env import prepare
 from yurt.lifecycle.env.prepare import Prepared
+from yurt.model.env import RunEnv
 from yurt.model.progress import Event, Watch, unwatched
 
 if TYPE_CHECKING:
     from yurt.backends.base import Envs
 
 
-def start_saved(context: str, address: str, envs: Envs, watch: Watch = unwatched) -> bool:
+def start_saved(context: str, env: RunEnv, envs: Envs, watch: Watch = unwatched) -> bool:
     """Start to build an environment that was prepared on this machine. Return whether it is complete already."""
-    prepared = prepare.saved(context, address)
+    prepared = prepare.saved(context, env)
     if prepared is None:
         raise RefusedError(
-            f"the definition of environment {address} is not on this machine",
+            f"the definition of environment {env.address} is not on this machine",
             code="impossible",
             hint="submit the run again from its project",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,12 +19,12 @@ from yurt.envs.target import Target
 from yurt.errors import RefusedError
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.env import EnvBuild, EnvTools, RunEnv, SitePython
+from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv, SitePython
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
 from yurt.sites.env_tools import tools_of
-from yurt.sites.folders import base_folder
+from yurt.sites.folders import env_folders
 from yurt.sites.person import person
 
 
@@ -79,10 +80,19 @@ def prepare(
         paths.write_private(later, resolve(declared, target, watch=watch).digest.encode())
     if later.exists():
         found = address(declared, target, context.modules_to_load, salt=later.read_text())
-    folder = layout.env(base_folder(context, facts), found)
+    bases = env_folders(context, facts)
+    place = place_of(context, declared)
+    if place not in bases:
+        raise RefusedError(
+            f"{context.name} has no home folder for the environment of {declared.title}",
+            code="impossible",
+            hint="use `--env-place scratch`",
+        )
+    folder = layout.env(bases[place], found)
     lock = Lock("")
     if declared.kind != "conda":
-        lock = _kept(found) or _built_before(context, folder, found) or _new(found, declared, target, watch)
+        folders = [layout.env(base, found) for base in dict.fromkeys(bases.values())]
+        lock = _kept(found) or _built_before(context, folders, found) or _new(found, declared, target, watch)
     packages = {each.name: each.version for each in lock.packages}
     env = RunEnv(
         address=found,
@@ -91,6 +101,7 @@ def prepare(
         python=python.version,
         lock=lock.digest if lock.text else "",
         packages=len(packages),
+        place=place,
     )
     build = EnvBuild(
         folder=folder,
@@ -102,20 +113,27 @@ def prepare(
         uv=tools.uv,
         modules_init=facts.modules_init,
         modules=list(context.modules_to_load),
+        pack=place == "tmpdir",
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
     prepared = Prepared(env=env, build=build, offline=not reaches, target=target, packages=packages)
-    known = saved(context.name, found)
+    known = saved(context.name, env)
     if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
         _save(context.name, prepared)
     return prepared
 
 
-def saved(context: str, found: str) -> Prepared | None:
+def place_of(context: Context, declared: Declared) -> EnvPlace:
+    """Return where an environment is kept. One of conda is never packed: its files contain its path."""
+    place = context.env_place or "scratch"
+    return "scratch" if place == "tmpdir" and declared.kind == "conda" else place
+
+
+def saved(context: str, env: RunEnv) -> Prepared | None:
     """Return an environment that was prepared on this machine before."""
     try:
-        return msgspec.json.decode(_file(context, found).read_bytes(), type=Prepared)
+        return msgspec.json.decode(_file(context, env).read_bytes(), type=Prepared)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -167,10 +185,10 @@ def _kept(found: str) -> Lock | None:
         return None
 
 
-def _built_before(context: Context, folder: str, found: str) -> Lock | None:
-    """Return the packages that another machine chose for this environment."""
-    (state,) = connect.backend(context).envs.look([folder])
-    if not state.lock:
+def _built_before(context: Context, folders: Sequence[str], found: str) -> Lock | None:
+    """Return the packages that another machine chose for this environment, wherever it is kept."""
+    state = next((each for each in connect.backend(context).envs.look(folders) if each.lock), None)
+    if state is None:
         return None
     text = state.lock.rstrip("\n") + "\n"
     paths.write_private(lock_file(found), text.encode())
@@ -202,8 +220,9 @@ def _definition(env: RunEnv, declared: Declared, context: Context, project: str)
 
 
 def _save(context: str, prepared: Prepared) -> None:
-    paths.write_private(_file(context, prepared.env.address), msgspec.json.encode(prepared))
+    paths.write_private(_file(context, prepared.env), msgspec.json.encode(prepared))
 
 
-def _file(context: str, found: str) -> Path:
-    return paths.data_home() / "envs" / f"{context}-{found}.json"
+def _file(context: str, env: RunEnv) -> Path:
+    place = "" if env.place == "scratch" else f"-{env.place}"
+    return paths.data_home() / "envs" / f"{context}-{env.address}{place}.json"

@@ -33,8 +33,11 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
         return Advanced()
     with suppress(YurtError):  # repeated by the next refresh
         for state in backend.envs.look(list(waiting), brief=True):
-            if not _tend_one(store, backend, state, waiting[state.folder]):
-                build.start_saved(context, state.folder.rpartition("/")[2], backend.envs, watch)
+            entries = waiting[state.folder]
+            if not _tend_one(store, backend, state, entries):
+                envs = [each.run.env for each in entries if each.run.env is not None]
+                env = next((each for each in envs if each.place == "tmpdir"), envs[0])
+                build.start_saved(context, env, backend.envs, watch)
     return Advanced()
 
 
@@ -46,6 +49,8 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
         env_tools.forget(entries[0].run.context)
     if state.condition in ("ready", "failed"):
         for entry in entries:
+            if state.phase and entry.run.env is not None and entry.run.env.place == "tmpdir":
+                continue  # it is still being packed; its builder releases the run
             with suppress(YurtError):  # not held any more
                 backend.runs.release(_jobs(entry))
             _set(store, entry.run, building=False)

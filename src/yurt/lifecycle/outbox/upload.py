@@ -48,7 +48,7 @@ class Uploader:
 
         run = self._plan.run
         assert run.env is not None
-        return start_saved(run.context, run.env.address, self._backend.envs, self._watch)
+        return start_saved(run.context, run.env, self._backend.envs, self._watch)
 
     def check_time(self, parcel: CodeParcel) -> None:
         """Postponed if there is no time for an upload."""

@@ -55,6 +55,8 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     env, packages = None, dict[str, str]()
     if draft.declared and facts is not None:
         env, packages = _env(draft, context, facts, watch)
+        if context.env_place == "tmpdir" and env is not None and env.place != "tmpdir":
+            warnings.append(f"env_place: tmpdir has no effect on {env.title}: conda environments are used from scratch")
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -155,6 +157,7 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
         env=env.folder if env is not None else "",
+        unpack=env is not None and env.place == "tmpdir",
         venv=expand(context, facts, context.venv, "venv") if context.venv else "",
         conda=context.conda or "",
         container=_image(context, facts),

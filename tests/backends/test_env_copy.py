@@ -1,0 +1,121 @@
+"""The copy of an environment on the disk of a node: it works at its new path, and is complete or absent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from yurt.backends import scripts
+from yurt.backends.shell.envs import ShellEnvs
+from yurt.backends.shell.removal import clear
+from yurt.envs import uv_program
+from yurt.errors import RefusedError
+from yurt.hosts.local import LocalHost
+
+HELLO = "import sys\nprint(sys.prefix)\n"
+
+
+def unpack(pack: Path, copy: Path, old: Path, *, entries: int = 1, kilobytes: int = 1) -> tuple[int, str]:
+    """Run the program that unpacks an environment on a node."""
+    words = f'sh -c "$(unpacker)" sh "{pack}" "{copy}" "{old}" {entries} {kilobytes}'
+    argv = ["sh", "-c", scripts.text("env_copy.sh", "job") + words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def packed(env: Path) -> Path:
+    subprocess.run(["tar", "-c", "-f", f"{env}.tar", "-C", env, "."], check=True)
+    return Path(f"{env}.tar")
+
+
+@pytest.mark.parametrize("maker", ["uv", "venv"])
+def test_programs_run_from_the_copy(tmp_path: Path, maker: str) -> None:
+    env, copy = tmp_path / "a [1] place" / "env-1", tmp_path / "local" / "yurt-env-7"
+    copy.parent.mkdir()
+    if maker == "uv":
+        words = ["venv", "--no-project", "--no-config", "--relocatable", "--python", sys.executable, str(env)]
+        assert uv_program.run(words, folder=tmp_path, variables={}).code == 0
+    else:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True)
+        (env / "bin" / "hello").write_text(f"#!/bin/sh\n'''exec' \"{env}/bin/python\" \"$0\" \"$@\"\n' '''\n{HELLO}")
+        (env / "bin" / "hello").chmod(0o755)
+    (package,) = env.glob("lib/python*/site-packages")
+    (package / "some.py").write_text("x = 1\n")
+    subprocess.run([env / "bin" / "python", "-m", "compileall", "-q", package], check=True)
+    assert unpack(packed(env), copy, env, entries=20) == (0, "")
+    assert [each.name for each in copy.iterdir()] == ["env"] and copy.stat().st_mode & 0o777 == 0o700
+    program = ["python", "-c", HELLO] if maker == "uv" else ["hello"]
+    activated = ["bash", "-c", f'. {copy}/env/bin/activate && echo $VIRTUAL_ENV && exec "$@"', "bash", *program]
+    assert subprocess.check_output(activated, text=True).split() == [f"{copy}/env"] * 2
+    argv = [copy / "env/bin/python", "-v", "-c", "import some"]
+    verbose = subprocess.check_output(argv, stderr=subprocess.STDOUT, text=True)
+    assert f"matches {copy}/env/{package.relative_to(env)}/some.py" in verbose, "not compiled again"
+    assert unpack(packed(env), copy, env) == (0, ""), "a later start of the same job"
+
+
+def test_a_copy_is_complete_or_absent(tmp_path: Path) -> None:
+    env, copy, node = tmp_path / "env-1", tmp_path / "local" / "yurt-env-7", os.uname().nodename
+    (env / "bin").mkdir(parents=True)
+    (env / "bin" / "large").write_bytes(bytes(100_000))
+    pack = packed(env)
+    assert unpack(pack, copy, env) == (1, f"{node} has no folder {copy.parent}")
+    copy.parent.mkdir()
+    assert unpack(pack, copy, env, kilobytes=1 << 50) == (1, f"the disk of {node} is full")
+    assert unpack(pack, copy, env, entries=99) == (1, "it is packed incompletely")
+    pack.write_bytes(pack.read_bytes()[:50_000])
+    assert unpack(pack, copy, env) == (1, f"cannot unpack it on {node}")
+    assert list(copy.parent.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
+    env, copy = tmp_path / "env-1", tmp_path / "yurt-env-7"
+    env.mkdir()
+    (copy / "env").mkdir(parents=True)
+    os.chown(copy, 12345, 12345)
+    assert unpack(packed(env), copy, env) == (1, f"cannot create {copy} on {os.uname().nodename}")
+    assert (copy / "env").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({"TMPDIR": "/dev/shm"}, ""),  # memory, not a disk
+        ({"SLURM_TMPDIR": "/dev/shm"}, "/dev/shm/yurt-env-7"),  # the site says so
+        ({"SLURM_TMPDIR": "/dev/shm/none", "TMPDIR": "relative"}, ""),
+    ],
+)
+def test_the_disk(tmp_path: Path, variables: dict[str, str], place: str) -> None:
+    text = scripts.text("env_copy.sh", "job").replace(" /tmp;", ";") + f'env_copy "{tmp_path}"'
+    environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", **variables}
+    done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == (place, 0 if place else 1)
+
+
+def test_an_open_home_folder_matters_only_if_it_is_used(tmp_path: Path) -> None:
+    base, home = tmp_path / "scratch" / "yurt", tmp_path / "home" / ".yurt"
+    base.mkdir(parents=True)
+    home.parent.mkdir()
+    for folder, mode in ((tmp_path, 0o700), (base, 0o700), (base.parent, 0o700), (home.parent, 0o777)):
+        folder.chmod(mode)
+    envs = ShellEnvs(LocalHost())
+    assert envs.folders([str(base), str(home)]) == []
+    home.mkdir(mode=0o700)
+    with pytest.raises(RefusedError, match="other users can replace folders"):
+        envs.folders([str(base), str(home)])
+    home.parent.chmod(0o700)
+    (home / "envs" / "0123").mkdir(parents=True)
+    assert envs.folders([str(base), str(home)]) == [f"{home}/envs/0123"]
+
+
+def test_prune_all_removes_environments_in_the_home_folder(tmp_path: Path) -> None:
+    home, base = tmp_path / "home" / ".yurt", tmp_path / "scratch" / "yurt"
+    for folder in (home / "envs" / "0123", home / "wheels", base / "projects", base / "envs" / "0123"):
+        folder.mkdir(parents=True)
+    tmp_path.chmod(0o700)
+    assert clear(LocalHost(), str(base), [], str(home)).failed is None
+    assert not home.exists() and not base.exists() and home.parent.exists()
