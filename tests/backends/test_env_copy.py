@@ -51,7 +51,7 @@ def test_programs_run_from_the_copy(tmp_path: Path, maker: str) -> None:
     program = ["python", "-c", HELLO] if maker == "uv" else ["hello"]
     activated = ["bash", "-c", f'. {copy}/env/bin/activate && echo $VIRTUAL_ENV && exec "$@"', "bash", *program]
     assert subprocess.check_output(activated, text=True).split() == [f"{copy}/env"] * 2
-    argv = [copy / "env/bin/python", "-v", "-c", "import some"]
+    argv = [f"{copy}/env/bin/python", "-v", "-c", "import some"]
     verbose = subprocess.check_output(argv, stderr=subprocess.STDOUT, text=True)
     assert f"matches {copy}/env/{package.relative_to(env)}/some.py" in verbose, "not compiled again"
     assert unpack(packed(env), copy, env) == (0, ""), "a later start of the same job"
@@ -79,6 +79,10 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     os.chown(copy, 12345, 12345)
     assert unpack(packed(env), copy, env) == (1, f"cannot create {copy} on {os.uname().nodename}")
     assert (copy / "env").exists()
+    tmp_path.chmod(0o777)
+    os.chown(tmp_path, 12345, 12345)
+    refused = f"other users can replace folders in {tmp_path} on {os.uname().nodename}"
+    assert unpack(packed(env), tmp_path / "yurt-env-8", env) == (1, refused)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,8 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     ],
 )
 def test_the_disk(tmp_path: Path, variables: dict[str, str], place: str) -> None:
-    text = scripts.text("env_copy.sh", "job").replace(" /tmp;", ";") + f'env_copy "{tmp_path}"'
+    parts = scripts.text("own.sh", "job") + scripts.text("env_copy.sh", "job").replace(" /tmp;", ";")
+    text = f'{parts}env_copy "{tmp_path}"'
     environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", **variables}
     done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == (place, 0 if place else 1)
