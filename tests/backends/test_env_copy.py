@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from yurt.backends import scripts
@@ -15,6 +16,8 @@ from yurt.backends.shell.removal import clear
 from yurt.envs import uv_program
 from yurt.errors import RefusedError
 from yurt.hosts.local import LocalHost
+from yurt.model.env import EnvBuild, EnvState
+from yurt.testing.waiting import eventually
 
 HELLO = "import sys\nprint(sys.prefix)\n"
 
@@ -51,7 +54,7 @@ def test_programs_run_from_the_copy(tmp_path: Path, maker: str) -> None:
     program = ["python", "-c", HELLO] if maker == "uv" else ["hello"]
     activated = ["bash", "-c", f'. {copy}/env/bin/activate && echo $VIRTUAL_ENV && exec "$@"', "bash", *program]
     assert subprocess.check_output(activated, text=True).split() == [f"{copy}/env"] * 2
-    argv = [copy / "env/bin/python", "-v", "-c", "import some"]
+    argv = [f"{copy}/env/bin/python", "-v", "-c", "import some"]
     verbose = subprocess.check_output(argv, stderr=subprocess.STDOUT, text=True)
     assert f"matches {copy}/env/{package.relative_to(env)}/some.py" in verbose, "not compiled again"
     assert unpack(packed(env), copy, env) == (0, ""), "a later start of the same job"
@@ -79,6 +82,10 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     os.chown(copy, 12345, 12345)
     assert unpack(packed(env), copy, env) == (1, f"cannot create {copy} on {os.uname().nodename}")
     assert (copy / "env").exists()
+    tmp_path.chmod(0o777)
+    os.chown(tmp_path, 12345, 12345)
+    refused = f"other users can replace folders in {tmp_path} on {os.uname().nodename}"
+    assert unpack(packed(env), tmp_path / "yurt-env-8", env) == (1, refused)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +97,8 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path) -> None:
     ],
 )
 def test_the_disk(tmp_path: Path, variables: dict[str, str], place: str) -> None:
-    text = scripts.text("env_copy.sh", "job").replace(" /tmp;", ";") + f'env_copy "{tmp_path}"'
+    parts = scripts.text("own.sh", "job") + scripts.text("env_copy.sh", "job").replace(" /tmp;", ";")
+    text = f'{parts}env_copy "{tmp_path}"'
     environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", **variables}
     done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == (place, 0 if place else 1)
@@ -119,3 +127,58 @@ def test_prune_all_removes_environments_in_the_home_folder(tmp_path: Path) -> No
     tmp_path.chmod(0o700)
     assert clear(LocalHost(), str(base), [], str(home)).failed is None
     assert not home.exists() and not base.exists() and home.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "path", "warning"),
+    [
+        ({"yurt_recorded": "x", "SLURM_JOB_ID": ""}, "shared", ""),  # by hand, on a login node
+        ({"yurt_recorded": "x"}, "copy", ""),
+        ({"yurt_recorded": ""}, "shared", ""),  # `yurt shell`, before there is a copy
+        ({"yurt_recorded": "x", "packed": "no"}, "shared", "it is not packed"),
+        ({"yurt_recorded": "x", "YURT_ENV_COPY": "/none/yurt-env-7"}, "shared", " has no folder /none"),
+        ({"yurt_recorded": "x", "SLURM_JOB_NUM_NODES": "2"}, "shared", "srun: n2 is down"),
+        ({"yurt_recorded": "x", "SLURM_JOB_NUM_NODES": "2", "srun": "works"}, "copy", ""),
+    ],
+)
+def test_a_job_uses_the_copy_or_says_why_not(
+    tmp_path: Path, variables: dict[str, str], path: str, warning: str
+) -> None:
+    folder, copy, program = tmp_path / "0123", tmp_path / "yurt-env-7", tmp_path / "srun"
+    (folder / "env-1").mkdir(parents=True)
+    (folder / "ready").write_text("env-1 1 1\n")
+    if "packed" not in variables:
+        packed(folder / "env-1")
+    works = 'while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"' if "srun" in variables else "false"
+    program.write_text(f"#!/bin/sh\n{works} || echo 'srun: n2 is down' >&2\nexit 1\n")
+    program.chmod(0o755)
+    parts = [scripts.text(name, "job") for name in ("own.sh", "env_state.sh", "env_copy.sh")]
+    text = "".join(parts) + f'env_is_ready "{folder}"; use_copy "{folder}"; echo "$yurt_env_path"'
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "YURT_ENV_COPY": str(copy)}
+    argv = ["sh", "-c", text]
+    done = subprocess.run(argv, env=environment | variables, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(copy / "env" if path == "copy" else folder / "env-1"), done
+    assert done.stderr.count("\n") == bool(warning) and done.stderr.endswith(f"{warning}\n" if warning else ""), done
+
+
+def test_the_builder_packs_once(tmp_path: Path) -> None:
+    folder = tmp_path / "yurt" / "envs" / "0123"
+    tmp_path.chmod(0o700)
+    envs = ShellEnvs(LocalHost())
+    build = EnvBuild(
+        folder=str(folder), kind="lock", definition=b"{}", python=sys.executable, uv=uv_program.find(), lock=b"#\n"
+    )
+
+    def ended() -> EnvState:
+        eventually(lambda: not envs.look([str(folder)])[0].phase)
+        return envs.look([str(folder)])[0]
+
+    assert not envs.start(build)
+    first = ended()
+    assert (first.condition, first.pack_kilobytes) == ("ready", 0), first
+    (folder / "packing.dead").touch()
+    assert not envs.start(msgspec.structs.replace(build, pack=True))
+    second = ended()
+    assert (second.condition, second.built) == ("ready", first.built) and second.pack_kilobytes > 0
+    assert len([*folder.glob("env-*")]) == 2 and not [*folder.glob("packing.*")], "packed, not built again"
+    assert envs.start(msgspec.structs.replace(build, pack=True))

@@ -54,7 +54,7 @@ end() { # end [REASON]: with a reason, the build has failed; not if only the pac
     { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
   fi
   rm -rf "$name.cache"
-  rm -f "starting.$nonce" "pack.$nonce"
+  rm -f "starting.$nonce" "packing.$nonce"
   [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat phase
   release_jobs
   [ -z "${1-}" ]
@@ -113,15 +113,15 @@ create() { # in build.log
 pack() { # makes one file of the environment, not compressed: unpacking is then as fast as the disks. Runs do without it
   [ -e pack ] && env_is_ready . || return 0
   echo packing > phase
-  tar -c -f "pack.$nonce" -C "$yurt_env_path" . 2>> build.log &
-  if wait $!; then mv -f "pack.$nonce" "$yurt_env_path.tar"; fi
+  tar -c -f "packing.$nonce" -C "$yurt_env_path" . 2>> build.log &
+  if wait $!; then mv -f "packing.$nonce" "$yurt_env_path.tar"; fi
 }
 
 name=env-$nonce
 trap 'rm -f "starting.$nonce" "build.$nonce.sh"' EXIT
 claim
 trap stop TERM INT HUP
-rm -f failed
+rm -f failed packing.* # left by an interrupted build
 beat &
 if env_is_whole .; then
   built=yes
