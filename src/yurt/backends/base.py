@@ -220,8 +220,11 @@ class Envs(Protocol):
     def start(self, build: EnvBuild) -> bool:
         """Start to build an environment, unless that is done or under way. Return whether it is complete already."""
 
-    def look(self, folders: Sequence[str], *, brief: bool = False) -> list[EnvState]:
-        """Return the state of environments, in order; `brief`: without the lists of packages."""
+    def look(self, folders: Sequence[str], *, brief: bool = False, wait: float = 0) -> list[EnvState]:
+        """Return the state of environments, in order; `brief`: without the lists of packages.
+
+        `wait`: while they are being built, return after this many seconds.
+        """
 
     def folders(self, bases: Sequence[str]) -> list[str]:
         """Return the folders of all environments in these folders of yurt on the site."""

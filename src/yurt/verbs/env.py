@@ -27,8 +27,8 @@ from yurt.sites.folders import env_folders
 from yurt.sites.project import Project
 from yurt.verbs.result import Result
 
-PAUSE = 1.0
-"""Seconds between two looks at a build that is followed."""
+PAUSE = 2.0
+"""Seconds between two looks at a build that is followed; its end is noticed at once."""
 
 
 class EnvView(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,12 +112,11 @@ def build(
     prepared = prepare.prepare(declared, wanted, facts, project.label, upgrade=upgrade, on=on, watch=watch)
     envs = connect.backend(wanted).envs
     building.start(wanted.name, prepared, envs, watch=watch)
-    (state,) = envs.look([prepared.env.folder])
+    (state,) = envs.look([prepared.env.folder], wait=0 if detach else PAUSE)
     while not detach and (state.condition not in ("ready", "failed", "purged") or _is_packing(state, prepared)):
         done = min(state.installed, prepared.env.packages)
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
-        time.sleep(PAUSE)
-        (state,) = envs.look([prepared.env.folder])
+        (state,) = envs.look([prepared.env.folder], wait=PAUSE)
     if state.condition == "ready" and prepared.build.kind == "conda":
         keep(prepared.env, state.lock)
     if state.condition == "failed" and not detach:

@@ -1,8 +1,14 @@
-# Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF FOLDER...
-# BRIEF: leave out the packages, if not empty.
+# Prints the state of environments. Needs env_state.sh before it. arguments: BRIEF WAIT FOLDER...
+# BRIEF: leave out the packages, if not empty. WAIT: tenths of a second to wait for the end of builds.
 export LC_ALL=C
-brief=$1
-shift
+brief=$1 left=$2
+shift 2
+for folder; do
+  while [ "$left" -gt 0 ] && ! env_is_idle "$folder"; do
+    sleep 0.1
+    left=$((left - 1))
+  done
+done
 for folder; do
   cd "$folder" 2> /dev/null || { echo "= none $folder" && continue; }
   if env_is_whole .; then
