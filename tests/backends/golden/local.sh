@@ -15,6 +15,7 @@ launcher=
 sbatch= # whether your script has #SBATCH lines
 profile= # seconds for the profile of your login shell
 container=''
+pyxis='' # the image for srun, if it starts the container
 gpus=
 imports=/home/me/data/node/MODULE # for Python: import yurt
 limit=120 # seconds

@@ -18,6 +18,7 @@ launcher=
 sbatch=yes # whether your script has #SBATCH lines
 profile=20 # seconds for the profile of your login shell
 container=''
+pyxis='' # the image for srun, if it starts the container
 gpus=
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=1800 # seconds

@@ -78,6 +78,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"sbatch={'yes' if plan.native_lines or plan.array else ''} # whether your script has #SBATCH lines",
         f"profile={setup.profile or ''} # seconds for the profile of your login shell",
         f"container={quote(setup.container)}",
+        f"pyxis={quote(setup.pyxis)} # the image for srun, if it starts the container",
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
