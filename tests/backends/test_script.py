@@ -87,6 +87,10 @@ CASES: dict[str, tuple[Context, Request]] = {
         with_(BIG, conda="torch", container="$HOME/images/torch.sif", resources=ContextResources(gpu=1)),
         Request(words=["python", "-m", "pkg.train"], flags={"time": "0-12:00:00", "partition": "main"}, copy=True),
     ),
+    "pyxis": (
+        with_(BIG, container="docker://nvcr.io/nvidia/pytorch:24.01-py3", resources=ContextResources(gpu=1), ntasks=2),
+        Request(words=["train.py"]),
+    ),
     "sbatch": (
         with_(BIG, time="2h", account="lab", resources=ContextResources(cpu=2, mem="4G")),
         Request(words=["job.sbatch", "hello world"], flags={"time": "30m"}),
@@ -97,6 +101,9 @@ CASES: dict[str, tuple[Context, Request]] = {
         Request(words=["train.py"], restart_policy=RestartPolicy(max_requeues=3), hold=True, snapshot=False),
     ),
 }
+
+TOOLS: dict[str, dict[str, str]] = {"pyxis": {"pyxis": "/usr/bin/srun"}}
+"""Programs that the site of a case has."""
 
 
 class Made(NamedTuple):
@@ -117,7 +124,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         (project / name).write_text(text)
         (project / name).chmod(0o644)
     monkeypatch.chdir(project)
-    kept.save(context, msgspec.structs.replace(FACTS, probed_at=time.time()))
+    kept.save(context, msgspec.structs.replace(FACTS, probed_at=time.time(), tools=TOOLS.get(request.param, {})))
     found = plan(context, asked).plan
     files = connect.backend(context).runs.preview(found).files
 

@@ -245,6 +245,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     venv: str = ""
     conda: str = ""
     container: str = ""
+    pyxis: str = ""
+    """The image as Pyxis names it, if srun starts the container; else Apptainer or Singularity does."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ sbatch=yes # whether your script has #SBATCH lines
 profile=20 # seconds for the profile of your login shell
 container=''
 unpack='' # environment to unpack onto the disk of each node
+pyxis='' # the image for srun, if it starts the container
 gpus=
 imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
 limit=1800 # seconds

@@ -37,9 +37,21 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
-  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}" ${launcher:+"$launcher" sh -c "$task_environment" sh}
-  if [ -n "$container" ]; then
-    set -- "$@" sh -c "$container_engine" "${yurt_recorded:-/dev/null}" exec ${gpus:+--nv} --bind "$run" ${code:+--bind "$code"}
+  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}"
+  if [ -n "$pyxis" ]; then
+    set -- "$@" srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}
+    [ -n "$launcher" ] || set -- "$@" --nodes=1 --ntasks=1
+    if [ -n "${YURT_INSTEAD-}" ]; then set -- "$@" --overlap && if [ -t 0 ]; then set -- "$@" --pty; fi; fi
+    yurt_mounts=${sweep:-$run}:${sweep:-$run}${code:+,$code:$code:ro}
+    [ ! -d "$imports" ] || yurt_mounts=$yurt_mounts,$imports:$imports:ro
+    set -- "$@" --container-image="$pyxis" --container-mounts="$yurt_mounts" --container-workdir="$2"
+    unset yurt_mounts
+  elif [ -n "$launcher" ]; then
+    set -- "$@" "$launcher"
+  fi
+  [ -z "$launcher" ] || set -- "$@" sh -c "$task_environment" sh
+  if [ -n "$container" ] && [ -z "$pyxis" ]; then
+    set -- "$@" sh -c "$container_engine" "${yurt_recorded:-/dev/null}" exec ${gpus:+--nv} --bind "${sweep:-$run}" ${code:+--bind "$code"}
     [ ! -d "$imports" ] || set -- "$@" --bind "$imports"
     set -- "$@" --pwd "$2" "$container"
   fi

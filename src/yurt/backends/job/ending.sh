@@ -40,6 +40,23 @@ container_failed() { # says why Apptainer or Singularity could not start your co
     *) echo "the container did not start: $fatal" ;;
   esac
 }
+pyxis_failed() { # says why Pyxis could not start the container, or your command in it, if so
+  said=$(for each in @OUT_LOG@ @ERR_LOG@; do tail -n 60 "$each"; done 2> /dev/null |
+    sed -n -E -e 's/^[^:]*: (error: )?(pyxis|spank|execve\(\)|unrecognized option)/\2/p' -e '/^pyxis: /p')
+  case $said in
+    *"couldn't start container"* | *spank_pyxis.so* | *'execve(): '* | *"unrecognized option '--container-image"*) ;;
+    *) return ;;
+  esac
+  case $said in
+    *"unrecognized option '--container-image"*) echo "srun on this node has no Pyxis, which starts container image $container" ;;
+    *'returned error code: 40'[134]*) echo "the registry has no container image $container, or does not allow you to use it" ;;
+    *'Could not resolve host'* | *'curl: ('[67]')'* | *'curl: (28)'* | *'Failed to connect'* | *'timed out'*) echo "the registry of container image $container is unreachable from this node" ;;
+    *'[ERROR] No such file or directory: /'*) echo "container image $container not found" ;;
+    *'[ERROR] Invalid image format'*) echo "$container is not a container image" ;;
+    *'execve(): '*': No such file or directory'*) said=${said#*'execve(): '} && echo "command '${said%%: No such*}' not found in container image $container" ;;
+    *) printf 'the container did not start: %s\n' "$(printf '%s\n' "$said" | sed -n -E 's/^pyxis: +(\[ERROR\] )?//p' | grep -v -E "^(couldn't start|printing|if the image|import|child |\[INFO\])" | tail -n 1)" ;;
+  esac
+}
 newline='
 '
 tidy() { # removes what nobody needs after the end: links to the code, unchanged copies of it, and empty folders
@@ -97,7 +114,8 @@ end
   why=
   case $1,$cause in
     78,*) why=$(cat @WHY@ 2> /dev/null) ;;
-    255,) [ -z "$container" ] || why=$(container_failed) ;;
+    0,* | *,?*) ;;
+    *) if [ -n "$pyxis" ]; then why=$(pyxis_failed); elif [ "$1" -eq 255 ] && [ -n "$container" ]; then why=$(container_failed); fi ;;
   esac
   [ -z "$why" ] || why=$(printf %s "$why" | LC_ALL=C tr '\042\134' '\047/' | LC_ALL=C tr -c ' -~' ' ' | cut -c 1-300)
   patience=600 # without it, the end is not known; a full disk may have room soon

@@ -79,6 +79,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"profile={setup.profile or ''} # seconds for the profile of your login shell",
         f"container={quote(setup.container)}",
         f"unpack={quote(setup.env if setup.unpack else '')} # environment to unpack onto the disk of each node",
+        f"pyxis={quote(setup.pyxis)} # the image for srun, if it starts the container",
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",

@@ -12,7 +12,7 @@ shift 4
 chosen=" $* "
 cd "$base/envs" 2> /dev/null || exit 0
 
-needed_by_jobs() { # prints the addresses that jobs of the user need, whoever submitted them
+needed_by_jobs() { # prints the addresses that jobs of the user need, from any machine
   names=$(squeue -h -u "$(id -un)" -o %j 2>&1) || { printf '%s\n' "$names" >&2 && return 1; }
   printf '%s\n' "$names" | sort -u | while IFS= read -r name; do
     case $name in

@@ -109,7 +109,9 @@ class ShellEnvs:
         if not folders:
             return []
         text = scripts.text("env_state.sh", "job") + scripts.text("env_look.sh")
-        answer = ownership.run(self._host, folders, text, "yes" if brief else "", str(int(wait * 10)), *folders, timeout=120)
+        answer = ownership.run(
+            self._host, folders, text, "yes" if brief else "", str(int(wait * 10)), *folders, timeout=120
+        )
         if answer.code:
             raise refusal(self._host.name, "cannot read the environments", answer.errors)
         return read_states(answer.text)

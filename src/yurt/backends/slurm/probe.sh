@@ -33,6 +33,7 @@ for tool in python3 python conda mamba uv git rsync unison zstd lz4 sshd tmux ta
   found=$(command -v "$tool" 2> /dev/null || { [ -x "/usr/sbin/$tool" ] && echo "/usr/sbin/$tool"; }) || continue
   [ -n "$found" ] && printf '%s %s\n' "$tool" "$found"
 done
+if limited srun --help 2> /dev/null < /dev/null | grep -q -e '--container-image'; then printf 'pyxis %s\n' "$(command -v srun)"; fi
 
 command -v scontrol > /dev/null 2>&1 || exit 0
 section config

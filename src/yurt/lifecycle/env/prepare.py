@@ -69,7 +69,8 @@ def prepare(
     """Return the environment that a declaration means on a site. RefusedError if the site has no suitable Python.
 
     The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `like`: the
-    version of Python, such as 3.11, to use if the site has it and the declaration allows it. `on`: build on the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
+    version of Python, such as 3.11, to use if the site has it and the declaration allows it. `on`:
+    build on the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
     tools = tools_of(context, facts, watch=watch)
     python = pick_python(tools, declared, context, like)

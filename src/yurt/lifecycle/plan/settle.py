@@ -15,6 +15,7 @@ from yurt.clocks import clocks
 from yurt.errors import UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.plan import checks, scheduling
+from yurt.lifecycle.plan.containers import pyxis_image
 from yurt.lifecycle.plan.request import Planned
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.model import layout
@@ -151,6 +152,7 @@ def _scratch(context: Context, facts: Facts | None) -> dict[str, bytes]:
 
 
 def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
+    image = _image(context, facts)
     return Setup(
         profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
         modules=list(context.modules_to_load),
@@ -160,7 +162,8 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
         unpack=env is not None and env.place == "tmpdir",
         venv=expand(context, facts, context.venv, "venv") if context.venv else "",
         conda=context.conda or "",
-        container=_image(context, facts),
+        container=image,
+        pyxis=pyxis_image(image, facts),
     )
 
 

@@ -1,0 +1,41 @@
+#!/bin/sh
+# yurt run 1nfjkdg-9k3rq on big: train.py
+# Submitted as: sbatch --job-name=yurt-1nfjkdg-9k3rq --comment=yurt:1nfjkdg-9k3rq --chdir=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq --output=out.log --error=err.log --open-mode=append --partition=main --gres=gpu:1 --ntasks=2 --no-requeue job.sh NONCE
+# To run it in this terminal, without changing the run's record: sh job.sh
+
+kind=slurm
+sweep=
+run=/scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq
+code=/scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7
+subfolder=''
+place=''
+copy=
+writable=''
+launcher=srun
+sbatch= # whether your script has #SBATCH lines
+profile=20 # seconds for the profile of your login shell
+container=docker://nvcr.io/nvidia/pytorch:24.01-py3
+unpack='' # environment to unpack onto the disk of each node
+pyxis='nvcr.io#nvidia/pytorch:24.01-py3' # the image for srun, if it starts the container
+gpus=1
+imports=/scratch/alice/yurt/node/MODULE # for Python: import yurt
+limit=3600 # seconds
+requeues=0 # maximum restarts at its time limit, or when it asks for one
+before=0 # seconds before the limit at which it is signalled to save
+retries=0 # maximum restarts after a failure of the site
+errors= # whether its own errors are retried too
+follow= # whether the next start is a new job
+lease=60 # seconds
+grace=10 # seconds between TERM and KILL, without a scheduler
+secrets=''
+shares=go # shares of secrets, after the start
+
+own_folders() { # whether no other user could have written to them
+  own /scratch/alice /scratch/alice/yurt /scratch/alice/yurt/projects /scratch/alice/yurt/projects/proj-0000 /scratch/alice/yurt/projects/proj-0000/runs /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/job.sh /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/data /scratch/alice/yurt/projects/proj-0000/snapshots /scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7 /scratch/alice/yurt/node /scratch/alice/yurt/node/MODULE
+}
+
+environment() { # from your context and your flags
+  :
+}
+
+# From here on the script is the same for every run.
