@@ -21,8 +21,9 @@ def tiny(
     code: str = "x = 1\n",
     requires: Sequence[str] = (),
     requires_python: str = "",
+    tag: str = "py3-none-any",
 ) -> Path:
-    """Write a pure wheel with one module; return its path."""
+    """Write a wheel with one module; return its path."""
     module = name.replace("-", "_").lower()
     info = f"{module}-{version}.dist-info"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
@@ -31,11 +32,11 @@ def tiny(
     files = {
         f"{module}.py": code,
         f"{info}/METADATA": "\n".join(metadata) + "\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }
     record = "".join(f"{path},sha256={_digest(text)},{len(text.encode())}\n" for path, text in files.items())
     folder.mkdir(parents=True, exist_ok=True)
-    wheel = folder / f"{module}-{version}-py3-none-any.whl"
+    wheel = folder / f"{module}-{version}-{tag}.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in {**files, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
             archive.writestr(path, text)

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from yurt.envs import indexes, requirements, resolve, sdist, uv_program
+from yurt.envs import indexes, requirements, resolve, sdist, tags, uv_program
 from yurt.envs.download import Downloader
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
@@ -102,7 +102,7 @@ def choose(lock: Lock, target: Target, pip: indexes.Settings) -> list[Choice]:
         if done.code:
             raise resolve.failed(done.err, "the lock", target)
         packages: list[dict[str, Any]] = tomllib.loads(done.out).get("packages", [])
-        hashes, ranks = lock.hashes(), _ranks(target)
+        hashes, ranks = lock.hashes(), tags.ranks(target)
         return [_choice(each, hashes.get(normal(each["name"]), frozenset()), ranks, Path(name)) for each in packages]
 
 
@@ -130,27 +130,9 @@ def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
     return Choice(name=name, file=file.get("name", label), sha256=file.get("hashes", {}).get("sha256", ""), place=place)
 
 
-def _ranks(target: Target) -> dict[str, int]:
-    """Return the tags of wheels that can be installed on the target; the best one has the lowest number."""
-    from packaging import tags
-
-    major, minor = (int(each) for each in target.python_version.split("."))
-    own = tags.cpython_tags((major, minor), platforms=target.pip_platforms)
-    others = tags.compatible_tags((major, minor), f"cp{major}{minor}", target.pip_platforms)
-    return {str(tag): number for number, tag in enumerate([*own, *others])}
-
-
 def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
     """Return the rank of a file, source code last; None for a wheel that cannot be installed."""
-    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-
-    if choice.source:
-        return len(ranks)
-    try:
-        own = parse_wheel_filename(choice.file)[3]
-    except InvalidWheelFilename:
-        return None
-    return min((ranks[str(tag)] for tag in own if str(tag) in ranks), default=None)
+    return len(ranks) if choice.source else tags.rank(choice.file, ranks)
 
 
 def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:

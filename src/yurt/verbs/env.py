@@ -110,7 +110,10 @@ def build(
     while not detach and state.condition not in ("ready", "failed", "purged"):
         done = min(state.installed, prepared.env.packages)
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
-        time.sleep(PAUSE)
+        if state.lacking:
+            building.start(wanted.name, prepared, envs, lacking=state.lacking, watch=watch)
+        else:
+            time.sleep(PAUSE)
         (state,) = envs.look([prepared.env.folder])
     if state.condition == "failed" and not detach:
         found = failures.explain(state.failure, prepared.target)

@@ -19,6 +19,7 @@ for folder; do
   while read -r _name entries kilobytes; do echo "size $entries $kilobytes"; done 2> /dev/null < ready
   find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
   while read -r word; do echo "phase $word"; done 2> /dev/null < phase
+  while read -r word; do echo "lacking $word"; done 2> /dev/null < lacking
   echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
   while IFS= read -r line || [ -n "$line" ]; do printf 'definition %s\n' "$line"; done 2> /dev/null < definition.json
   parts='failed lock'
