@@ -43,6 +43,43 @@ def tiny(
     return wheel
 
 
+BACKEND = """\
+import io, tarfile, zipfile
+
+def build_sdist(folder, settings=None):
+    with tarfile.open(folder + "/NAME-VERSION.tar.gz", "w:gz") as archive:
+        for file in ("pyproject.toml", "backend.py"):
+            archive.add(file, "NAME-VERSION/" + file)
+        about = b"Metadata-Version: 2.2\\nName: NAME\\nVersion: VERSION\\n"
+        info = tarfile.TarInfo("NAME-VERSION/PKG-INFO")
+        info.size = len(about)
+        archive.addfile(info, io.BytesIO(about))
+    return "NAME-VERSION.tar.gz"
+
+def build_wheel(folder, settings=None, metadata=None):
+    name = "NAME-VERSION-py3-none-any.whl"
+    with zipfile.ZipFile(folder + "/" + name, "w") as archive:
+        archive.writestr("NAME.py", "x = 'NAME VERSION'\\n")
+        archive.writestr("NAME-VERSION.dist-info/METADATA", "Metadata-Version: 2.1\\nName: NAME\\nVersion: VERSION\\n")
+        archive.writestr("NAME-VERSION.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        archive.writestr("NAME-VERSION.dist-info/RECORD", "")
+    return name
+"""
+"""Builds a package with nothing besides the standard library."""
+
+
+def make_repository(folder: Path, name: str, version: str) -> str:
+    """Make a git repository with a package of one module; return its address."""
+    folder.mkdir(parents=True)
+    system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (folder / "pyproject.toml").write_text(f'{system}[project]\nname = "{name}"\nversion = "{version}"\n')
+    (folder / "backend.py").write_text(BACKEND.replace("NAME", name).replace("VERSION", version))
+    git = ["git", "-C", str(folder), "-c", "user.name=ada", "-c", "user.email=ada@host.example"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    return folder.as_uri()
+
+
 def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 

@@ -13,7 +13,7 @@ import yaml
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.lifecycle.test_envs import ENVS, clear, declare, env_of
-from tests.wheels import tiny
+from tests.wheels import make_repository, tiny
 from yurt.lab import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
@@ -74,18 +74,20 @@ def test_a_wheelhouse_is_preferred_and_only_the_rest_is_uploaded(
     put(ssh, "beta", tiny(aside, "yurt-fast", "3.0+site", tag="cp39-cp39-linux_ppc64le"), house)
     more = put(ssh, "beta", tiny(aside, "yurt-more", "1.5+site"), f"{HOUSE}/generic")
     set_key(laptop, "beta", "wheelhouse", ["$SCRATCH/house/avx*", "$SCRATCH/house/none"])
-    declare(laptop, "yurt-fast<3\nyurt-rest==1.0\n")
+    repository = make_repository(tmp_path / "thing", "yurt_thing", "4.5")
+    declare(laptop, f"yurt-fast<3\nyurt-rest==1.0\nyurt_thing @ git+{repository}\n")
     (laptop.project / "train.py").write_text(
-        "from importlib.metadata import version\nprint(*map(version, ('yurt-fast', 'yurt-more', 'yurt-rest')))\n"
+        "from importlib.metadata import version\n"
+        "print(*map(version, ('yurt-fast', 'yurt-more', 'yurt-rest', 'yurt_thing')))\n"
     )
     refused = laptop("--context", "beta", "run", "train.py")
     assert refused.code and "beta has no folder '$SCRATCH/house/none'" in refused.err, refused
     set_key(laptop, "beta", "wheelhouse", ["$SCRATCH/house/avx*", "$SCRATCH/house/generic"])
     run = laptop.run("beta", "--wait", "train.py")
-    assert laptop("logs", run["run"]["id"]).out.split() == ["1.0+site", "1.5+site", "1.0"]
-    assert uploaded(ssh, "beta") == {"yurt_rest-1.0-py3-none-any.whl"}
+    assert laptop("logs", run["run"]["id"]).out.split() == ["1.0+site", "1.5+site", "1.0", "4.5"]
+    assert uploaded(ssh, "beta") == {"yurt_rest-1.0-py3-none-any.whl", "yurt_thing-4.5.tar.gz"}
     shown = laptop("--context", "beta", "env", "show", "--json").json["data"]["packages"]
-    assert [each["wheelhouse"] for each in shown] == [fast, more, ""]
+    assert [each["wheelhouse"] for each in shown] == [fast, more, "", ""]
     assert f"yurt-fast 1.0+site from {fast}" in laptop("--context", "beta", "env", "show").out
     ssh("beta", f"rm -r {fast} {env_of(run['run'])}/env-*")
     gone = laptop("--context", "beta", "env", "build")

@@ -158,7 +158,9 @@ create() { # in build.log
         *) ln -s "$folder/../../wheels/$each" "$name.cache/wheels/" ;;
       esac
     done < wheels
-    set -- "$@" --find-links "$name.cache/wheels"
+    # uv takes either the option or the site's own variable, pip takes both.
+    export UV_FIND_LINKS="${UV_FIND_LINKS:+$UV_FIND_LINKS,}$name.cache/wheels"
+    [ -n "$uv" ] || set -- "$@" --find-links "$name.cache/wheels"
   fi
   split_lock
   if [ -s "$name.cache/hashed" ] && ! "$@" --require-hashes -r "$name.cache/hashed"; then
