@@ -1,5 +1,5 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
-# Needs gate.sh, environment.sh and env_state.sh before it.
+# Needs gate.sh, environment.sh, env_state.sh and env_index.sh before it.
 # arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
 # KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. The file `wheels`
 # lists files to install from, uploaded ones (SHA256/NAME) and absolute paths; `--no-index` means no others.
@@ -140,7 +140,9 @@ create() { # in build.log
     export UV_INDEX_STRATEGY=unsafe-best-match # any index may have the locked file; its hash says that it is the right one
     "$uv" venv --no-project --no-config --relocatable --python "$python" "$name"
     echo installing > phase
-    set -- "$uv" pip install --python "$name/bin/python" --no-deps --compile-bytecode
+    use_pip_settings "$name/bin/python"
+    # shellcheck disable=SC2086 # an option or nothing
+    set -- "$uv" pip install $no_index --python "$name/bin/python" --no-deps --compile-bytecode
   else
     "$python" -m venv "$name"
     echo installing > phase

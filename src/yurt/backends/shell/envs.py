@@ -38,7 +38,7 @@ class ShellEnvs:
     def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
         """See `Envs.ask`."""
         mark = f"yurt-{os.urandom(4).hex()}"
-        text = scripts.text("environment.sh", "job") + scripts.text("env_ask.sh")
+        text = scripts.text("environment.sh", "job") + scripts.text("env_index.sh") + scripts.text("env_ask.sh")
         answer = self._host.run(
             LOGIN.format(text=job.quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
@@ -169,7 +169,7 @@ def _files(build: EnvBuild) -> list[str]:
 
 def builder() -> str:
     """Return the script that builds an environment."""
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_build.sh", "shell"))
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_index.sh", "shell"), ("env_build.sh", "shell"))
     return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
