@@ -91,6 +91,8 @@ def _compiled(declared: Declared, target: Target, folder: Path, offered: Sequenc
     settings, lines = indexes.for_uv(declared), list(_lines(declared))
     options += settings.options
     variables = dict(settings.variables)
+    if any(each.option == "--extra-index-url" for each in lines) and not os.environ.get("UV_INDEX_STRATEGY"):
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip does, for which the file is written
     if any(each.option == "--pre" for each in lines):
         options += ["--prerelease", "allow"]
     if trusted := [each.value for each in lines if each.option == "--trusted-host"]:
