@@ -15,7 +15,7 @@ from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.target import Target
 from yurt.errors import RefusedError
-from yurt.lifecycle.env.packages import choose_packages
+from yurt.lifecycle.env.wheelhouse import choose_packages
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.env import EnvBuild, EnvTools, RunEnv, SitePython
