@@ -16,7 +16,9 @@ from yurt.envs.declared import named
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
 from yurt.errors import UnreachableError
+from yurt.lab.index import Index
 
+INDEXES = (("index-url", "usual"), ("extra-index-url", "extra"))
 TARGET = Target("3.11.2", "x86_64", "glibc 2.36")
 
 
@@ -111,3 +113,14 @@ def test_an_index_with_a_password(
     assert [each.name for each in lock.packages] == ["tiny"]
     assert PASSWORD not in said.read_text() + lock.text
     assert "wrong" not in caught.value.message
+
+
+def test_a_requirements_file_gets_the_best_version_of_all_its_indexes(project: Path, tmp_path: Path) -> None:
+    """As with pip; uv itself would only look at the first index that has the package."""
+    Index(tmp_path / "usual").add([make_wheel(tmp_path, "one", "2.0")])
+    Index(tmp_path / "extra").add([make_wheel(tmp_path, "one", "1.0"), make_wheel(tmp_path, "two", "1.0")])
+    options = [f"--{name} {(tmp_path / folder / 'simple').as_uri()}\n" for name, folder in INDEXES]
+    declared = named(write(project, {"requirements.txt": "".join([*options, "one==2.0\ntwo\n"])}), "requirements.txt")
+    lock = resolve(declared, TARGET)
+    assert [(each.name, each.version) for each in lock.packages] == [("one", "2.0"), ("two", "1.0")]
+    assert lock.text.startswith("".join(options))

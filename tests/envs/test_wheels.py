@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.envs.conftest import TARGETS, make_sdist, make_wheel, write
 from tests.envs.package_index import Index, serving
+from tests.wheels import make_repository
 from yurt.envs import download, indexes
 from yurt.envs.declared import named
 from yurt.envs.lock import Lock
@@ -159,10 +160,15 @@ def test_an_interrupted_download_leaves_nothing(project: Path, index: Index, tmp
         assert hashlib.sha256((tmp_path / "cache" / name).read_bytes()).hexdigest() == Path(name).parent.name
 
 
-def test_a_repository_cannot_be_sent(tmp_path: Path) -> None:
-    repository = write(tmp_path / "thing", {"pyproject.toml": '[project]\nname = "thing"\nversion = "1"\n'})
-    git = ["git", "-C", str(repository), "-c", "user.name=ada", "-c", "user.email=ada@host.example"]
-    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
-        subprocess.run([*git, *words], check=True)
-    with pytest.raises(UserError, match="'thing' cannot be sent to a site without internet: it is in a repository"):
-        fetch(Lock(f"thing @ git+{repository.as_uri()}\n"), TARGET, tmp_path / "cache")
+def test_a_package_in_a_repository_is_packed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    url = make_repository(tmp_path / "thing", "thing", "4.5")
+    lock = locked(tmp_path / "project", f"thing @ git+{url}\n")
+    (found,) = fetch(lock, TARGET, tmp_path / "cache")
+    assert (found.name, found.file, found.source) == ("thing", "thing-4.5.tar.gz", True)
+    check([found], tmp_path / "cache")
+    shutil.rmtree(tmp_path / "thing")
+    shutil.rmtree(tmp_path / "cache" / "lists")
+    assert fetch(lock, TARGET, tmp_path / "cache") == [found]
+    with pytest.raises(UserError, match="'thing' cannot be sent to a site without internet: git cannot fetch"):
+        fetch(lock, TARGET, tmp_path / "other")

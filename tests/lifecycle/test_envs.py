@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.envs.conftest import make_sdist
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.wheels import download
@@ -147,17 +149,17 @@ def test_a_full_disk(laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None
     assert laptop.ended(again["id"])["state"] == "completed"
 
 
-def test_failures_are_explained(laptop: Laptop) -> None:
-    declare(laptop, "six==1.16.0\n")  # not in alpha's index
+def test_failures_are_explained(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    backend = "def build_wheel(*_): raise SystemExit('main.c:1:10: fatal error: zlib.h: No such file or directory')\n"
+    lab.index.add([make_sdist(tmp_path, "yurt-unbuildable", pyproject__toml=system, backend__py=backend)])
+    laptop.environment["PIP_FIND_LINKS"] = str(tmp_path)
+    declare(laptop, "yurt-unbuildable\n")
     run = laptop.run("alpha", "train.py")["run"]
     ended = laptop.ended(run["id"])
-    assert ended["state"] == "failed" and ended["reason"].startswith("its environment was not built: No matching"), (
-        ended
-    )
+    assert ended["state"] == "failed" and ended["reason"].startswith("its environment was not built: "), ended
     done = laptop("--context", "alpha", "env", "build")
-    assert (
-        done.code == 5 and "no version of six==1.16.0 can be installed" in done.err and len(done.err.splitlines()) < 8
-    )
+    assert done.code == 5 and "the header file zlib.h is missing" in done.err and len(done.err.splitlines()) < 8, done
     declare(laptop, "no-such-package-of-anybody==1\n")
     refused = laptop("--context", "alpha", "run", "train.py")
     assert refused.code == 2 and "no-such-package-of-anybody" in refused.err, refused

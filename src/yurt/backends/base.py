@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
-    from yurt.model.env import EnvBuild, EnvState, EnvTools, UnusedEnv
+    from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
     from yurt.model.facts import Facts
     from yurt.model.files import (
         Brought,
@@ -216,6 +216,19 @@ class Envs(Protocol):
 
     def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
         """Return what the site has for building environments, after these modules are loaded."""
+
+    def wheelhouse(
+        self,
+        python: SitePython,
+        modules_init: str,
+        modules: Sequence[str],
+        folders: Sequence[str],
+        names: Sequence[str],
+    ) -> SiteWheels:
+        """Return the wheels that folders of the site have of some packages, and of those that they require."""
+
+    def sums(self, paths: Sequence[str]) -> list[str]:
+        """Return the SHA-256 of files of the site, in order."""
 
     def start(self, build: EnvBuild) -> bool:
         """Start to build an environment, unless that is done or under way. Return whether it is complete already."""

@@ -166,7 +166,8 @@ def _print_shown(found: EnvShown) -> None:
     if found.packages:
         print("\npackages")
         for package in found.packages:
-            print(render.plain(f"  {package.name} {package.version}"))
+            file = f" from {package.wheelhouse}" if package.wheelhouse else ""
+            print(render.plain(f"  {package.name} {package.version}{file}"))
 
 
 @verb(env, examples=["yurt env remove 3fa9 --context big", "yurt env remove 3fa9 71bc --context big --yes"])

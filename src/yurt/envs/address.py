@@ -20,13 +20,15 @@ except ImportError:
         from hashlib import sha256
 
 
-def address(declared: Declared, target: Target, modules: Sequence[str], *, salt: str = "") -> str:
+def address(
+    declared: Declared, target: Target, modules: Sequence[str], *, wheelhouse: Sequence[str] = (), salt: str = ""
+) -> str:
     """Return 16 hexadecimal digits. Comments in requirements files and line ends make no difference.
 
     The order of modules matters, as the order of loading them does. UserError for a broken declaration.
     """
     declared.check()
-    parts = {
+    parts: dict[str, Any] = {
         "kind": declared.kind,
         "files": {name: _content(declared, name) for name in declared.files},
         "extras": sorted(declared.extras),
@@ -35,6 +37,8 @@ def address(declared: Declared, target: Target, modules: Sequence[str], *, salt:
         "target": [target.python_version, target.machine, target.libc_family],
         "salt": salt,
     }
+    if wheelhouse:
+        parts["wheelhouse"] = list(wheelhouse)
     digest: str = sha256(msgspec.json.encode(parts, order="deterministic", enc_hook=str)).hexdigest()
     return digest[:16]
 

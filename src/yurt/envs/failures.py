@@ -22,6 +22,7 @@ Kind = Literal[
     "internet",
     "python",
     "wheel",
+    "wheelhouse",
     "conda",
     "version",
     "conflict",
@@ -209,6 +210,12 @@ RULES = (
         ),
         "WHAT has no wheel that can be used on PLATFORM with Python PYTHON",
         VERSIONS,
+    ),
+    Rule(
+        "wheelhouse",
+        (r"error: (?P<what>/.+\.whl) is no longer in the wheelhouse",),
+        "WHAT is no longer in the wheelhouse",
+        "choose the packages again with `yurt env build --upgrade`",
     ),
     Rule(
         "conda",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
 from yurt.envs import requirements
+
+WHEELHOUSE = re.compile(r"^# wheelhouse (\S+) (.+)$", re.MULTILINE)
 
 
 class Package(msgspec.Struct, frozen=True):
@@ -15,6 +17,8 @@ class Package(msgspec.Struct, frozen=True):
 
     name: str
     version: str
+    wheelhouse: str = ""
+    """Its file in the wheelhouse of the site; empty if it is not from there."""
 
 
 class PackageChange(msgspec.Struct, frozen=True):
@@ -32,7 +36,14 @@ class Lock(msgspec.Struct, frozen=True):
 
     @property
     def packages(self) -> list[Package]:
-        return [Package(_name(each.value), _version(each.value)) for each in self._lines()]
+        house = self.wheelhouse
+        names = ((_name(each.value), _version(each.value)) for each in self._lines())
+        return [Package(name, version, house.get(name, "")) for name, version in names]
+
+    @property
+    def wheelhouse(self) -> dict[str, str]:
+        """The files in the wheelhouse of the site, by the names of their packages."""
+        return dict(WHEELHOUSE.findall(self.text))
 
     @property
     def digest(self) -> str:
@@ -47,6 +58,21 @@ class Lock(msgspec.Struct, frozen=True):
             _name(each.value): frozenset(re.findall(r"--hash[= ]sha256:([0-9a-f]{64})", each.text))
             for each in self._lines()
         }
+
+    def part(self, keep: Callable[[str], bool]) -> Lock:
+        """Return a lock with the packages whose names `keep` accepts, and the same indexes."""
+        lines = requirements.read(self.text)
+        kept = (each.text for each in lines if each.kind != "requirement" or keep(_name(each.value)))
+        return Lock("".join(f"{each}\n" for each in kept))
+
+    def from_wheelhouse(self, files: Mapping[str, tuple[str, str]]) -> Lock:
+        """Return a lock that takes packages from the wheelhouse: path and SHA-256 of each, by name."""
+        notes = "".join(f"# wheelhouse {name} {path}\n" for name, (path, _sum) in files.items())
+        lines: list[str] = []
+        for each in requirements.read(self.text):
+            file = files.get(_name(each.value)) if each.kind == "requirement" else None
+            lines.append(f"{each.value} --hash=sha256:{file[1]}" if file else each.text)
+        return Lock(notes + "".join(f"{line}\n" for line in lines).replace(" --hash", " \\\n    --hash"))
 
     def _lines(self) -> Iterator[requirements.Line]:
         return (each for each in requirements.read(self.text) if each.kind == "requirement")

@@ -56,6 +56,15 @@ def relevant(text: str) -> dict[str, Any]:
     }
 
 
+def all_dependencies(text: str) -> list[str]:
+    """Return the requirements of a project with those of all extras and groups. ValueError as in `read`."""
+    tables = tomllib.loads(text)
+    project, groups = read(text), _table(tables, "dependency-groups")
+    extras = (each for extra in project.extras.values() for each in extra)
+    grouped = (each for group in groups.values() if isinstance(group, list) for each in group)
+    return [each for each in (*project.dependencies, *extras, *grouped) if isinstance(each, str)]
+
+
 def index_lines(uv: dict[str, Any]) -> list[str]:
     """Return the indexes in the settings of uv, as lines of a requirements file. Relative paths are left out."""
     lines: list[str] = []

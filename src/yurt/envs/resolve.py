@@ -5,10 +5,12 @@ Runs uv on this machine. Conda environments are not resolved here: conda solves 
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from yurt.envs import failures, indexes, installable, pyproject, requirements, uv_program
 from yurt.envs.declared import Declared
@@ -17,13 +19,18 @@ from yurt.envs.target import Target
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
 
+if TYPE_CHECKING:
+    from yurt.envs.wheelhouse import Offer
+
+LOCKED = "locked.txt"
 FORMAT = ("--no-header", "--no-annotate")
 
 
-def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> Lock:
+def resolve(declared: Declared, target: Target, *, offered: Sequence[Offer] = (), watch: Watch = unwatched) -> Lock:
     """Return the versions of all packages. A uv.lock is only evaluated for the target, without a network.
 
-    UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
+    Versions that the wheelhouse of the site offers are preferred; the hashes of these packages are not those of its
+    files. UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
     reached; safe to retry.
     """
     declared.check()
@@ -45,7 +52,15 @@ def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> 
         for path, content in installable.installable(declared).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-        text = _exported(declared, target, folder) if declared.kind == "uv" else _compiled(declared, target, folder)
+        if declared.kind != "uv":
+            text = _compiled(declared, target, folder, offered)
+        else:
+            text = _exported(declared, target, folder)
+            if offered:
+                from yurt.envs import wheelhouse
+
+                (folder / LOCKED).write_text("".join(f"{each}\n" for each in _pins(text)))
+                text = wheelhouse.merged(_compiled(declared, target, folder, offered), text, offered)
     return Lock("".join(f"{line}\n" for line in _indexes(declared)) + text)
 
 
@@ -58,11 +73,13 @@ def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes
         return Lock(_run(command, Path(name), settings.variables, title, target))
 
 
-def _compiled(declared: Declared, target: Target, folder: Path) -> str:
-    """Return the versions for a requirements file or a pyproject.toml."""
+def _compiled(declared: Declared, target: Target, folder: Path, offered: Sequence[Offer]) -> str:
+    """Return the versions for a requirements file or a pyproject.toml; with a uv.lock, those of the file LOCKED."""
     sources, options = [declared.title], list[str]()
+    if declared.kind == "uv":
+        sources, options = ["pyproject.toml"], ["--constraint", LOCKED]
     if "pyproject.toml" in declared.files:
-        if declared.title != "pyproject.toml":
+        if "pyproject.toml" not in sources:
             sources.append("pyproject.toml")
         project = pyproject.read(declared.text("pyproject.toml"))
         addressed = [each.partition("@")[0].strip() for each in project.dependencies if requirements.is_local(each)]
@@ -74,11 +91,25 @@ def _compiled(declared: Declared, target: Target, folder: Path) -> str:
     settings, lines = indexes.for_uv(declared), list(_lines(declared))
     options += settings.options
     variables = dict(settings.variables)
+    if any(each.option == "--extra-index-url" for each in lines) and not os.environ.get("UV_INDEX_STRATEGY"):
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip does, for which the file is written
     if any(each.option == "--pre" for each in lines):
         options += ["--prerelease", "allow"]
     if trusted := [each.value for each in lines if each.option == "--trusted-host"]:
         variables["UV_INSECURE_HOST"] = " ".join([*variables.get("UV_INSECURE_HOST", "").split(), *trusted])
+    if offered:
+        from yurt.envs import wheelhouse
+
+        stubs, pins = wheelhouse.write(folder, offered)
+        others = os.environ.get("UV_FIND_LINKS") or variables.get("UV_FIND_LINKS", "")
+        variables["UV_FIND_LINKS"] = ",".join(filter(None, [others, str(stubs)]))
+        options += ["--output-file", pins.name]  # uv prefers the versions that are in its output file
     return _run(_compile(target, *sources, *options), folder, variables, declared.title, target)
+
+
+def _pins(exported: str) -> list[str]:
+    """Return the versions of a uv.lock, which are those of the wheelhouse, too, whatever their local part."""
+    return [f"{each.name}=={each.version}" for each in Lock(exported).packages if "://" not in each.version]
 
 
 def _compile(target: Target, *arguments: str) -> list[str]:
@@ -128,7 +159,7 @@ def failed(output: str, title: str, target: Target) -> YurtError:
 
 def _lines(declared: Declared) -> Iterator[requirements.Line]:
     for name in declared.files:
-        if not name.endswith(".toml"):
+        if not name.endswith((".toml", ".lock")):
             yield from requirements.read(declared.text(name))
 
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from yurt.envs import indexes, requirements, resolve, sdist, uv_program
+from yurt.envs import indexes, repository, requirements, resolve, sdist, tags, uv_program
 from yurt.envs.download import Downloader
 from yurt.envs.lock import Lock, normal
 from yurt.envs.target import Target
@@ -73,7 +73,7 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
     download = Downloader(folder, pip, _passwords(pip, lock))
     wanted, rounds = lock, 0
     while True:
-        made = _fetched(choose(wanted, target, pip), download, folder, watch)
+        made = _fetched(choose(wanted, target, pip, folder), download, folder, watch)
         new = [each for each in made if each.sha256 not in found]
         found |= {each.sha256: msgspec.structs.replace(each, build=rounds > 0) for each in new}
         sources = [each for each in new if each.source]
@@ -83,13 +83,18 @@ def fetch(lock: Lock, target: Target, folder: Path, *, watch: Watch = unwatched)
         if rounds > MOST_ROUNDS:
             raise _unbuildable(sources[0].name, "its build requirements have source code only, too")
         wanted = _build_requirements(sources, target, pip)
+        if not wanted.packages:
+            break
     listed = list(found.values())
     _write(record, listed)
     return listed
 
 
-def choose(lock: Lock, target: Target, pip: indexes.Settings) -> list[Choice]:
-    """Return the best file of each package for the target: a wheel, or source code if there is no wheel."""
+def choose(lock: Lock, target: Target, pip: indexes.Settings, cache: Path) -> list[Choice]:
+    """Return the best file of each package for the target: a wheel, or source code if there is no wheel.
+
+    The source code of a package in a repository is packed into the cache.
+    """
     platform = ("--python-version", target.python, "--python-platform", target.uv_platform)
     options = ("--no-deps", "--no-header", "--format", "pylock.toml", "--generate-hashes", "--python", sys.executable)
     # The hash of a locked file says that it is the right one, whichever index has it.
@@ -102,14 +107,30 @@ def choose(lock: Lock, target: Target, pip: indexes.Settings) -> list[Choice]:
         if done.code:
             raise resolve.failed(done.err, "the lock", target)
         packages: list[dict[str, Any]] = tomllib.loads(done.out).get("packages", [])
-        hashes, ranks = lock.hashes(), _ranks(target)
-        return [_choice(each, hashes.get(normal(each["name"]), frozenset()), ranks, Path(name)) for each in packages]
+        hashes, ranks = lock.hashes(), tags.ranks(target)
+        return [
+            _packed(each, cache, variables)
+            if "vcs" in each
+            else _choice(each, hashes.get(normal(each["name"]), frozenset()), ranks, Path(name))
+            for each in packages
+        ]
+
+
+def _packed(package: dict[str, Any], cache: Path, variables: dict[str, str]) -> Choice:
+    """Return the source code of a package that is in a repository."""
+    name, vcs = normal(package["name"]), package["vcs"]
+    if vcs.get("type") != "git":
+        raise _unbuildable(name, "it is in a repository of another kind than git")
+    revision = repository.Revision(vcs["url"], vcs["commit-id"], vcs.get("subdirectory", ""))
+    try:
+        path = repository.pack(revision, cache, variables)
+    except ValueError as error:
+        raise _unbuildable(name, str(error)) from None
+    return Choice(name=name, file=path.name, sha256=path.parent.name, place=str(path))
 
 
 def _choice(package: dict[str, Any], hashes: frozenset[str], ranks: dict[str, int], folder: Path) -> Choice:
     name = normal(package["name"])
-    if "vcs" in package:
-        raise _unbuildable(name, "it is in a repository, without a release")
     listed = [each for each in (*package.get("wheels", []), package.get("archive"), package.get("sdist")) if each]
     found = [each for each in (_file(name, file, folder) for file in listed) if _rank(each, ranks) is not None]
     if not found:
@@ -130,27 +151,9 @@ def _file(name: str, file: dict[str, Any], folder: Path) -> Choice:
     return Choice(name=name, file=file.get("name", label), sha256=file.get("hashes", {}).get("sha256", ""), place=place)
 
 
-def _ranks(target: Target) -> dict[str, int]:
-    """Return the tags of wheels that can be installed on the target; the best one has the lowest number."""
-    from packaging import tags
-
-    major, minor = (int(each) for each in target.python_version.split("."))
-    own = tags.cpython_tags((major, minor), platforms=target.pip_platforms)
-    others = tags.compatible_tags((major, minor), f"cp{major}{minor}", target.pip_platforms)
-    return {str(tag): number for number, tag in enumerate([*own, *others])}
-
-
 def _rank(choice: Choice, ranks: dict[str, int]) -> int | None:
     """Return the rank of a file, source code last; None for a wheel that cannot be installed."""
-    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-
-    if choice.source:
-        return len(ranks)
-    try:
-        own = parse_wheel_filename(choice.file)[3]
-    except InvalidWheelFilename:
-        return None
-    return min((ranks[str(tag)] for tag in own if str(tag) in ranks), default=None)
+    return len(ranks) if choice.source else tags.rank(choice.file, ranks)
 
 
 def _passwords(pip: indexes.Settings, lock: Lock) -> dict[str, tuple[str, str]]:

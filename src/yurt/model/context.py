@@ -52,6 +52,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     requirements_file: str | None = None
     env_python: str | None = None
     env_place: EnvPlace | None = None
+    wheelhouse: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()
     paths_to_copy: tuple[str, ...] = ()

@@ -79,13 +79,32 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     python: str = ""
     uv: str = ""
     wheels: list[str] = []
-    """Uploaded wheels, as SHA256/NAME, to use instead of an index."""
+    """Files to install from: uploaded ones as SHA256/NAME, and absolute paths of wheels that the site has."""
+    no_index: bool = False
+    """Whether only these files are used, and no index."""
     modules_init: str = ""
     modules: list[str] = []
     pack: bool = False
     """Whether it is also packed into one file, for the disks of nodes."""
     on_node: list[str] | None = None
     """Options of sbatch, to build in a job; None to build on the login node."""
+
+
+class SiteWheel(msgspec.Struct, frozen=True, array_like=True):
+    """A wheel on a site, and what its metadata says about its requirements."""
+
+    path: str
+    metadata: str
+
+
+class SiteWheels(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wheelhouse has of some packages."""
+
+    asked: list[str] = []
+    """The names of the packages that were looked for, with those that the wheels require."""
+    wheels: list[SiteWheel] = []
+    missing: list[str] = []
+    """Folders of the wheelhouse that do not exist."""
 
 
 class EnvState(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +126,8 @@ class EnvState(msgspec.Struct, frozen=True, kw_only=True):
     definition: bytes = b""
     failure: str = ""
     """Why the last build failed, and the end of its log."""
+    lacking: list[str] = []
+    """The packages that the index of the site lacks; the build waits until their files are uploaded."""
     lock: str = ""
 
 

@@ -439,6 +439,15 @@ CONTEXT = (
         " (default: true).",
     ),
     Row(
+        key="wheelhouse",
+        form="list",
+        site=True,
+        example="[/cvmfs/wheelhouse/avx2, /cvmfs/wheelhouse/generic]",
+        about="Folders on the site with wheels that are preferred to those of package indexes, the best one first;"
+        " `*` and variables such as $HOME are expanded on the site.",
+        effect="packages are installed from there",
+    ),
+    Row(
         key="after_module_load_cmd",
         aliases=("prolog_cmd",),
         example="source ~/setup.sh",

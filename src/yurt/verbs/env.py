@@ -115,6 +115,8 @@ def build(
     while not detach and (state.condition not in ("ready", "failed", "purged") or _is_packing(state, prepared)):
         done = min(state.installed, prepared.env.packages)
         watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
+        if state.lacking:
+            building.start(wanted.name, prepared, envs, lacking=state.lacking, watch=watch)
         (state,) = envs.look([prepared.env.folder], wait=PAUSE)
     if state.condition == "ready" and prepared.build.kind == "conda":
         keep(prepared.env, state.lock)

@@ -1,4 +1,4 @@
-# Prints what a site has for building environments. Needs environment.sh before it.
+# Prints what a site has for building environments. Needs environment.sh and env_index.sh before it.
 # arguments: MARK TOOLS MODULES-INIT [MODULE]...   TOOLS: where yurt keeps programs on the site
 mark=$1 tools=$2 modules=$3
 shift 3
@@ -40,7 +40,9 @@ command -v nvidia-smi > /dev/null 2>&1 && timeout 10 nvidia-smi 2> /dev/null | s
 section index
 if [ -n "$(command -v uv)" ]; then
   cache=$(mktemp -d) || exit 0
-  reply=$(echo packaging | timeout 20 uv pip compile --no-deps --no-header --cache-dir "$cache" - 2>&1)
+  use_pip_settings python3
+  # shellcheck disable=SC2086 # an option or nothing
+  reply=$(echo packaging | timeout 20 uv pip compile $no_index --no-deps --no-header --cache-dir "$cache" - 2>&1)
   case $?,$reply in 0,*) echo reachable ;; 124,* | *'error sending request'* | *'dns error'* | *'o connect'*) ;; *) echo reachable ;; esac
   rm -rf "$cache"
 else # an index that answers anything is reachable; pip itself does not say why it found nothing

@@ -1,8 +1,9 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
-# Needs gate.sh, environment.sh and env_state.sh before it.
+# Needs gate.sh, environment.sh, env_state.sh and env_index.sh before it.
 # arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
 # KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. The file `wheels`
-# lists uploaded wheels to use instead of the index of the site.
+# lists files to install from, uploaded ones (SHA256/NAME) and absolute paths; `--no-index` means no others.
+# If the index of the site lacks packages, `lacking` names them, and jobs stay held: the next yurt command uploads them.
 # The environment is a folder of its own for each builder, because its path is written into its files. `ready`, written
 # once and last, names the complete one. So an interrupted build is never used, whatever became of its builder.
 folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
@@ -34,7 +35,7 @@ claim() { # returns when this process is the builder
     holder=$(write_once builder "$nonce") || end "cannot write to $folder"
     rm -f "starting.$nonce"
     [ "$holder" != "$nonce" ] || break
-    [ ! -e failed ] || [ -z "${waited-}" ] || exit 1 # it has just failed
+    [ ! -e failed ] && [ ! -e lacking ] || [ -z "${waited-}" ] || exit 1 # it has just failed
     wait_for_builder
     waited=yes
   done
@@ -51,12 +52,14 @@ end() { # end [REASON]: with a reason, the build has failed; not if only the pac
   trap '' TERM INT HUP
   if [ -n "${1-}" ] && [ -z "$built" ]; then
     rm -rf "$name"
-    { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
+    if ! mv -f "$name.cache/lacking" lacking 2> /dev/null; then
+      { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
+    fi
   fi
   rm -rf "$name.cache"
   rm -f "starting.$nonce" "packing.$nonce"
   [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat phase
-  release_jobs
+  [ -e lacking ] || release_jobs
   [ -z "${1-}" ]
   exit
 }
@@ -73,6 +76,45 @@ last_error() { # the line that a reader needs first
   fi
   grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:)|no space left|quota exceeded|no matching distribution' | tail -n 1 |
     sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//' | cut -c 1-300
+}
+split_lock() { # `hashed`: options and packages with hashes; `addressed`: those that have an address instead of a version
+  mkdir -p "$name.cache"
+  # Without an index, the files of the latter are uploaded, too, so their names are enough.
+  awk -v to="$name.cache/" -v named="$(grep -s -c -x -e --no-index wheels)" '
+    function put() {
+      if (block ~ /^[^ \n]+ @ / && (named > 0 || block !~ /--hash/)) {
+        if (named > 0) sub(/ @ .*/, "", block)
+        print block > (to "addressed")
+      } else if (block !~ /^(#|$)/) print block > (to (block ~ /^-/ ? "options" : "locked"))
+    }
+    /^[^ \t]/ { put(); block = $0; next }
+    { block = block "\n" $0 }
+    END { put() }' lock
+  [ ! -e "$name.cache/locked" ] || cat "$name.cache/options" "$name.cache/locked" > "$name.cache/hashed" 2> /dev/null || true
+}
+find_lacking() { # find_lacking INSTALLER...: lists the packages that neither an index nor a file has, once
+  grep -q -E 'No matching distribution|no versions? of|not found in the package' build.log || return 0
+  ! grep -s -q -E '^(--no-index$|[0-9a-f]{64}/)' wheels || return 0
+  count=0
+  grep -o '^[^ ;]*==[^ ;]*' "$name.cache/locked" > "$name.cache/pins"
+  while IFS= read -r each; do
+    count=$((count + 1))
+    is_available "$count" "$@" > /dev/null 2>&1 || echo "${each%%==*}" >> "$name.cache/lacking" &
+    [ $((count % 8)) -ne 0 ] || wait
+  done < "$name.cache/pins"
+  wait
+}
+is_available() { # is_available NUMBER INSTALLER...: whether it finds $each
+  one=$name.cache/one.$1
+  shift
+  { cat "$name.cache/options" 2> /dev/null || true; } > "$one"
+  if [ -n "$uv" ]; then
+    echo "$each" >> "$one"
+    "$@" --dry-run -r "$one"
+  else # pip would download it; for a version that does not exist it lists those that do
+    echo "${each%%==*}==0+none" >> "$one"
+    "$@" -r "$one" 2>&1 | grep -q -F -e " ${each#*==}," -e " ${each#*==})"
+  fi
 }
 create() { # in build.log
   set -e
@@ -95,20 +137,39 @@ create() { # in build.log
   fi
   if [ -n "$uv" ]; then
     export UV_CACHE_DIR="$folder/$name.cache" UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
+    export UV_INDEX_STRATEGY=unsafe-best-match # any index may have the locked file; its hash says that it is the right one
     "$uv" venv --no-project --no-config --relocatable --python "$python" "$name"
     echo installing > phase
-    set -- "$uv" pip install --python "$name/bin/python" --no-deps --compile-bytecode --require-hashes -r lock
+    use_pip_settings "$name/bin/python"
+    # shellcheck disable=SC2086 # an option or nothing
+    set -- "$uv" pip install $no_index --python "$name/bin/python" --no-deps --compile-bytecode
   else
     "$python" -m venv "$name"
     echo installing > phase
-    set -- "$name/bin/python" -m pip install --no-input --disable-pip-version-check --no-cache-dir --no-deps --require-hashes -r lock
+    set -- "$name/bin/python" -m pip install --no-input --disable-pip-version-check --no-cache-dir --no-deps
   fi
   if [ -s wheels ]; then
     mkdir -p "$name.cache/wheels"
-    while IFS= read -r each; do ln -s "$folder/../../wheels/$each" "$name.cache/wheels/"; done < wheels
-    set -- "$@" --no-index --find-links "$name.cache/wheels"
+    while IFS= read -r each; do
+      case $each in
+        --no-index) set -- "$@" --no-index ;;
+        /*)
+          [ -r "$each" ] || { echo "error: $each is no longer in the wheelhouse" && return 1; }
+          ln -s "$each" "$name.cache/wheels/"
+          ;;
+        *) ln -s "$folder/../../wheels/$each" "$name.cache/wheels/" ;;
+      esac
+    done < wheels
+    # uv takes either the option or the site's own variable, pip takes both.
+    export UV_FIND_LINKS="${UV_FIND_LINKS:+$UV_FIND_LINKS,}$name.cache/wheels"
+    [ -n "$uv" ] || set -- "$@" --find-links "$name.cache/wheels"
   fi
-  if [ -s lock ] && grep -q '^[^# ]' lock; then "$@"; fi
+  split_lock
+  if [ -s "$name.cache/hashed" ] && ! "$@" --require-hashes -r "$name.cache/hashed"; then
+    find_lacking "$@"
+    return 1
+  fi
+  [ ! -s "$name.cache/addressed" ] || "$@" -r "$name.cache/addressed"
 }
 pack() { # makes one file of the environment, not compressed: unpacking is then as fast as the disks. Runs do without it
   [ -e pack ] && env_is_ready . || return 0
@@ -121,7 +182,7 @@ name=env-$nonce
 trap 'rm -f "starting.$nonce" "build.$nonce.sh"' EXIT
 claim
 trap stop TERM INT HUP
-rm -f failed packing.* # left by an interrupted build
+rm -f failed lacking packing.* # left by an interrupted build
 beat &
 if env_is_whole .; then
   built=yes

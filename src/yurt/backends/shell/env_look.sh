@@ -26,6 +26,7 @@ for folder; do
   find used ready -maxdepth 0 -printf '%f %T@\n' 2> /dev/null
   if env_is_building .; then echo "phase $(cat phase 2> /dev/null || echo starting)"; fi
   if env_is_packed .; then find "$yurt_env_path.tar" -printf 'pack %k\n'; fi
+  while read -r word; do echo "lacking $word"; done 2> /dev/null < lacking
   echo "installed $(find env-*/lib/python*/site-packages -maxdepth 1 -name '*.dist-info' 2> /dev/null | wc -l)"
   while IFS= read -r line || [ -n "$line" ]; do printf 'definition %s\n' "$line"; done 2> /dev/null < definition.json
   parts='failed lock'

@@ -27,7 +27,7 @@ done
 if [ -e "wheels.$nonce" ]; then mv -f "wheels.$nonce" wheels; else rm -f wheels; fi
 mv -f "definition.json.$nonce" definition.json && mv -f "build.sh.$nonce" "build.$nonce.sh" || exit 1
 if env_is_complete .; then rm -f "build.$nonce.sh" && echo ready && exit 0; fi
-if env_is_idle .; then rm -f failed; fi
+if env_is_idle .; then rm -f failed lacking; fi
 : > "starting.$nonce" # until it is the builder, or waits for another one
 export YURT_LEASE="$lease"
 set -- "$folder/build.$nonce.sh" "$folder" "$nonce" "$@"

@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from yurt.backends import scripts
 from yurt.backends.job import script as job
 from yurt.backends.shell import ownership
@@ -16,13 +18,15 @@ from yurt.hosts import Host
 from yurt.hosts.base import refusal
 from yurt.hosts.pace import PIECE
 from yurt.model import layout
-from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, UnusedEnv
+from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
 
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""
 
 LOGIN = 'exec bash -lc {text} sh "$@" < /dev/null'
 """Runs a script in a login shell, where programs and modules are found as in a terminal."""
+
+SUMS = 'while IFS= read -r file; do sum=$(sha256sum < "$file") || exit 1; echo "${sum%% *}"; done'
 
 REMOVE = """\
 for each; do # its lock stays, so that it is built again with the same packages
@@ -60,11 +64,38 @@ class ShellEnvs:
     def ask(self, base: str, modules_init: str, modules: Sequence[str]) -> EnvTools:
         """See `Envs.ask`."""
         mark = f"yurt-{os.urandom(4).hex()}"
-        text = scripts.text("environment.sh", "job") + scripts.text("env_ask.sh")
+        text = scripts.text("environment.sh", "job") + scripts.text("env_index.sh") + scripts.text("env_ask.sh")
         answer = self._host.run(
             LOGIN.format(text=job.quote(text)), mark, f"{base}/tools", modules_init, *modules, timeout=120
         )
         return read_tools(mark, answer.text, now=time.time())
+
+    def wheelhouse(
+        self,
+        python: SitePython,
+        modules_init: str,
+        modules: Sequence[str],
+        folders: Sequence[str],
+        names: Sequence[str],
+    ) -> SiteWheels:
+        """See `Envs.wheelhouse`."""
+        mark = f"yurt-{os.urandom(4).hex()}"
+        text = scripts.text("environment.sh", "job") + scripts.text("env_wheels.sh")
+        version = "cp" + "".join(python.version.split(".")[:2])
+        words = (mark, python.path, version, "\n".join(names), "\n".join(folders), modules_init, *modules)
+        answer = self._host.run(LOGIN.format(text=job.quote(text)), *words, timeout=600)
+        line = next((each for each in answer.text.splitlines() if each.startswith(f"{mark} ")), "")
+        if answer.code or not line:
+            raise refusal(self._host.name, "cannot read the wheelhouse", answer.errors)
+        return msgspec.json.decode(line.partition(" ")[2], type=SiteWheels)
+
+    def sums(self, paths: Sequence[str]) -> list[str]:
+        """See `Envs.sums`."""
+        lines = "".join(f"{path}\n" for path in paths).encode()
+        answer = self._host.run(SUMS, stdin=lines, timeout=600)
+        if answer.code:
+            raise refusal(self._host.name, "cannot read the wheelhouse", answer.errors)
+        return answer.text.split()
 
     def start(self, build: EnvBuild) -> bool:
         """See `Envs.start`."""
@@ -76,7 +107,7 @@ class ShellEnvs:
                 ("explicit", build.lock if build.kind == "conda" else b""),
                 ("environment.yml", build.environment),
                 ("pack", b"yes\n" if build.pack else b""),
-                ("wheels", "".join(f"{file}\n" for file in build.wheels).encode()),
+                ("wheels", "".join(f"{line}\n" for line in _files(build)).encode()),
                 ("build.sh", builder().encode()),
             )
             if content
@@ -172,9 +203,14 @@ class ShellEnvs:
         return read_unused(answer.text)
 
 
+def _files(build: EnvBuild) -> list[str]:
+    """Return the lines of the file `wheels`: an option of pip and uv, and the files to install from."""
+    return ["--no-index"] * build.no_index + build.wheels
+
+
 def builder() -> str:
     """Return the script that builds an environment."""
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_build.sh", "shell"))
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_index.sh", "shell"), ("env_build.sh", "shell"))
     return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
@@ -230,6 +266,7 @@ def read_states(text: str) -> list[EnvState]:
                 built=_time(lines.get("ready")),
                 used=_time(lines.get("used")),
                 definition=(lines.get("definition") or [""])[0].encode(),
+                lacking=lines.get("lacking", []),
                 failure="\n".join(lines.get("failed", [])).strip(),
                 lock="\n".join(lines.get("lock", [])),
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from yurt.backends.base import Envs
 
 
-def start_saved(context: str, env: RunEnv, envs: Envs, watch: Watch = unwatched) -> bool:
-    """Start to build an environment that was prepared on this machine. Return whether it is complete already."""
+def start_saved(
+    context: str, env: RunEnv, envs: Envs, watch: Watch = unwatched, *, lacking: Sequence[str] = ()
+) -> bool:
+    """Start to build an environment that was prepared on this machine. As `start`."""
     prepared = prepare.saved(context, env)
     if prepared is None:
         raise RefusedError(
@@ -28,23 +31,31 @@ def start_saved(context: str, env: RunEnv, envs: Envs, watch: Watch = unwatched)
             code="impossible",
             hint="submit the run again from its project",
         )
-    return start(context, prepared, envs, watch=watch)
+    return start(context, prepared, envs, lacking=lacking, watch=watch)
 
 
-def start(context: str, prepared: Prepared, envs: Envs, *, watch: Watch = unwatched) -> bool:
-    """Start to build an environment, after its wheels are on the site. Return whether it is complete already."""
+def start(
+    context: str, prepared: Prepared, envs: Envs, *, lacking: Sequence[str] = (), watch: Watch = unwatched
+) -> bool:
+    """Start to build an environment, after its wheels are on the site. Return whether it is complete already.
+
+    `lacking`: packages that the index of the site lacks; their wheels are uploaded.
+    """
     build = prepared.build
-    if prepared.offline and build.kind == "lock":
-        build = msgspec.structs.replace(build, wheels=_send_wheels(context, prepared, envs, watch))
+    if build.kind == "lock":
+        lock = Lock(build.lock.decode())
+        house = lock.wheelhouse
+        absent = lock.part(lambda name: name not in house and (prepared.offline or name in lacking))
+        sent = _send_wheels(context, prepared, absent, envs, watch) if absent.packages else []
+        build = msgspec.structs.replace(build, wheels=[*sent, *house.values()], no_index=prepared.offline)
     watch(Event(f"starting to build the environment on {context}"))
     return envs.start(build)
 
 
-def _send_wheels(context: str, prepared: Prepared, envs: Envs, watch: Watch) -> list[str]:
+def _send_wheels(context: str, prepared: Prepared, lock: Lock, envs: Envs, watch: Watch) -> list[str]:
     """Download the wheels for the site on this machine and upload those that it lacks; return all."""
     from yurt.envs import wheels
 
-    lock = Lock(prepared.build.lock.decode())
     fetched = wheels.fetch(lock, prepared.target, paths.data_home() / "wheels", watch=watch)
     files = {f"{each.sha256}/{each.file}": each for each in fetched}
     missing = [files[name] for name in envs.lacking(prepared.env.folder, list(files)) if name in files]

@@ -14,14 +14,14 @@ from yurt.config import paths
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
-from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
 from yurt.errors import RefusedError
+from yurt.lifecycle.env.wheelhouse import choose_packages
 from yurt.model import layout
 from yurt.model.context import Context
 from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv, SitePython
 from yurt.model.facts import Facts
-from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.progress import Watch, unwatched
 from yurt.sites import connect
 from yurt.sites.env_tools import tools_of
 from yurt.sites.folders import env_folders
@@ -75,12 +75,14 @@ def prepare(
     tools = tools_of(context, facts, watch=watch)
     python = pick_python(tools, declared, context, like)
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
-    found = address(declared, target, context.modules_to_load)
+    found = address(declared, target, context.modules_to_load, wheelhouse=context.wheelhouse)
     later = paths.data_home() / "envs" / f"{found}.upgraded"
     if upgrade:
-        paths.write_private(later, resolve(declared, target, watch=watch).digest.encode())
+        newest = choose_packages(declared, target, python, context, facts, watch=watch)
+        paths.write_private(later, newest.digest.encode())
     if later.exists():
-        found = address(declared, target, context.modules_to_load, salt=later.read_text())
+        salt = later.read_text()
+        found = address(declared, target, context.modules_to_load, wheelhouse=context.wheelhouse, salt=salt)
     bases = env_folders(context, facts)
     place = place_of(context, declared)
     if place not in bases:
@@ -93,7 +95,8 @@ def prepare(
     lock = Lock("")
     if declared.kind != "conda":
         folders = [layout.env(base, found) for base in dict.fromkeys(bases.values())]
-        lock = _kept(found) or _built_before(context, folders, found) or _new(found, declared, target, watch)
+        known = _kept(found) or _built_before(context, folders, found)
+        lock = known or _keep(found, choose_packages(declared, target, python, context, facts, watch=watch))
     packages = {each.name: each.version for each in lock.packages}
     env = RunEnv(
         address=found,
@@ -119,8 +122,8 @@ def prepare(
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
     prepared = Prepared(env=env, build=build, offline=not reaches, target=target, packages=packages)
-    known = saved(context.name, env)
-    if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
+    before = saved(context.name, env)
+    if before is None or msgspec.structs.replace(before.build, definition=build.definition) != build:
         _save(context.name, prepared)
     return prepared
 
@@ -196,9 +199,7 @@ def _built_before(context: Context, folders: Sequence[str], found: str) -> Lock 
     return Lock(text)
 
 
-def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
-    watch(Event(f"choosing the packages of {declared.title}"))
-    lock = resolve(declared, target, watch=watch)
+def _keep(found: str, lock: Lock) -> Lock:
     paths.write_private(lock_file(found), lock.text.encode())
     return lock
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.errors import YurtError
+from yurt.errors import UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.env import build
 from yurt.model import layout
@@ -33,12 +33,20 @@ def tend(store: Store, context: str, backend: Backend, watch: Watch = unwatched)
         return Advanced()
     with suppress(YurtError):  # repeated by the next refresh
         for state in backend.envs.look(list(waiting), brief=True):
-            entries = waiting[state.folder]
-            if not _tend_one(store, backend, state, entries):
-                envs = [each.run.env for each in entries if each.run.env is not None]
-                env = next((each for each in envs if each.place == "tmpdir"), envs[0])
-                build.start_saved(context, env, backend.envs, watch)
+            if not _tend_one(store, backend, state, waiting[state.folder]):
+                _repeat(store, backend, state, waiting[state.folder], watch)
     return Advanced()
+
+
+def _repeat(store: Store, backend: Backend, state: EnvState, entries: Sequence[Entry], watch: Watch) -> None:
+    """Repeat a build that was interrupted, or that needs packages that the index of the site lacks."""
+    envs = [each.run.env for each in entries if each.run.env is not None]
+    env = next((each for each in envs if each.place == "tmpdir"), envs[0])
+    try:
+        build.start_saved(entries[0].run.context, env, backend.envs, watch, lacking=state.lacking)
+    except UserError as error:  # trying again will not help
+        for entry in entries:
+            _set(store, entry.run, reason=f"its environment cannot be built: {error.message}")
 
 
 def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence[Entry]) -> bool:
