@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -26,8 +26,14 @@ from yurt.sites.folders import env_folders
 from yurt.sites.project import Project
 from yurt.verbs.result import Result
 
+if TYPE_CHECKING:
+    from yurt.backends.base import Envs
+
 PAUSE = 2.0
 """Seconds between two looks at a build that is followed; its end is noticed at once."""
+
+REPEATS = 3
+"""How often a build is repeated whose builder was killed."""
 
 
 class EnvView(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,12 +118,8 @@ def build(
     envs = connect.backend(wanted).envs
     building.start(wanted.name, prepared, envs, watch=watch)
     (state,) = envs.look([prepared.env.folder], wait=0 if detach else PAUSE)
-    while not detach and (state.condition not in ("ready", "failed", "purged") or _is_packing(state, prepared)):
-        done = min(state.installed, prepared.env.packages)
-        watch(Event(f"building {declared.title} on {wanted.name}", done, prepared.env.packages))
-        if state.lacking:
-            building.start(wanted.name, prepared, envs, lacking=state.lacking, watch=watch)
-        (state,) = envs.look([prepared.env.folder], wait=PAUSE)
+    if not detach:
+        state = _follow(state, wanted.name, prepared, envs, watch)
     if state.condition == "ready" and prepared.build.kind == "conda":
         keep(prepared.env, state.lock)
     if state.condition == "failed" and not detach:
@@ -129,6 +131,25 @@ def build(
             hint=found.hint,
         )
     return Result(kind="env", data=_view(state, wanted.name))
+
+
+def _follow(state: EnvState, context: str, prepared: prepare.Prepared, envs: Envs, watch: Watch) -> EnvState:
+    """Wait for the end of a build. Repeats it if its builder was killed, or if the index of the site lacks packages."""
+    interrupted = 0
+    while state.condition not in ("ready", "failed") or _is_packing(state, prepared):
+        done = min(state.installed, prepared.env.packages)
+        watch(Event(f"building {prepared.env.title} on {context}", done, prepared.env.packages))
+        if state.condition != "building":
+            interrupted += not state.lacking
+            if interrupted > REPEATS:
+                raise RefusedError(
+                    f"the build of the environment of {prepared.env.title} on {context} was interrupted",
+                    code="build-failed",
+                    hint="the login node may end processes that use much CPU time; try `yurt env build --on node`",
+                )
+            building.start(context, prepared, envs, lacking=state.lacking, watch=watch)
+        (state,) = envs.look([prepared.env.folder], wait=PAUSE)
+    return state
 
 
 def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[EnvView]]:
