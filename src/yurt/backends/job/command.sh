@@ -38,6 +38,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
   set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}"
+  # srun does not take the CPUs of a task from the job, since Slurm 22.05.
   if [ -n "$pyxis" ]; then
     set -- "$@" srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}
     [ -n "$launcher" ] || set -- "$@" --nodes=1 --ntasks=1
@@ -47,7 +48,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
     set -- "$@" --container-image="$pyxis" --container-mounts="$yurt_mounts" --container-workdir="$2"
     unset yurt_mounts
   elif [ -n "$launcher" ]; then
-    set -- "$@" "$launcher"
+    set -- "$@" "$launcher" ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}
   fi
   [ -z "$launcher" ] || set -- "$@" sh -c "$task_environment" sh
   if [ -n "$container" ] && [ -z "$pyxis" ]; then
