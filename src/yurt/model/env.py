@@ -27,6 +27,8 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     """A checksum of the packages it was planned with; empty if they are chosen on the site."""
     packages: int = 0
     """The number of its packages; 0 if they are chosen on the site."""
+    modules: list[str] = []
+    """Modules for its Python, which are loaded after those of the context."""
 
 
 class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time that a process on the login node may use; null means no limit."""
     modules_failed: str = ""
     """Why the modules of the context could not be loaded."""
+    python_modules: list[str] = []
+    """Modules that provide a Python, such as `python/3.11.5`."""
 
 
 class SitePython(msgspec.Struct, frozen=True):
@@ -71,6 +75,7 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     environment: bytes = b""
     """The content of environment.yml, for conda."""
     python: str = ""
+    """The program; or `managed:3.12`, which uv downloads on the site."""
     uv: str = ""
     wheels: list[str] = []
     """Uploaded wheels, as SHA256/NAME, to use instead of an index."""

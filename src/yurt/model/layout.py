@@ -175,6 +175,11 @@ def env(base_folder: str, address: str) -> str:
     return f"{base_folder}/envs/{address}"
 
 
+def tool(base_folder: str, name: str) -> str:
+    """Return the path of a program that yurt keeps on a site."""
+    return f"{base_folder}/tools/{name}"
+
+
 def chain(folder: str) -> list[str]:
     """Return yurt's folder on a site and the folders below it, down to this one."""
     head, kind, below = max((folder.rpartition(f"/{kind}/") for kind in KINDS), key=lambda parts: len(parts[0]))

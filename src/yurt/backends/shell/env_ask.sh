@@ -29,6 +29,8 @@ print("venv" if u.find_spec("ensurepip") and u.find_spec("venv") else "bare", en
 print(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))' 2> /dev/null
 done
 IFS=$old_ifs
+section available
+([ $# -gt 0 ] || load_modules "$modules"; module -t avail) 2>&1 < /dev/null | grep -i python | head -n 200
 section tools
 for tool in uv conda mamba gcc; do
   found=$(command -v "$tool" 2> /dev/null) && printf '%s %s\n' "$tool" "$found"

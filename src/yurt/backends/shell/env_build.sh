@@ -67,6 +67,7 @@ stop() {
   end "the build was stopped"
 }
 last_error() { # the line that a reader needs first
+  if grep '^Python .* cannot be downloaded on' build.log; then return; fi
   if grep -q -E 'NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error' build.log; then
     echo "the package index cannot be reached from $(uname -n)"
     return
@@ -95,7 +96,14 @@ create() { # in build.log
   fi
   if [ -n "$uv" ]; then
     export UV_CACHE_DIR="$folder/$name.cache" UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
-    "$uv" venv --no-project --no-config --relocatable --python "$python" "$name"
+    case $python in
+      managed:*) # a Python of uv; several builders may download it at once
+        UV_PYTHON_INSTALL_DIR=$(dirname "$(dirname "$folder")")/tools/python UV_PYTHON_DOWNLOADS=automatic \
+          "$uv" venv --no-project --no-config --relocatable --python-preference only-managed --python "${python#managed:}" "$name" ||
+          { echo "Python ${python#managed:} cannot be downloaded on $(uname -n)" && return 1; }
+        ;;
+      *) "$uv" venv --no-project --no-config --relocatable --python "$python" "$name" ;;
+    esac
     echo installing > phase
     set -- "$uv" pip install --python "$name/bin/python" --no-deps --compile-bytecode --require-hashes -r lock
   else

@@ -10,7 +10,7 @@ import msgspec
 from yurt.config import paths
 from yurt.envs.lock import Lock
 from yurt.errors import RefusedError
-from yurt.lifecycle.env import prepare
+from yurt.lifecycle.env import give, prepare
 from yurt.lifecycle.env.prepare import Prepared
 from yurt.model.progress import Event, Watch, unwatched
 
@@ -32,7 +32,7 @@ def start_saved(context: str, address: str, envs: Envs, watch: Watch = unwatched
 
 def start(context: str, prepared: Prepared, envs: Envs, *, watch: Watch = unwatched) -> bool:
     """Start to build an environment, after its wheels are on the site. Return whether it is complete already."""
-    build = prepared.build
+    build = give.with_uv(context, prepared, envs, watch) if prepared.build.kind == "lock" else prepared.build
     if prepared.offline and build.kind == "lock":
         build = msgspec.structs.replace(build, wheels=_send_wheels(context, prepared, envs, watch))
     watch(Event(f"starting to build the environment on {context}"))

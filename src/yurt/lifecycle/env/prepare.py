@@ -15,16 +15,18 @@ from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
-from yurt.errors import RefusedError
+from yurt.lifecycle.env.python import Chosen, can_give_uv, choose
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.env import EnvBuild, EnvTools, RunEnv, SitePython
+from yurt.model.env import EnvBuild, RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
-from yurt.sites.env_tools import tools_of
 from yurt.sites.folders import base_folder
 from yurt.sites.person import person
+
+WORTH_UV = 20
+"""From so many packages on, a site that lacks uv gets it: it installs them in a fraction of the time of pip."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool
     """Whether the site reaches no package index, so that the wheels are uploaded."""
     target: Target
+    needs_uv: bool = False
+    """Whether the site can build it with uv only."""
 
 
 def prepare(
@@ -67,15 +71,15 @@ def prepare(
     The packages are chosen once for each address and kept on this machine; `upgrade`: choose them again. `on`: build on
     the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
-    tools = tools_of(context, facts, watch=watch)
-    python = pick_python(tools, declared, context)
+    chosen = choose(declared, context, facts, watch=watch)
+    tools, python, modules = chosen.tools, chosen.python, [*context.modules_to_load, *chosen.modules]
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
-    found = address(declared, target, context.modules_to_load)
+    found = address(declared, target, modules)
     later = paths.data_home() / "envs" / f"{found}.upgraded"
     if upgrade:
         paths.write_private(later, resolve(declared, target, watch=watch).digest.encode())
     if later.exists():
-        found = address(declared, target, context.modules_to_load, salt=later.read_text())
+        found = address(declared, target, modules, salt=later.read_text())
     folder = layout.env(base_folder(context, facts), found)
     lock = Lock("")
     if declared.kind != "conda":
@@ -87,21 +91,22 @@ def prepare(
         python=python.version,
         lock=lock.digest if lock.text else "",
         packages=len(lock.packages),
+        modules=chosen.modules,
     )
     build = EnvBuild(
         folder=folder,
         kind="conda" if declared.kind == "conda" else "lock",
-        definition=_definition(env, declared, context, project),
+        definition=_definition(env, declared, modules, project),
         lock=lock.text.encode(),
         environment=declared.files[declared.title] if declared.kind == "conda" else b"",
         python=python.path,
-        uv=tools.uv,
+        uv=tools.uv or _given_uv(chosen, env),
         modules_init=facts.modules_init,
-        modules=list(context.modules_to_load),
+        modules=modules,
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
-    prepared = Prepared(env=env, build=build, offline=not reaches, target=target)
+    prepared = Prepared(env=env, build=build, offline=not reaches, target=target, needs_uv=not python.venv)
     known = saved(context.name, found)
     if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
         _save(context.name, prepared)
@@ -116,28 +121,10 @@ def saved(context: str, found: str) -> Prepared | None:
         return None
 
 
-def pick_python(tools: EnvTools, declared: Declared, context: Context) -> SitePython:
-    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is."""
-    wanted = context.env_python or ""
-    suitable = [
-        each
-        for each in tools.pythons
-        if Target(python=each.version, machine=tools.machine, libc=tools.libc).satisfies(declared.python)
-        and (not wanted or f"{each.version}.".startswith(f"{wanted}."))
-        and (each.venv or tools.uv)
-    ]
-    if not suitable:
-        needs = f"Python {wanted}" if wanted else f"a Python {declared.python}".rstrip()
-        have = ", ".join(dict.fromkeys(each.version for each in tools.pythons)) or "none"
-        raise RefusedError(
-            f"{context.name} has no {needs.removeprefix('a ')} for the environment of {declared.title} (it has {have})",
-            code="impossible",
-            hint="load one with `modules_to_load` in the context, or use `--env none`",
-        )
-    usual = suitable[0]
-    if usual.path == tools.pythons[0].path or usual.version == tools.pythons[0].version:
-        return usual
-    return max(suitable, key=lambda each: [int(part) for part in each.version.split(".")])
+def _given_uv(chosen: Chosen, env: RunEnv) -> str:
+    """Return where yurt puts uv on a site that lacks it; empty if pip does."""
+    wanted = not chosen.python.venv or env.packages >= WORTH_UV
+    return layout.tool(layout.chain(env.folder)[0], "uv") if wanted and can_give_uv(chosen.tools) else ""
 
 
 def _job_options(context: Context) -> list[str]:
@@ -180,7 +167,7 @@ def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
     return lock
 
 
-def _definition(env: RunEnv, declared: Declared, context: Context, project: str) -> bytes:
+def _definition(env: RunEnv, declared: Declared, modules: list[str], project: str) -> bytes:
     return msgspec.json.encode(
         Definition(
             address=env.address,
@@ -188,7 +175,7 @@ def _definition(env: RunEnv, declared: Declared, context: Context, project: str)
             kind=declared.kind,
             project=project,
             python=env.python,
-            modules=list(context.modules_to_load),
+            modules=modules,
             packages=env.packages,
             created=time.time(),
             user=person(),

@@ -143,7 +143,7 @@ def _scratch(context: Context, facts: Facts | None) -> dict[str, bytes]:
 def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
     return Setup(
         profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
-        modules=list(context.modules_to_load),
+        modules=[*context.modules_to_load, *(env.modules if env is not None else ())],
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
         env=env.folder if env is not None else "",
