@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests import envs_conda
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
@@ -52,3 +55,35 @@ def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     failed = laptop.ended(laptop.run("alpha", "train.py")["run"]["id"])
     assert failed["state"] == "failed" and "its environment was not built" in failed["reason"], failed
     assert "none-such" in laptop("--context", "alpha", "env", "build").err
+
+
+def name_installer(laptop: Laptop, file: Path) -> None:
+    contexts = laptop.home / "config" / "contexts.yaml"
+    text = re.sub(r"\n    conda_installer: .*", "", contexts.read_text())
+    contexts.write_text(text.replace("  beta:\n", f"  beta:\n    conda_installer: {file}\n"))
+
+
+def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
+    ssh, tools = Ssh(lab), "/lustre/scratch/alice/yurt/tools"
+    (laptop.project / "environment.yml").write_text(ENVIRONMENT)
+    (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")
+    refused = laptop("--context", "beta", "run", "train.py")
+    assert refused.code and "beta has no conda for environment.yml" in refused.err, refused
+    assert "conda_installer" in refused.err
+    broken = tmp_path / "broken.sh"
+    broken.write_text('#!/bin/bash\nmkdir -p "$3/bin" && touch "$3/bin/conda"\nexit 3\n')
+    name_installer(laptop, broken)
+    failed = laptop("--context", "beta", "env", "build")
+    assert failed.code == 5 and "the installer of conda failed" in failed.err, failed
+    assert "conda-" not in ssh("beta", f"ls {tools}")
+    envs_conda.installer(ssh, "beta", tmp_path / "installer.sh")
+    name_installer(laptop, tmp_path / "installer.sh")
+    done = laptop("--context", "beta", "run", "--wait", "train.py")
+    assert done.code == 0, done
+    assert laptop.quick("logs", "-").out.split()[0] == "1"
+    assert "installer" not in ssh("beta", f"ls {tools}"), "it is removed after the installation"
+    first = ssh("beta", f"cat {tools}/conda")
+    (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace(", hello", ""))
+    again = laptop("--context", "beta", "env", "build")
+    assert again.code == 0 and ssh("beta", f"cat {tools}/conda") == first, again
+    ssh("beta", f"rm -rf {tools} {tools}/../envs")

@@ -233,7 +233,7 @@ class Envs(Protocol):
         """Upload a wheel, SHA256/NAME, in pieces. UnreachableError: a retry continues."""
 
     def has_tool(self, folder: str, name: str) -> bool:
-        """Return whether a program that yurt uploads is on the site, and runs. `folder` is that of an environment."""
+        """Return whether a program of yurt is on the site. `folder` is that of an environment."""
 
     def send_tool(self, folder: str, name: str, content: bytes, moved: Callable[[int], None]) -> None:
         """Upload a program, compressed by gzip, in pieces. UnreachableError: a retry continues."""

@@ -121,6 +121,12 @@ RULES = (
         ON_NODE,
     ),
     Rule(
+        "other",
+        (r"^(?P<what>the installer of conda .+)",),
+        "WHAT",
+        "check `conda_installer` of the context",
+    ),
+    Rule(
         "python",
         (r"^Python (?P<what>\S+) cannot be downloaded on",),
         "the site has no Python WHAT, and uv cannot download one there",

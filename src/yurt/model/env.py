@@ -77,6 +77,9 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     python: str = ""
     """The program; or `managed:3.12`, which uv downloads on the site."""
     uv: str = ""
+    """The program, or empty for pip."""
+    installer: str = ""
+    """The installer of conda for a site without it: an address, or a file among yurt's programs on the site."""
     wheels: list[str] = []
     """Uploaded wheels, as SHA256/NAME, to use instead of an index."""
     modules_init: str = ""

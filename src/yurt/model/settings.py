@@ -396,6 +396,14 @@ CONTEXT = (
         example="yurt",
         about="Folder for short-lived data; a relative path is relative to $SCRATCH.",
     ),
+    Row(
+        key="conda_installer",
+        site=True,
+        example="~/Downloads/Miniforge3-Linux-x86_64.sh",
+        about="Address, or file on this machine, of an installer of conda such as that of Miniforge. yurt runs it on a"
+        " cluster without conda when an environment needs conda.",
+        effect="runs on the cluster if it has no conda",
+    ),
     Row(key="user_id", site=True, example="alice", about="Your name in the records of runs."),
     Row(
         key="resources",

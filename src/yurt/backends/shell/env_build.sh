@@ -1,13 +1,15 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
-# Needs gate.sh, environment.sh and env_state.sh before it.
+# Needs gate.sh, environment.sh, env_state.sh and env_conda.sh before it.
 # arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
-# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. The file `wheels`
-# lists uploaded wheels to use instead of the index of the site.
+# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip; for conda the
+# installer to use on a site without conda. The file `wheels` lists uploaded wheels to use instead of the index of the site.
+# A file `conda` is the path of the conda that built the environment and activates it.
 # The environment is a folder of its own for each builder, because its path is written into its files. `ready`, written
 # once and last, names the complete one. So an interrupted build is never used, whatever became of its builder.
 folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
 shift 6
 umask 077
+tools=$(dirname "$(dirname "$folder")")/tools
 me=$nonce patience='' yurt_recorded=''
 cd "$folder" || exit 1
 
@@ -51,6 +53,7 @@ end() { # end [REASON]: with a reason, the build has failed
   trap '' TERM INT HUP
   if [ -n "${1-}" ]; then
     rm -rf "$name"
+    [ -e "$tools/conda-$nonce/complete" ] || rm -rf "$tools/conda-$nonce"
     { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
   fi
   rm -rf "$name.cache"
@@ -67,7 +70,7 @@ stop() {
   end "the build was stopped"
 }
 last_error() { # the line that a reader needs first
-  if grep '^Python .* cannot be downloaded on' build.log; then return; fi
+  if grep -E '^(Python [0-9.]+ cannot be downloaded on|the installer of conda) ' build.log; then return; fi
   if grep -q -E 'NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error' build.log; then
     echo "the package index cannot be reached from $(uname -n)"
     return
@@ -79,11 +82,10 @@ create() { # in build.log
   set -e
   echo creating > phase
   if [ "$kind" = conda ]; then
-    conda=
-    for each in conda mamba "$HOME"/mini*3/bin/conda "$HOME/anaconda3/bin/conda"; do
-      [ -n "$conda" ] || conda=$(command -v "$each") || true
-    done
+    find_conda "$tools"
+    [ -n "$conda" ] || [ -z "$uv" ] || install_conda "$tools" "$uv" "$nonce"
     [ -n "$conda" ] || { echo "error: command 'conda' not found" && return 1; }
+    echo "$conda" > "conda.$nonce" && mv -f "conda.$nonce" conda
     if [ -s explicit ]; then
       "$conda" create -y -q -p "$folder/$name" --file explicit
     else
@@ -98,7 +100,7 @@ create() { # in build.log
     export UV_CACHE_DIR="$folder/$name.cache" UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
     case $python in
       managed:*) # a Python of uv; several builders may download it at once
-        UV_PYTHON_INSTALL_DIR=$(dirname "$(dirname "$folder")")/tools/python UV_PYTHON_DOWNLOADS=automatic \
+        UV_PYTHON_INSTALL_DIR=$tools/python UV_PYTHON_DOWNLOADS=automatic \
           "$uv" venv --no-project --no-config --relocatable --python-preference only-managed --python "${python#managed:}" "$name" ||
           { echo "Python ${python#managed:} cannot be downloaded on $(uname -n)" && return 1; }
         ;;

@@ -73,7 +73,7 @@ class ShellEnvs:
         sizes = " ".join(f"{len(content)} {name}" for name, content in files.items())
         where = "login" if build.on_node is None else "node:" + "\n".join(build.on_node)
         words = [build.folder, os.urandom(4).hex(), where, sizes, str(clocks().lease)]
-        words += [build.kind, build.python, build.uv, build.modules_init, *build.modules]
+        words += [build.kind, build.python, build.uv or build.installer, build.modules_init, *build.modules]
         answer = ownership.run(
             self._host,
             [build.folder],
@@ -123,8 +123,7 @@ class ShellEnvs:
     def has_tool(self, folder: str, name: str) -> bool:
         """See `Envs.has_tool`."""
         program = layout.tool(layout.chain(folder)[0], name)
-        asked = '"$1" --version > /dev/null 2>&1 < /dev/null'
-        return ownership.run(self._host, [folder], asked, program, also=_parts(program)).code == 0
+        return ownership.run(self._host, [folder], '[ -e "$1" ]', program, also=_parts(program)).code == 0
 
     def send_tool(self, folder: str, name: str, content: bytes, moved: Callable[[int], None]) -> None:
         """See `Envs.send_tool`."""
@@ -182,12 +181,14 @@ def _parts(program: str) -> list[str]:
 
 def _own_tools(build: EnvBuild) -> list[str]:
     """Return the programs of yurt that a build runs."""
-    return _parts(build.uv) if build.uv == layout.tool(layout.chain(build.folder)[0], "uv") else []
+    own = layout.tool(layout.chain(build.folder)[0], "")
+    used = [each for each in (build.uv, build.installer) if each.startswith(own)]
+    return [own.rstrip("/"), *used] if used or build.kind == "conda" else []
 
 
 def builder() -> str:
     """Return the script that builds an environment."""
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_build.sh", "shell"))
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_conda.sh", "shell"), ("env_build.sh", "shell"))
     return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 

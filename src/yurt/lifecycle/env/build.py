@@ -32,7 +32,7 @@ def start_saved(context: str, address: str, envs: Envs, watch: Watch = unwatched
 
 def start(context: str, prepared: Prepared, envs: Envs, *, watch: Watch = unwatched) -> bool:
     """Start to build an environment, after its wheels are on the site. Return whether it is complete already."""
-    build = give.with_uv(context, prepared, envs, watch) if prepared.build.kind == "lock" else prepared.build
+    build = (give.with_uv if prepared.build.kind == "lock" else give.with_conda)(context, prepared, envs, watch)
     if prepared.offline and build.kind == "lock":
         build = msgspec.structs.replace(build, wheels=_send_wheels(context, prepared, envs, watch))
     watch(Event(f"starting to build the environment on {context}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,10 @@ import msgspec
 
 from yurt.config import paths
 from yurt.errors import RefusedError, YurtError
+from yurt.lifecycle.env import conda
 from yurt.lifecycle.env.prepare import Prepared
 from yurt.model import layout
+from yurt.model.digest import checksum
 from yurt.model.env import EnvBuild
 from yurt.model.progress import Event, Watch
 
@@ -43,6 +46,26 @@ def with_uv(context: str, prepared: Prepared, envs: Envs, watch: Watch) -> EnvBu
     title = f"uploading uv to {context}, once"
     envs.send_tool(build.folder, "uv", content, partial(_moved, watch, title, len(content)))
     return build
+
+
+def with_conda(context: str, prepared: Prepared, envs: Envs, watch: Watch) -> EnvBuild:
+    """Return the build, after the installer of conda is on the site if the build needs it from this machine.
+
+    UserError: the installer cannot be read. UnreachableError: it cannot be downloaded, or not be uploaded.
+    """
+    build = prepared.build
+    if not build.installer or ("://" in build.installer and not prepared.offline):
+        return build
+    if envs.has_tool(build.folder, "conda"):
+        return msgspec.structs.replace(build, installer="")
+    watch(Event(f"reading the installer of conda from {build.installer}"))
+    content = conda.read(build.installer)
+    name = f"installer-{checksum(content).hex()}.sh"
+    if not envs.has_tool(build.folder, name):
+        packed = gzip.compress(content, 1, mtime=0)
+        title = f"uploading the installer of conda to {context}, once"
+        envs.send_tool(build.folder, name, packed, partial(_moved, watch, title, len(packed)))
+    return msgspec.structs.replace(build, installer=layout.tool(layout.chain(build.folder)[0], name))
 
 
 def _moved(watch: Watch, title: str, total: int, count: int) -> None:

@@ -15,6 +15,7 @@ from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
+from yurt.lifecycle.env import conda
 from yurt.lifecycle.env.python import Chosen, can_give_uv, choose
 from yurt.model import layout
 from yurt.model.context import Context
@@ -100,7 +101,8 @@ def prepare(
         lock=lock.text.encode(),
         environment=declared.files[declared.title] if declared.kind == "conda" else b"",
         python=python.path,
-        uv=tools.uv or _given_uv(chosen, env),
+        uv="" if declared.kind == "conda" else tools.uv or _given_uv(chosen, env),
+        installer=conda.installer(declared, chosen.tools, context) if declared.kind == "conda" else "",
         modules_init=facts.modules_init,
         modules=modules,
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,

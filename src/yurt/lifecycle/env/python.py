@@ -39,7 +39,9 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 def choose(declared: Declared, context: Context, facts: Facts, *, watch: Watch = unwatched) -> Chosen:
     """Return the Python for an environment. RefusedError if the site has none and cannot get one."""
     tools = tools_of(context, facts, watch=watch)
-    if (found := pick(tools, declared, context)) is None and time.time() - tools.asked_at > SOON:
+    found = pick(tools, declared, context)
+    lacks = found is None or (declared.kind == "conda" and not tools.conda)
+    if lacks and time.time() - tools.asked_at > SOON:
         tools = tools_of(context, facts, fresh=True, watch=watch)
         found = pick(tools, declared, context)
     if found is not None:
