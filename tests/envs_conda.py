@@ -1,4 +1,4 @@
-"""A real conda for tests: built once from PyPI, with a local channel of three tiny packages, installed on a cluster.
+"""A real conda for tests: built once from PyPI, with a local channel of tiny packages, installed on a cluster.
 
 conda is on PyPI only inside the wheel of conda-lock. The fixture `conda` installs it in ~/miniforge3 of alice.
 """
@@ -160,7 +160,7 @@ def _pip(*arguments: str) -> None:
 
 
 def channel(folder: Path, python: str) -> None:
-    """Write a channel with `python` (links to that of the system), `tiny` (a module) and `hello` (a program)."""
+    """Write a channel: `python` (links to that of the system), `tiny` (a module), `hello` (a program), `gpu` (for CUDA)."""
     short = python.rpartition(".")[0]
     native = "linux-64" if platform.machine() == "x86_64" else f"linux-{platform.machine()}"
     own = {"pyvenv.cfg": "home = /usr/bin\ninclude-system-site-packages = false\n"}
@@ -179,6 +179,7 @@ def channel(folder: Path, python: str) -> None:
         native: [
             _package(folder / native, {"name": "python", "version": python, "build": "0_cpython"}, own, links),
             _package(folder / native, {"name": "hello", "version": "2.0"}, hello),
+            _package(folder / native, {"name": "gpu", "version": "1.0", "depends": ["__cuda >=12"]}, {"gpu": "1"}),
         ],
         "noarch": [
             _package(

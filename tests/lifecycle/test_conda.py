@@ -57,10 +57,11 @@ def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     assert "none-such" in laptop("--context", "alpha", "env", "build").err
 
 
-def name_installer(laptop: Laptop, file: Path) -> None:
+def set_key(laptop: Laptop, key: str, value: object) -> None:
+    """Set a key of the context beta."""
     contexts = laptop.home / "config" / "contexts.yaml"
-    text = re.sub(r"\n    conda_installer: .*", "", contexts.read_text())
-    contexts.write_text(text.replace("  beta:\n", f"  beta:\n    conda_installer: {file}\n"))
+    text = re.sub(rf"\n    {key}: .*", "", contexts.read_text())
+    contexts.write_text(text.replace("  beta:\n", f"  beta:\n    {key}: {value}\n"))
 
 
 def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
@@ -72,18 +73,19 @@ def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, tmp_path: Path)
     assert "conda_installer" in refused.err
     broken = tmp_path / "broken.sh"
     broken.write_text('#!/bin/bash\nmkdir -p "$3/bin" && touch "$3/bin/conda"\nexit 3\n')
-    name_installer(laptop, broken)
+    set_key(laptop, "conda_installer", broken)
     failed = laptop("--context", "beta", "env", "build")
     assert failed.code == 5 and "the installer of conda failed" in failed.err, failed
     assert "conda-" not in ssh("beta", f"ls {tools}")
     envs_conda.installer(ssh, "beta", tmp_path / "installer.sh")
-    name_installer(laptop, tmp_path / "installer.sh")
+    set_key(laptop, "conda_installer", tmp_path / "installer.sh")
     done = laptop("--context", "beta", "run", "--wait", "train.py")
     assert done.code == 0, done
     assert laptop.quick("logs", "-").out.split()[0] == "1"
     assert "installer" not in ssh("beta", f"ls {tools}"), "it is removed after the installation"
     first = ssh("beta", f"cat {tools}/conda")
-    (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace(", hello", ""))
+    (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace("hello", "gpu"))
+    set_key(laptop, "env_cuda", "'12.4'")
     again = laptop("--context", "beta", "env", "build")
     assert again.code == 0 and ssh("beta", f"cat {tools}/conda") == first, again
     ssh("beta", f"rm -rf {tools} {tools}/../envs")

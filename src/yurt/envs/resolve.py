@@ -12,7 +12,7 @@ from pathlib import Path
 
 from yurt.envs import failures, indexes, installable, pyproject, requirements, uv_program
 from yurt.envs.declared import Declared
-from yurt.envs.lock import Lock
+from yurt.envs.lock import TORCH_BACKEND, Lock
 from yurt.envs.target import Target
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
@@ -20,8 +20,10 @@ from yurt.model.progress import Event, Watch, unwatched
 FORMAT = ("--no-header", "--no-annotate")
 
 
-def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> Lock:
+def resolve(declared: Declared, target: Target, *, torch: str = "", watch: Watch = unwatched) -> Lock:
     """Return the versions of all packages. A uv.lock is only evaluated for the target, without a network.
+
+    `torch`: which builds of PyTorch, in the words of uv's `--torch-backend`; not for a uv.lock.
 
     UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
     reached; safe to retry.
@@ -45,8 +47,12 @@ def resolve(declared: Declared, target: Target, *, watch: Watch = unwatched) -> 
         for path, content in installable.installable(declared).items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
-        text = _exported(declared, target, folder) if declared.kind == "uv" else _compiled(declared, target, folder)
-    return Lock("".join(f"{line}\n" for line in _indexes(declared)) + text)
+        if declared.kind == "uv":
+            text = _exported(declared, target, folder)
+        else:
+            text = _compiled(declared, target, folder, ["--torch-backend", torch] if torch else [])
+    head = [f"{TORCH_BACKEND}{torch}"] if torch else []
+    return Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + text)
 
 
 def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:
@@ -58,9 +64,9 @@ def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes
         return Lock(_run(command, Path(name), settings.variables, title, target))
 
 
-def _compiled(declared: Declared, target: Target, folder: Path) -> str:
+def _compiled(declared: Declared, target: Target, folder: Path, more: Sequence[str]) -> str:
     """Return the versions for a requirements file or a pyproject.toml."""
-    sources, options = [declared.title], list[str]()
+    sources, options = [declared.title], list(more)
     if "pyproject.toml" in declared.files:
         if declared.title != "pyproject.toml":
             sources.append("pyproject.toml")

@@ -49,6 +49,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     env: str | None = None
     requirements_file: str | None = None
     env_python: str | None = None
+    env_cuda: str | None = None
     conda_installer: str | None = None
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()

@@ -29,6 +29,8 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its packages; 0 if they are chosen on the site."""
     modules: list[str] = []
     """Modules for its Python, which are loaded after those of the context."""
+    torch: str = ""
+    """The builds of PyTorch that the driver of the context needs, such as cu126; empty for the usual ones."""
 
 
 class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +82,8 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     """The program, or empty for pip."""
     installer: str = ""
     """The installer of conda for a site without it: an address, or a file among yurt's programs on the site."""
+    cuda: str = ""
+    """The CUDA version that the driver of the site supports, for conda; empty if it is not known."""
     wheels: list[str] = []
     """Uploaded wheels, as SHA256/NAME, to use instead of an index."""
     modules_init: str = ""

@@ -397,6 +397,12 @@ CONTEXT = (
         about="Folder for short-lived data; a relative path is relative to $SCRATCH.",
     ),
     Row(
+        key="env_cuda",
+        example='"12.4"',
+        about="CUDA version that the driver of the GPU nodes supports, by which yurt and conda choose packages; `none`:"
+        " they do not. By default the version of the login node, if that has a GPU.",
+    ),
+    Row(
         key="conda_installer",
         site=True,
         example="~/Downloads/Miniforge3-Linux-x86_64.sh",

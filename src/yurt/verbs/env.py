@@ -120,7 +120,7 @@ def build(
             code="build-failed",
             hint=found.hint,
         )
-    return Result(kind="env", data=_view(state, wanted.name))
+    return Result(kind="env", data=_view(state, wanted.name), warnings=prepared.notes)
 
 
 def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[EnvView]]:

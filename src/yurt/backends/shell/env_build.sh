@@ -1,13 +1,13 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
 # Needs gate.sh, environment.sh, env_state.sh and env_conda.sh before it.
-# arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
+# arguments: FOLDER NONCE KIND PYTHON UV CUDA MODULES-INIT [MODULE]...
 # KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip; for conda the
 # installer to use on a site without conda. The file `wheels` lists uploaded wheels to use instead of the index of the site.
-# A file `conda` is the path of the conda that built the environment and activates it.
+# CUDA is the version that the driver supports, for conda; or empty. A file `conda` is the path of the conda that built the environment and activates it.
 # The environment is a folder of its own for each builder, because its path is written into its files. `ready`, written
 # once and last, names the complete one. So an interrupted build is never used, whatever became of its builder.
-folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
-shift 6
+folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 cuda=$6 modules=$7
+shift 7
 umask 077
 tools=$(dirname "$(dirname "$folder")")/tools
 me=$nonce patience='' yurt_recorded=''
@@ -86,6 +86,8 @@ create() { # in build.log
     [ -n "$conda" ] || [ -z "$uv" ] || install_conda "$tools" "$uv" "$nonce"
     [ -n "$conda" ] || { echo "error: command 'conda' not found" && return 1; }
     echo "$conda" > "conda.$nonce" && mv -f "conda.$nonce" conda
+    # conda itself sees no GPU on a login node.
+    [ -z "$cuda" ] || export CONDA_OVERRIDE_CUDA="${CONDA_OVERRIDE_CUDA:-$cuda}"
     if [ -s explicit ]; then
       "$conda" create -y -q -p "$folder/$name" --file explicit
     else
@@ -108,6 +110,8 @@ create() { # in build.log
     esac
     echo installing > phase
     set -- "$uv" pip install --python "$name/bin/python" --no-deps --compile-bytecode --require-hashes -r lock
+    backend=$(sed -n 's/^# torch-backend: //p' lock) # PyTorch for the driver of the site, from PyTorch's own index
+    [ -z "$backend" ] || [ -s wheels ] || set -- "$@" --torch-backend "$backend"
   else
     "$python" -m venv "$name"
     echo installing > phase

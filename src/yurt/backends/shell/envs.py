@@ -73,7 +73,8 @@ class ShellEnvs:
         sizes = " ".join(f"{len(content)} {name}" for name, content in files.items())
         where = "login" if build.on_node is None else "node:" + "\n".join(build.on_node)
         words = [build.folder, os.urandom(4).hex(), where, sizes, str(clocks().lease)]
-        words += [build.kind, build.python, build.uv or build.installer, build.modules_init, *build.modules]
+        words += [build.kind, build.python, build.uv or build.installer, build.cuda]
+        words += [build.modules_init, *build.modules]
         answer = ownership.run(
             self._host,
             [build.folder],

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from yurt.config import paths
+from yurt.envs import cuda
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
 from yurt.envs.target import Target
+from yurt.errors import YurtError
 from yurt.lifecycle.env import conda
 from yurt.lifecycle.env.python import Chosen, can_give_uv, choose
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.env import EnvBuild, RunEnv
+from yurt.model.env import EnvBuild, EnvTools, RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
@@ -55,6 +58,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     needs_uv: bool = False
     """Whether the site can build it with uv only."""
+    notes: list[str] = []
+    """What the user should know about it."""
 
 
 def prepare(
@@ -79,12 +84,22 @@ def prepare(
     later = paths.data_home() / "envs" / f"{found}.upgraded"
     if upgrade:
         paths.write_private(later, resolve(declared, target, watch=watch).digest.encode())
-    if later.exists():
-        found = address(declared, target, modules, salt=later.read_text())
-    folder = layout.env(base_folder(context, facts), found)
-    lock = Lock("")
-    if declared.kind != "conda":
-        lock = _kept(found) or _built_before(context, folder, found) or _new(found, declared, target, watch)
+    salt = later.read_text() if later.exists() else ""
+    found = address(declared, target, modules, salt=salt)
+    place = partial(layout.env, base_folder(context, facts))
+    driver = _driver(context, tools)
+    lock, notes = Lock(""), list[str]()
+    if declared.kind == "conda":
+        found = address(declared, target, modules, salt=f"{salt}cuda {driver}") if context.env_cuda else found
+    else:
+        lock = _kept(found) or _built_before(context, place(found), found) or _new(found, declared, target, watch)
+        torch = cuda.backend(driver) if cuda.is_too_new(lock, driver) and declared.kind != "uv" else ""
+        if torch:
+            found = address(declared, target, modules, salt=salt + torch)
+            known = _kept(found) or _built_before(context, place(found), found)
+            lock = known or _new(found, declared, target, watch, torch=torch, usual=lock)
+        notes += _too_new(declared, context, lock, driver)
+    folder = place(found)
     env = RunEnv(
         address=found,
         title=declared.title,
@@ -93,6 +108,7 @@ def prepare(
         lock=lock.digest if lock.text else "",
         packages=len(lock.packages),
         modules=chosen.modules,
+        torch=lock.torch_backend,
     )
     build = EnvBuild(
         folder=folder,
@@ -102,15 +118,23 @@ def prepare(
         environment=declared.files[declared.title] if declared.kind == "conda" else b"",
         python=python.path,
         uv="" if declared.kind == "conda" else tools.uv or _given_uv(chosen, env),
+        cuda=driver if declared.kind == "conda" else "",
         installer=conda.installer(declared, chosen.tools, context) if declared.kind == "conda" else "",
         modules_init=facts.modules_init,
         modules=modules,
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
-    prepared = Prepared(env=env, build=build, offline=not reaches, target=target, needs_uv=not python.venv)
-    known = saved(context.name, found)
-    if known is None or msgspec.structs.replace(known.build, definition=build.definition) != build:
+    prepared = Prepared(
+        env=env,
+        build=build,
+        offline=not reaches,
+        target=target,
+        needs_uv=not python.venv or bool(lock.torch_backend and reaches),
+        notes=notes,
+    )
+    before = saved(context.name, found)
+    if before is None or msgspec.structs.replace(before.build, definition=build.definition) != build:
         _save(context.name, prepared)
     return prepared
 
@@ -125,7 +149,7 @@ def saved(context: str, found: str) -> Prepared | None:
 
 def _given_uv(chosen: Chosen, env: RunEnv) -> str:
     """Return where yurt puts uv on a site that lacks it; empty if pip does."""
-    wanted = not chosen.python.venv or env.packages >= WORTH_UV
+    wanted = not chosen.python.venv or env.torch or env.packages >= WORTH_UV
     return layout.tool(layout.chain(env.folder)[0], "uv") if wanted and can_give_uv(chosen.tools) else ""
 
 
@@ -162,11 +186,34 @@ def _built_before(context: Context, folder: str, found: str) -> Lock | None:
     return Lock(state.lock)
 
 
-def _new(found: str, declared: Declared, target: Target, watch: Watch) -> Lock:
+def _new(
+    found: str, declared: Declared, target: Target, watch: Watch, *, torch: str = "", usual: Lock | None = None
+) -> Lock:
+    """Choose the packages, with these builds of PyTorch; `usual` if that fails."""
     watch(Event(f"choosing the packages of {declared.title}"))
-    lock = resolve(declared, target, watch=watch)
+    try:
+        lock = resolve(declared, target, torch=torch, watch=watch)
+    except YurtError:
+        if usual is None:
+            raise
+        lock = usual
     paths.write_private(lock_file(found), lock.text.encode())
     return lock
+
+
+def _driver(context: Context, tools: EnvTools) -> str:
+    """Return the CUDA version that the driver of a site supports; empty if it is not known or does not matter."""
+    named = context.env_cuda or tools.cuda
+    return "" if named == "none" else named
+
+
+def _too_new(declared: Declared, context: Context, lock: Lock, driver: str) -> list[str]:
+    if lock.torch_backend or not cuda.is_too_new(lock, driver):
+        return []
+    return [
+        f"PyTorch of {declared.title} is built for CUDA {cuda.needed(lock)}, but the driver of {context.name} supports"
+        f" {driver} only; declare an older version of torch, or set `env_cuda: none` to leave it"
+    ]
 
 
 def _definition(env: RunEnv, declared: Declared, modules: list[str], project: str) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +27,9 @@ from yurt.model.run import Plan, RestartPolicy, Setup
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.lifecycle.env.prepare import Prepared
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -52,7 +56,8 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     folder = project_folder(context, facts, run.project)
     env = None
     if draft.declared and facts is not None:
-        env = _env(draft.declared, context, facts, run.project, watch)
+        prepared = _env(draft.declared, context, facts, run.project, watch)
+        env, warnings = prepared.env, [*warnings, *prepared.notes]
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -74,14 +79,14 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     return Planned(made, [*needs.warnings, *warnings])
 
 
-def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Watch) -> RunEnv:
+def _env(encoded: bytes, context: Context, facts: Facts, project: str, watch: Watch) -> Prepared:
     """Return the environment that yurt builds for a run. The hint of an error says how to do without it."""
     from yurt.envs.declared import Declared
     from yurt.lifecycle.env.prepare import prepare
 
     declared = msgspec.json.decode(encoded, type=Declared)
     try:
-        return prepare(declared, context, facts, project, watch=watch).env
+        return prepare(declared, context, facts, project, watch=watch)
     except YurtError as error:
         without = "use `--env none` to run without this environment"
         if "--env none" not in error.hint:
