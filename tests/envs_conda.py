@@ -160,7 +160,7 @@ def _pip(*arguments: str) -> None:
 
 
 def channel(folder: Path, python: str) -> None:
-    """Write a channel: `python` (links to that of the system), `tiny` (a module), `hello` (a program), `gpu` (for CUDA)."""
+    """Write a channel: `python` (a link to the system's), `tiny` (a module), `hello` (a program), `gpu` (for CUDA)."""
     short = python.rpartition(".")[0]
     native = "linux-64" if platform.machine() == "x86_64" else f"linux-{platform.machine()}"
     own = {"pyvenv.cfg": "home = /usr/bin\ninclude-system-site-packages = false\n"}

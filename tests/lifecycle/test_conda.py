@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,20 @@ def set_key(laptop: Laptop, key: str, value: object) -> None:
     contexts.write_text(text.replace("  beta:\n", f"  beta:\n    {key}: {value}\n"))
 
 
-def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
-    ssh, tools = Ssh(lab), "/lustre/scratch/alice/yurt/tools"
+TOOLS = "/lustre/scratch/alice/yurt/tools"
+
+
+@pytest.fixture
+def beta(lab: Lab) -> Iterator[Callable[[str], str]]:
+    """A function that runs a command on beta, which has no programs of yurt before and after."""
+    clear = f"rm -rf {TOOLS} {TOOLS}/../envs"
+    ssh = partial(Ssh(lab), "beta")
+    ssh(clear)
+    yield ssh
+    ssh(clear)
+
+
+def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, beta: Callable[[str], str], tmp_path: Path) -> None:
     (laptop.project / "environment.yml").write_text(ENVIRONMENT)
     (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")
     refused = laptop("--context", "beta", "run", "train.py")
@@ -76,16 +89,15 @@ def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, tmp_path: Path)
     set_key(laptop, "conda_installer", broken)
     failed = laptop("--context", "beta", "env", "build")
     assert failed.code == 5 and "the installer of conda failed" in failed.err, failed
-    assert "conda-" not in ssh("beta", f"ls {tools}")
-    envs_conda.installer(ssh, "beta", tmp_path / "installer.sh")
+    assert "conda-" not in beta(f"ls {TOOLS}")
+    envs_conda.installer(Ssh(lab), "beta", tmp_path / "installer.sh")
     set_key(laptop, "conda_installer", tmp_path / "installer.sh")
     done = laptop("--context", "beta", "run", "--wait", "train.py")
     assert done.code == 0, done
     assert laptop.quick("logs", "-").out.split()[0] == "1"
-    assert "installer" not in ssh("beta", f"ls {tools}"), "it is removed after the installation"
-    first = ssh("beta", f"cat {tools}/conda")
+    assert "installer" not in beta(f"ls {TOOLS}"), "it is removed after the installation"
+    first = beta(f"cat {TOOLS}/conda")
     (laptop.project / "environment.yml").write_text(ENVIRONMENT.replace("hello", "gpu"))
     set_key(laptop, "env_cuda", "'12.4'")
     again = laptop("--context", "beta", "env", "build")
-    assert again.code == 0 and ssh("beta", f"cat {tools}/conda") == first, again
-    ssh("beta", f"rm -rf {tools} {tools}/../envs")
+    assert again.code == 0 and beta(f"cat {TOOLS}/conda") == first, again

@@ -32,9 +32,15 @@ mv /opt/python/hidden "$(cat /opt/python/ensurepip)"
 rm -r /opt/python/3.11/bin && mv /opt/python/saved /opt/python/3.11/bin"""
 
 
-@pytest.fixture
-def ssh(lab: Lab) -> Ssh:
-    return Ssh(lab)
+@pytest.fixture(autouse=True)
+def ssh(lab: Lab) -> Iterator[Ssh]:
+    """ssh to clusters that have no programs of yurt, neither before nor after a test: other tests need pip there."""
+    found = Ssh(lab)
+    for cluster in ("alpha", "beta"):
+        found(cluster, f"rm -rf {YURT}/tools {YURT}/envs")
+    yield found
+    for cluster in ("alpha", "beta"):
+        found(cluster, f"chmod -R u+w {YURT}/tools; rm -rf {YURT}/tools {YURT}/envs")
 
 
 def as_root(lab: Lab, cluster: str, script: str) -> None:
@@ -59,7 +65,6 @@ def tools(ssh: Ssh) -> list[str]:
 
 
 def test_a_python_of_a_module_and_uv_from_this_machine(laptop: Laptop, ssh: Ssh, no_python: None) -> None:
-    ssh("beta", f"rm -rf {YURT}/tools {YURT}/envs")
     (laptop.project / "requirements.txt").write_text("six==1.17.0\n")
     (laptop.project / "train.py").write_text("import six, sys\nprint(six.__version__, sys.base_exec_prefix)\n")
     first = laptop("--context", "beta", "run", "--wait", "train.py")

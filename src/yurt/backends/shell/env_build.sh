@@ -75,8 +75,8 @@ last_error() { # the line that a reader needs first
     echo "the package index cannot be reached from $(uname -n)"
     return
   fi
-  grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:)|no space left|quota exceeded|no matching distribution' | tail -n 1 |
-    sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//' | cut -c 1-300
+  grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:|cause: (Because|Hash mismatch))|no space left|quota exceeded|no matching distribution' | tail -n 1 |
+    sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//; s/^cause: //' | cut -c 1-300
 }
 create() { # in build.log
   set -e

@@ -93,7 +93,8 @@ def prepare(
         found = address(declared, target, modules, salt=f"{salt}cuda {driver}") if context.env_cuda else found
     else:
         lock = _kept(found) or _built_before(context, place(found), found) or _new(found, declared, target, watch)
-        torch = cuda.backend(driver) if cuda.is_too_new(lock, driver) and declared.kind != "uv" else ""
+        uv = declared.kind != "uv" and (tools.uv or can_give_uv(tools))
+        torch = cuda.backend(driver) if uv and cuda.is_too_new(lock, driver) else ""
         if torch:
             found = address(declared, target, modules, salt=salt + torch)
             known = _kept(found) or _built_before(context, place(found), found)
