@@ -1,4 +1,4 @@
-"""A real conda for tests: built once from PyPI, with a local channel of three tiny packages, installed on a cluster.
+"""A real conda for tests: built once from PyPI, with a local channel of tiny packages, installed on a cluster.
 
 conda is on PyPI only inside the wheel of conda-lock. The fixture `conda` installs it in ~/miniforge3 of alice.
 """
@@ -87,11 +87,35 @@ def conda(lab: Lab) -> Iterator[Callable[[str], None]]:
         ssh(cluster, f"rm -rf {HOME}")
 
 
-def install(ssh: Ssh, cluster: str) -> None:
-    """Install conda on a cluster as alice. Skips the test if it cannot be built."""
+def built_for(ssh: Ssh, cluster: str) -> Path:
+    """Return the files of conda for the Python of a cluster. Skips the test if it cannot be built."""
     python = ssh(cluster, "python3 -c 'import sys; print(\"%d.%d.%d\" % sys.version_info[:3])'").splitlines()[-1]
     recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
-    built = cached(f"conda-{python}-{recipe}", lambda folder: build(folder, python))
+    return cached(f"conda-{python}-{recipe}", lambda folder: build(folder, python))
+
+
+INSTALLER = f"""\
+#!/bin/bash
+while getopts bp: option; do [ "$option" != p ] || prefix=$OPTARG; done
+python3 -m venv --without-pip "$prefix" || exit
+tail -n +7 "$0" | tar -C "$prefix" -xz --no-same-owner || exit
+sed -i "s|{HOME}|$prefix|" "$prefix/bin/conda" "$prefix/.condarc"
+exit
+"""
+"""An installer as that of Miniforge: options, and an archive after the script."""
+
+
+def installer(ssh: Ssh, cluster: str, file: Path) -> None:
+    """Write an installer of conda for a cluster. Skips the test if conda cannot be built."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        archive.add(built_for(ssh, cluster), ".")
+    file.write_bytes(INSTALLER.encode() + packed.getvalue())
+
+
+def install(ssh: Ssh, cluster: str) -> None:
+    """Install conda on a cluster as alice. Skips the test if it cannot be built."""
+    built = built_for(ssh, cluster)
     ssh(cluster, f"rm -rf {HOME} && python3 -m venv --without-pip {HOME}")
     ssh.send(built, cluster, HOME)
 
@@ -132,7 +156,7 @@ def _pip(*arguments: str) -> None:
 
 
 def channel(folder: Path, python: str) -> None:
-    """Write a channel with `python` (links to that of the system), `tiny` (a module) and `hello` (a program)."""
+    """Write a channel: `python` (a link to the system's), `tiny` (a module), `hello` (a program), `gpu` (for CUDA)."""
     short = python.rpartition(".")[0]
     native = "linux-64" if platform.machine() == "x86_64" else f"linux-{platform.machine()}"
     own = {"pyvenv.cfg": "home = /usr/bin\ninclude-system-site-packages = false\n"}
@@ -151,6 +175,7 @@ def channel(folder: Path, python: str) -> None:
         native: [
             _package(folder / native, {"name": "python", "version": python, "build": "0_cpython"}, own, links),
             _package(folder / native, {"name": "hello", "version": "2.0"}, hello),
+            _package(folder / native, {"name": "gpu", "version": "1.0", "depends": ["__cuda >=12"]}, {"gpu": "1"}),
         ],
         "noarch": [
             _package(

@@ -17,7 +17,7 @@ from yurt.api import pickles
 from yurt.envs.declared import Declared
 from yurt.errors import UserError
 from yurt.lab import Lab
-from yurt.lifecycle.env.prepare import pick_python
+from yurt.lifecycle.env.python import pick
 from yurt.model.context import Context
 from yurt.model.env import EnvTools, SitePython
 
@@ -31,7 +31,8 @@ def test_the_version_of_the_calling_program_is_preferred(like: str, needs: str, 
     pythons = [SitePython(each, f"/usr/bin/python{each}", True) for each in ("3.9.2", "3.11.4", "3.13.0")]
     tools = EnvTools(asked_at=0, machine="x86_64", libc="glibc 2.36", pythons=pythons)
     declared = Declared(kind="requirements", files={"requirements.txt": b""}, python=needs)
-    assert pick_python(tools, declared, Context(name="x", type="slurm"), like).version == found
+    chosen = pick(tools, declared, Context(name="x", type="slurm"), like)
+    assert chosen is not None and chosen.version == found
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from yurt.model.context_effects import EFFECTS, effects
 NO_EFFECT = (
     *("name", "type", "slurm_url", "storage_dir", "scratch_dir", "partition", "account", "qos", "user_id", "resources"),
     *("time", "nodes", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env_python", "env_place"),
+    "env_cuda",
     *("login_profile", "exclude", "writable", "registry_url", "lab"),
 )
 """Keys that only name or limit what a run requests."""

@@ -248,6 +248,12 @@ class Envs(Protocol):
     def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
         """Upload a wheel, SHA256/NAME, in pieces. UnreachableError: a retry continues."""
 
+    def has_tool(self, folder: str, name: str) -> bool:
+        """Return whether a program of yurt is on the site. `folder` is that of an environment."""
+
+    def send_tool(self, folder: str, name: str, content: bytes, moved: Callable[[int], None]) -> None:
+        """Upload a program, compressed by gzip, in pieces. UnreachableError: a retry continues."""
+
     def remove(self, folders: Sequence[str]) -> None:
         """Remove environments. Their locks stay."""
 

@@ -55,5 +55,7 @@ def submitted_line(entry: Entry) -> str:
     building = ""
     if status.building and run.env is not None:
         packages = f": {render.count(run.env.packages, 'package')}" if run.env.packages else ""
-        building = f"; building the environment of {run.env.title} there, once{packages}"
+        modules = "".join(f", with module {each}" for each in run.env.modules)
+        modules += f", with PyTorch for {run.env.torch}" if run.env.torch else ""
+        building = f"; building the environment of {run.env.title} there, once{modules}{packages}"
     return render.escaped(f"{run.id} {state} on {run.context}{job}{building}")

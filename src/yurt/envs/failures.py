@@ -122,6 +122,18 @@ RULES = (
         ON_NODE,
     ),
     Rule(
+        "other",
+        (r"^(?P<what>the installer of conda .+)",),
+        "WHAT",
+        "check `conda_installer` of the context",
+    ),
+    Rule(
+        "python",
+        (r"^Python (?P<what>\S+) cannot be downloaded on",),
+        "the site has no Python WHAT, and uv cannot download one there",
+        "load a module that provides it with `modules_to_load` of the context, or choose another with `--env-python`",
+    ),
+    Rule(
         "hash",
         (r"Hash mismatch for `(?P<what>[^`]+)`", r"DO NOT MATCH THE HASHES", r"(?i)ChecksumMismatchError"),
         "the index has another file than the locked one for WHAT",

@@ -10,6 +10,8 @@ import msgspec
 from yurt.envs import requirements
 
 WHEELHOUSE = re.compile(r"^# wheelhouse (\S+) (.+)$", re.MULTILINE)
+TORCH_BACKEND = "# torch-backend: "
+"""The beginning of a line of a lock, which env_build.sh reads, too."""
 
 
 class Package(msgspec.Struct, frozen=True):
@@ -51,6 +53,12 @@ class Lock(msgspec.Struct, frozen=True):
         import hashlib
 
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def torch_backend(self) -> str:
+        """Which builds of PyTorch it has, in the words of uv, such as `cu126`; empty for those of the package index."""
+        found = re.search(rf"^{TORCH_BACKEND}(\w+)$", self.text, re.MULTILINE)
+        return found[1] if found else ""
 
     def hashes(self) -> dict[str, frozenset[str]]:
         """Return the SHA-256 of all files of each package, by the package's name."""

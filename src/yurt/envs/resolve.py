@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from yurt.envs import failures, indexes, installable, pyproject, requirements, uv_program
 from yurt.envs.declared import Declared
-from yurt.envs.lock import Lock
+from yurt.envs.lock import TORCH_BACKEND, Lock
 from yurt.envs.target import Target
 from yurt.errors import UnreachableError, UserError, YurtError
 from yurt.model.progress import Event, Watch, unwatched
@@ -26,11 +26,15 @@ LOCKED = "locked.txt"
 FORMAT = ("--no-header", "--no-annotate")
 
 
-def resolve(declared: Declared, target: Target, *, offered: Sequence[Offer] = (), watch: Watch = unwatched) -> Lock:
+def resolve(
+    declared: Declared, target: Target, *, offered: Sequence[Offer] = (), torch: str = "", watch: Watch = unwatched
+) -> Lock:
     """Return the versions of all packages. A uv.lock is only evaluated for the target, without a network.
 
     Versions that the wheelhouse of the site offers are preferred; the hashes of these packages are not those of its
-    files. UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
+    files. `torch`: which builds of PyTorch, in the words of uv's `--torch-backend`; not for a uv.lock.
+
+    UserError: the declaration is broken, or no versions satisfy it. UnreachableError: a package index cannot be
     reached; safe to retry.
     """
     declared.check()
@@ -53,7 +57,7 @@ def resolve(declared: Declared, target: Target, *, offered: Sequence[Offer] = ()
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         if declared.kind != "uv":
-            text = _compiled(declared, target, folder, offered)
+            text = _compiled(declared, target, folder, offered, ["--torch-backend", torch] if torch else [])
         else:
             text = _exported(declared, target, folder)
             if offered:
@@ -61,7 +65,8 @@ def resolve(declared: Declared, target: Target, *, offered: Sequence[Offer] = ()
 
                 (folder / LOCKED).write_text("".join(f"{each}\n" for each in _pins(text)))
                 text = wheelhouse.merged(_compiled(declared, target, folder, offered), text, offered)
-    return Lock("".join(f"{line}\n" for line in _indexes(declared)) + text)
+    head = [f"{TORCH_BACKEND}{torch}"] if torch else []
+    return Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + text)
 
 
 def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:
@@ -73,9 +78,11 @@ def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes
         return Lock(_run(command, Path(name), settings.variables, title, target))
 
 
-def _compiled(declared: Declared, target: Target, folder: Path, offered: Sequence[Offer]) -> str:
+def _compiled(
+    declared: Declared, target: Target, folder: Path, offered: Sequence[Offer], more: Sequence[str] = ()
+) -> str:
     """Return the versions for a requirements file or a pyproject.toml; with a uv.lock, those of the file LOCKED."""
-    sources, options = [declared.title], list[str]()
+    sources, options = [declared.title], list(more)
     if declared.kind == "uv":
         sources, options = ["pyproject.toml"], ["--constraint", LOCKED]
     if "pyproject.toml" in declared.files:

@@ -102,7 +102,8 @@ def choose(lock: Lock, target: Target, pip: indexes.Settings, cache: Path) -> li
     variables = settings.variables | {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     with tempfile.TemporaryDirectory(prefix="yurt-wheels-") as name:
         Path(name, "requirements.txt").write_text(lock.text)
-        command = ["pip", "compile", "requirements.txt", *options, *platform, *settings.options]
+        torch = ["--torch-backend", lock.torch_backend] if lock.torch_backend else []
+        command = ["pip", "compile", "requirements.txt", *options, *platform, *settings.options, *torch]
         done = uv_program.run(command, folder=Path(name), variables=variables)
         if done.code:
             raise resolve.failed(done.err, "the lock", target)

@@ -53,6 +53,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     env_python: str | None = None
     env_place: EnvPlace | None = None
     wheelhouse: tuple[str, ...] = ()
+    env_cuda: str | None = None
+    conda_installer: str | None = None
     variables: dict[str, str] = {}
     exclude: tuple[str, ...] = ()
     paths_to_copy: tuple[str, ...] = ()

@@ -33,6 +33,10 @@ class RunEnv(msgspec.Struct, frozen=True, kw_only=True):
     """The number of its packages; 0 if they are chosen on the site."""
     place: EnvPlace = "scratch"
     """Where it is kept: scratch, home or tmpdir."""
+    modules: list[str] = []
+    """Modules for its Python, which are loaded after those of the context."""
+    torch: str = ""
+    """The builds of PyTorch that the driver of the context needs, such as cu126; empty for the usual ones."""
 
 
 class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,8 @@ class EnvTools(msgspec.Struct, frozen=True, kw_only=True):
     """CPU time that a process on the login node may use; null means no limit."""
     modules_failed: str = ""
     """Why the modules of the context could not be loaded."""
+    python_modules: list[str] = []
+    """Modules that provide a Python, such as `python/3.11.5`."""
 
 
 class SitePython(msgspec.Struct, frozen=True):
@@ -77,7 +83,13 @@ class EnvBuild(msgspec.Struct, frozen=True, kw_only=True):
     environment: bytes = b""
     """The content of environment.yml, for conda."""
     python: str = ""
+    """The program; or `managed:3.12`, which uv downloads on the site."""
     uv: str = ""
+    """The program, or empty for pip."""
+    installer: str = ""
+    """The installer of conda for a site without it: an address, or a file among yurt's programs on the site."""
+    cuda: str = ""
+    """The CUDA version that the driver of the site supports, for conda; empty if it is not known."""
     wheels: list[str] = []
     """Files to install from: uploaded ones as SHA256/NAME, and absolute paths of wheels that the site has."""
     no_index: bool = False

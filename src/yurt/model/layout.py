@@ -185,6 +185,11 @@ def in_home(env_folder: str) -> bool:
     return env_folder.rpartition("/envs/")[0].endswith("/.yurt")
 
 
+def tool(base_folder: str, name: str) -> str:
+    """Return the path of a program that yurt keeps on a site."""
+    return f"{base_folder}/tools/{name}"
+
+
 def chain(folder: str) -> list[str]:
     """Return yurt's folder on a site and the folders below it, down to this one."""
     head, kind, below = max((folder.rpartition(f"/{kind}/") for kind in KINDS), key=lambda parts: len(parts[0]))

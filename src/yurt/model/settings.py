@@ -407,6 +407,20 @@ CONTEXT = (
         example="yurt",
         about="Folder for short-lived data; a relative path is relative to $SCRATCH.",
     ),
+    Row(
+        key="env_cuda",
+        example='"12.4"',
+        about="CUDA version that the driver of the GPU nodes supports, by which yurt and conda choose packages; `none`:"
+        " they do not. By default the version of the login node, if that has a GPU.",
+    ),
+    Row(
+        key="conda_installer",
+        site=True,
+        example="~/Downloads/Miniforge3-Linux-x86_64.sh",
+        about="Address, or file on this machine, of an installer of conda such as that of Miniforge. yurt runs it on a"
+        " cluster without conda when an environment needs conda.",
+        effect="runs on the cluster if it has no conda",
+    ),
     Row(key="user_id", site=True, example="alice", about="Your name in the records of runs."),
     Row(
         key="resources",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,8 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
 from yurt.sites.folders import base_folder
 
+MOST_KEPT = 8
+
 
 class _Kept(msgspec.Struct, frozen=True):
     """Tools, and what they depend on."""
@@ -29,9 +32,8 @@ class _Kept(msgspec.Struct, frozen=True):
 def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watch = unwatched) -> EnvTools:
     """Return the tools of a site, not older than a week. RefusedError if the modules of the context do not load."""
     key = [*cache.address_of(context), "", *context.modules_to_load]
-    file = _file(context.name)
-    known = None if fresh else _load(file.read_bytes() if file.exists() else b"", key)
-    if known is not None:
+    kept = [] if fresh else _load(context.name)
+    if known := next((each.tools for each in kept if each.key == key), None):
         return known
     watch(Event(f"asking {context.name} what it has for building environments"))
     modules: Sequence[str] = context.modules_to_load
@@ -48,7 +50,8 @@ def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watc
             code="impossible",
             hint="check that your profile there neither exits nor starts another shell, or use `--env none`",
         )
-    paths.write_private(file, msgspec.json.encode(_Kept(key, found)))
+    with suppress(OSError):  # asked again next time
+        paths.write_private(_file(context.name), msgspec.json.encode([_Kept(key, found), *kept][:MOST_KEPT]))
     return found
 
 
@@ -61,10 +64,10 @@ def _file(name: str) -> Path:
     return paths.config_home() / "facts" / f"{name}.env.json"
 
 
-def _load(text: bytes, key: list[str]) -> EnvTools | None:
+def _load(name: str) -> list[_Kept]:
+    """Return the tools that are cached, for several lists of modules."""
     try:
-        kept = msgspec.json.decode(text, type=_Kept)
-    except msgspec.MsgspecError:
-        return None
-    fresh = kept.key == key and 0 <= time.time() - kept.tools.asked_at < cache.WEEK
-    return kept.tools if fresh else None
+        kept = msgspec.json.decode(_file(name).read_bytes(), type=list[_Kept])
+    except (OSError, msgspec.MsgspecError):
+        return []
+    return [each for each in kept if 0 <= time.time() - each.tools.asked_at < cache.WEEK]

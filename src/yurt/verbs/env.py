@@ -130,7 +130,7 @@ def build(
             code="build-failed",
             hint=found.hint,
         )
-    return Result(kind="env", data=_view(state, wanted.name))
+    return Result(kind="env", data=_view(state, wanted.name), warnings=prepared.notes)
 
 
 def _follow(state: EnvState, context: str, prepared: prepare.Prepared, envs: Envs, watch: Watch) -> EnvState:

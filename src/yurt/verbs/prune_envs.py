@@ -5,6 +5,7 @@ Never removes one that an unfinished run needs, of any machine, or one that is b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -109,7 +110,8 @@ def _with_environments() -> list[Context]:
     """Return the contexts for which this machine has prepared environments."""
     known = contexts.load(contexts.default_file()).contexts
     folder = paths.data_home() / "envs"
-    names = {file.name[: -len("-0123456789abcdef.json")] for file in folder.glob("*-*.json")} if folder.exists() else ()
+    files = folder.glob("*-*.json") if folder.exists() else ()
+    names = {re.sub(r"-[0-9a-f]{16}(-\w+)?\.json$", "", file.name) for file in files}
     return [known[name] for name in sorted(names) if name in known]
 
 

@@ -40,10 +40,10 @@ use_env() { # use_env FOLDER [unpack]: an environment that yurt built; waits whi
   [ -z "$yurt_recorded" ] || touch -c "$1/used" 2> /dev/null
   unset yurt_last yurt_still yurt_now
   [ -z "${2-}" ] || use_copy "$1"
-  if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path"; else use_venv "$yurt_env_path"; fi
+  if [ -d "$yurt_env_path/conda-meta" ]; then use_conda "$yurt_env_path" "$(cat "$1/conda" 2> /dev/null)"; else use_venv "$yurt_env_path"; fi
 }
-use_conda() { # use_conda NAME
-  for yurt_each in conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
+use_conda() { # use_conda NAME [PROGRAM]
+  for yurt_each in ${2:+"$2"} conda "$HOME/miniconda3/bin/conda" "$HOME/miniforge3/bin/conda" "$HOME/anaconda3/bin/conda"; do
     command -v "$yurt_each" > /dev/null 2>&1 || continue
     eval "$("$yurt_each" shell.posix hook)" && conda activate "$1" && return
     fail "conda environment $1 not found, or not usable"

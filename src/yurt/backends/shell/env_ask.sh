@@ -29,11 +29,14 @@ print("venv" if u.find_spec("ensurepip") and u.find_spec("venv") else "bare", en
 print(os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable))' 2> /dev/null
 done
 IFS=$old_ifs
+section available
+([ $# -gt 0 ] || load_modules "$modules"; module -t avail) 2>&1 < /dev/null | grep -i python | head -n 200
 section tools
 for tool in uv conda mamba gcc; do
   found=$(command -v "$tool" 2> /dev/null) && printf '%s %s\n' "$tool" "$found"
 done
 [ ! -x "$tools/uv" ] || printf 'uv %s\n' "$tools/uv"
+if read -r found 2> /dev/null < "$tools/conda" && [ -x "$tools/$found/bin/conda" ]; then printf 'conda %s\n' "$tools/$found/bin/conda"; fi
 for found in "$HOME"/mini*3/bin/conda "$HOME"/anaconda3/bin/conda; do [ ! -x "$found" ] || printf 'conda %s\n' "$found"; done
 section cuda
 command -v nvidia-smi > /dev/null 2>&1 && timeout 10 nvidia-smi 2> /dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p'

@@ -1,14 +1,17 @@
 # Builds an environment on a site. Several builders may run at a time, also on several hosts: one builds, others wait.
-# Needs gate.sh, environment.sh, env_state.sh and env_index.sh before it.
-# arguments: FOLDER NONCE KIND PYTHON UV MODULES-INIT [MODULE]...
-# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip. The file `wheels`
-# lists files to install from, uploaded ones (SHA256/NAME) and absolute paths; `--no-index` means no others.
-# If the index of the site lacks packages, `lacking` names them, and jobs stay held: the next yurt command uploads them.
+# Needs gate.sh, environment.sh, env_state.sh, env_conda.sh and env_index.sh before it.
+# arguments: FOLDER NONCE KIND PYTHON UV CUDA MODULES-INIT [MODULE]...
+# KIND is lock or conda. PYTHON is the program for the environment; UV that program, or empty for pip; for conda the
+# installer to use on a site without conda. CUDA is the version that the driver supports, for conda; or empty.
+# The file `wheels` lists files to install from, uploaded ones (SHA256/NAME) and absolute paths; `--no-index` means no
+# others. If the index of the site lacks packages, `lacking` names them, and jobs stay held: the next yurt command uploads
+# them. A file `conda` is the path of the conda that built the environment and activates it.
 # The environment is a folder of its own for each builder, because its path is written into its files. `ready`, written
 # once and last, names the complete one. So an interrupted build is never used, whatever became of its builder.
-folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 modules=$6
-shift 6
+folder=$1 nonce=$2 kind=$3 python=$4 uv=$5 cuda=$6 modules=$7
+shift 7
 umask 077
+tools=$(dirname "$(dirname "$folder")")/tools
 me=$nonce patience='' yurt_recorded='' built=''
 cd "$folder" || exit 1
 
@@ -52,6 +55,7 @@ end() { # end [REASON]: with a reason, the build has failed; not if only the pac
   trap '' TERM INT HUP
   if [ -n "${1-}" ] && [ -z "$built" ]; then
     rm -rf "$name"
+    [ -e "$tools/conda-$nonce/complete" ] || rm -rf "$tools/conda-$nonce"
     if ! mv -f "$name.cache/lacking" lacking 2> /dev/null; then
       { printf '%s\n' "$1" && tail -c 20000 build.log; } > "failed.$nonce" && mv -f "failed.$nonce" failed
     fi
@@ -70,12 +74,13 @@ stop() {
   end "the build was stopped"
 }
 last_error() { # the line that a reader needs first
+  if grep -E '^(Python [0-9.]+ cannot be downloaded on|the installer of conda) ' build.log; then return; fi
   if grep -q -E 'NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error' build.log; then
     echo "the package index cannot be reached from $(uname -n)"
     return
   fi
-  grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:)|no space left|quota exceeded|no matching distribution' | tail -n 1 |
-    sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//' | cut -c 1-300
+  grep -v '^ *$' build.log | grep -i -E '^ *(error|fatal|×|╰─▶|[a-z]+error:|cause: (Because|Hash mismatch))|no space left|quota exceeded|no matching distribution' | tail -n 1 |
+    sed 's/^[ ×╰─▶]*//; s/^[Ee][Rr][Rr][Oo][Rr]: *//; s/^cause: //' | cut -c 1-300
 }
 split_lock() { # `hashed`: options and packages with hashes; `addressed`: those that have an address instead of a version
   mkdir -p "$name.cache"
@@ -120,11 +125,12 @@ create() { # in build.log
   set -e
   echo creating > phase
   if [ "$kind" = conda ]; then
-    conda=
-    for each in conda mamba "$HOME"/mini*3/bin/conda "$HOME/anaconda3/bin/conda"; do
-      [ -n "$conda" ] || conda=$(command -v "$each") || true
-    done
+    find_conda "$tools"
+    [ -n "$conda" ] || [ -z "$uv" ] || install_conda "$tools" "$uv" "$nonce"
     [ -n "$conda" ] || { echo "error: command 'conda' not found" && return 1; }
+    echo "$conda" > "conda.$nonce" && mv -f "conda.$nonce" conda
+    # conda itself sees no GPU on a login node.
+    [ -z "$cuda" ] || export CONDA_OVERRIDE_CUDA="${CONDA_OVERRIDE_CUDA:-$cuda}"
     if [ -s explicit ]; then
       "$conda" create -y -q -p "$folder/$name" --file explicit
     else
@@ -138,11 +144,20 @@ create() { # in build.log
   if [ -n "$uv" ]; then
     export UV_CACHE_DIR="$folder/$name.cache" UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS="${UV_PYTHON_DOWNLOADS:-never}"
     export UV_INDEX_STRATEGY=unsafe-best-match # any index may have the locked file; its hash says that it is the right one
-    "$uv" venv --no-project --no-config --relocatable --python "$python" "$name"
+    case $python in
+      managed:*) # a Python of uv; several builders may download it at once
+        UV_PYTHON_INSTALL_DIR=$tools/python UV_PYTHON_DOWNLOADS=automatic \
+          "$uv" venv --no-project --no-config --relocatable --python-preference only-managed --python "${python#managed:}" "$name" ||
+          { echo "Python ${python#managed:} cannot be downloaded on $(uname -n)" && return 1; }
+        ;;
+      *) "$uv" venv --no-project --no-config --relocatable --python "$python" "$name" ;;
+    esac
     echo installing > phase
     use_pip_settings "$name/bin/python"
     # shellcheck disable=SC2086 # an option or nothing
     set -- "$uv" pip install $no_index --python "$name/bin/python" --no-deps --compile-bytecode
+    backend=$(sed -n 's/^# torch-backend: //p' lock) # PyTorch for the driver of the site, from PyTorch's own index
+    [ -z "$backend" ] || grep -s -q -x -e --no-index wheels || set -- "$@" --torch-backend "$backend"
   else
     "$python" -m venv "$name"
     echo installing > phase

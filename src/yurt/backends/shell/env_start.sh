@@ -35,7 +35,7 @@ case $on in
   login)
     # A login shell: programs such as uv and conda are often found only there.
     # shellcheck disable=SC2016
-    setsid nice -n 10 bash -lc 'exec sh "$@"' sh "$@" > /dev/null 2>&1 < /dev/null &
+    setsid nice -n 10 bash -lc 'exec bash "$@"' bash "$@" > /dev/null 2>&1 < /dev/null &
     ;;
   *)
     options=${on#*:} count=$#

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,10 +24,24 @@ from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels,
 INCOMPLETE, WRONG = 45, 48
 """Exit codes of scripts: the input ended early; what arrived is not what was sent."""
 
+PYTHON_MODULE = re.compile(r"((?:[\w.+-]+/)*c?python3?/3\.\d[\w.+-]*)(?:\([\w:, ]*\))*$", re.IGNORECASE)
+"""A line of `module -t avail` about a Python: `python/3.11.5(default)`, `Python/3.11.3-GCCcore-12.3.0`."""
+
 LOGIN = 'exec bash -lc {text} sh "$@" < /dev/null'
 """Runs a script in a login shell, where programs and modules are found as in a terminal."""
 
 SUMS = 'while IFS= read -r file; do sum=$(sha256sum < "$file") || exit 1; echo "${sum%% *}"; done'
+
+UNPACK = """ || exit
+umask 077
+cd "$1" || exit 1
+packed=$3 aside=$3.$7
+shift 9
+gzip -dc "$packed" > "$aside" && chmod 700 "$aside" && mv -f "$aside" "tools/$1"
+code=$?
+rm -f "$packed" "$aside"
+exit $code"""
+"""Unpacks a program after its upload. A process that runs the old one keeps it."""
 
 REMOVE = """\
 for each; do # its lock stays, so that it is built again with the same packages
@@ -115,13 +130,15 @@ class ShellEnvs:
         sizes = " ".join(f"{len(content)} {name}" for name, content in files.items())
         where = "login" if build.on_node is None else "node:" + "\n".join(build.on_node)
         words = [build.folder, os.urandom(4).hex(), where, sizes, str(clocks().lease)]
-        words += [build.kind, build.python, build.uv, build.modules_init, *build.modules]
+        words += [build.kind, build.python, build.uv or build.installer, build.cuda]
+        words += [build.modules_init, *build.modules]
         answer = ownership.run(
             self._host,
             [build.folder],
             scripts.text("env_state.sh", "job") + scripts.text("env_start.sh"),
             *words,
             make=True,
+            also=_own_tools(build),
             stdin=b"".join(files.values()),
             timeout=120,
         )
@@ -159,15 +176,41 @@ class ShellEnvs:
 
     def send(self, folder: str, file: str, content: bytes, moved: Callable[[int], None]) -> None:
         """See `Envs.send`."""
-        base = layout.chain(folder)[0]
-        digest = file.partition("/")[0]
+        digest, _, name = file.partition("/")
+        self._send(folder, f"wheels/{file}", digest, content, moved, name=name, what="the wheels")
+
+    def has_tool(self, folder: str, name: str) -> bool:
+        """See `Envs.has_tool`."""
+        program = layout.tool(layout.chain(folder)[0], name)
+        return ownership.run(self._host, [folder], '[ -e "$1" ]', program, also=_parts(program)).code == 0
+
+    def send_tool(self, folder: str, name: str, content: bytes, moved: Callable[[int], None]) -> None:
+        """See `Envs.send_tool`."""
+        import hashlib
+
+        digest = hashlib.sha256(content).hexdigest()
+        self._send(folder, f"tools/{digest}", digest, content, moved, name=name, what=name, after=UNPACK)
+
+    def _send(
+        self,
+        folder: str,
+        file: str,
+        digest: str,
+        content: bytes,
+        moved: Callable[[int], None],
+        *,
+        name: str,
+        what: str,
+        after: str = "",
+    ) -> None:
+        """Upload a file into yurt's folder; `after` is a script that runs then."""
         for resume in (True, False):
-            words = (base, "file", f"wheels/{file}", "", str(len(content)), digest, os.urandom(4).hex())
+            words = (layout.chain(folder)[0], "file", file, "", str(len(content)), digest, os.urandom(4).hex())
             answer = ownership.send(
                 self._host,
                 [folder],
-                scripts.text("receive_large.sh") + 'receive_large "$@"',
-                *(*words, "yes" if resume else "", str(PIECE)),
+                scripts.text("receive_large.sh") + 'receive_large "$@"' + after,
+                *(*words, "yes" if resume else "", str(PIECE), name),
                 content=content,
                 resume=resume,
                 moved=moved,
@@ -176,12 +219,12 @@ class ShellEnvs:
                 break
         if answer.code in (INCOMPLETE, WRONG) and "No space" not in answer.errors:
             raise UnreachableError(
-                f"{self._host.name}: the upload of {file.rpartition('/')[2]} is incomplete",
+                f"{self._host.name}: the upload of {name} is incomplete",
                 code="connection-lost",
                 hint="run the command again; it is safe to retry",
             )
         if answer.code:
-            raise refusal(self._host.name, "cannot write the wheels", answer.errors)
+            raise refusal(self._host.name, f"cannot write {what}", answer.errors)
 
     def remove(self, folders: Sequence[str]) -> None:
         """See `Envs.remove`."""
@@ -208,9 +251,22 @@ def _files(build: EnvBuild) -> list[str]:
     return ["--no-index"] * build.no_index + build.wheels
 
 
+def _parts(program: str) -> list[str]:
+    """Return a program in the folder of tools, and that folder: only this user may write to them."""
+    return [program.rpartition("/")[0], program]
+
+
+def _own_tools(build: EnvBuild) -> list[str]:
+    """Return the programs of yurt that a build runs."""
+    own = layout.tool(layout.chain(build.folder)[0], "")
+    used = [each for each in (build.uv, build.installer) if each.startswith(own)]
+    return [own.rstrip("/"), *used] if used or build.kind == "conda" else []
+
+
 def builder() -> str:
     """Return the script that builds an environment."""
-    parts = (("environment.sh", "job"), ("env_state.sh", "job"), ("env_index.sh", "shell"), ("env_build.sh", "shell"))
+    names = ("env_conda.sh", "env_index.sh", "env_build.sh")
+    parts = (("environment.sh", "job"), ("env_state.sh", "job"), *((name, "shell") for name in names))
     return "#!/bin/bash -l\n" + job.gate() + "".join(scripts.text(name, package) for name, package in parts)
 
 
@@ -227,6 +283,7 @@ def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
     platform = [*sections.get("platform", []), "", "", ""]
     words = [line.split(" ", 2) for line in sections.get("pythons", [])]
     pythons = [SitePython(word[0], word[2], word[1] == "venv") for word in words if len(word) == 3]
+    available = [found[1] for line in sections.get("available", []) if (found := PYTHON_MODULE.match(line.strip()))]
     tools = dict(reversed([line.split(" ", 1) for line in sections.get("tools", []) if " " in line]))
     return EnvTools(
         asked_at=now,
@@ -239,6 +296,7 @@ def read_tools(mark: str, text: str, *, now: float) -> EnvTools:
         compiler=tools.get("gcc", ""),
         cuda=next(iter(sections.get("cuda", [])), ""),
         index="reachable" in sections.get("index", []),
+        python_modules=list(dict.fromkeys(available)),
         modules_failed="" if "platform" in sections else " ".join(sections.get("modules", [])),
     )
 

@@ -44,7 +44,7 @@ receive_large() (
     [ $((pieces % 16)) -eq 0 ] || continue
     [ "$(wc -c < "$part")" -eq "$at" ] || break # head does not say that the input has ended
     now=$(date +%s)
-    if [ "$now" = "$since" ] && [ "$piece" -lt 1000000 ]; then piece=$((piece * 2)); fi # fewer processes on a fast link
+    if [ "$now" = "$since" ] && [ "$piece" -lt 200000 ]; then piece=$((piece * 2)); fi # fewer processes; never more than the smallest window of a sender
     since=$now
   done
   exec 5>&-

@@ -11,7 +11,7 @@ import msgspec
 from yurt.config import paths
 from yurt.envs.lock import Lock
 from yurt.errors import RefusedError
-from yurt.lifecycle.env import prepare
+from yurt.lifecycle.env import give, prepare
 from yurt.lifecycle.env.prepare import Prepared
 from yurt.model.env import RunEnv
 from yurt.model.progress import Event, Watch, unwatched
@@ -41,8 +41,10 @@ def start(
 
     `lacking`: packages that the index of the site lacks; their wheels are uploaded.
     """
-    build = prepared.build
-    if build.kind == "lock":
+    if prepared.build.kind == "conda":
+        build = give.with_conda(context, prepared, envs, watch)
+    else:
+        build = give.with_uv(context, prepared, envs, watch)
         lock = Lock(build.lock.decode())
         house = lock.wheelhouse
         absent = lock.part(lambda name: name not in house and (prepared.offline or name in lacking))

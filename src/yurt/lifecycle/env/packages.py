@@ -7,7 +7,7 @@ from contextlib import suppress
 from yurt.config import paths
 from yurt.envs.lock import Lock, Package, conda_packages
 from yurt.errors import YurtError
-from yurt.lifecycle.env import prepare
+from yurt.lifecycle.env import locks
 from yurt.model.env import RunEnv
 from yurt.model.run import Run
 from yurt.sites import connect
@@ -30,7 +30,7 @@ def packages_of(store: Store, run: Run, *, ask: bool = False) -> dict[str, str]:
 def kept(env: RunEnv) -> dict[str, str]:
     """Return the packages of an environment that this machine has recorded."""
     try:
-        text = prepare.lock_file(env.address).read_text()
+        text = locks.file(env.address).read_text()
     except OSError:
         return {}
     return {each.name: each.version for each in listed(text, env.title)}
@@ -39,7 +39,7 @@ def kept(env: RunEnv) -> dict[str, str]:
 def keep(env: RunEnv, text: str) -> None:
     """Record the packages of an environment that were chosen on the site."""
     if text.strip():
-        paths.write_private(prepare.lock_file(env.address), text.encode())
+        paths.write_private(locks.file(env.address), text.encode())
 
 
 def listed(text: str, title: str) -> list[Package]:

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from yurt.config import paths
+from yurt.envs import cuda
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.target import Target
-from yurt.errors import RefusedError
+from yurt.errors import RefusedError, YurtError
+from yurt.lifecycle.env import conda, locks
+from yurt.lifecycle.env.packages import kept
+from yurt.lifecycle.env.python import Chosen, can_give_uv, choose
 from yurt.lifecycle.env.wheelhouse import choose_packages
 from yurt.model import layout
 from yurt.model.context import Context
-from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv, SitePython
+from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.sites import connect
-from yurt.sites.env_tools import tools_of
 from yurt.sites.folders import env_folders
 from yurt.sites.person import person
+
+WORTH_UV = 20
+"""From so many packages on, a site that lacks uv gets it: it installs them in a fraction of the time of pip."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +59,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     packages: dict[str, str] = {}
     """The versions of its packages, by name; empty if they are chosen on the site."""
+    needs_uv: bool = False
+    """Whether the site can build it with uv only."""
+    notes: list[str] = []
+    """What the user should know about it."""
 
 
 def prepare(
@@ -72,56 +82,73 @@ def prepare(
     version of Python, such as 3.11, to use if the site has it and the declaration allows it. `on`:
     build on the login node or in a job; by default in a job only if the login node limits the CPU time of processes.
     """
-    tools = tools_of(context, facts, watch=watch)
-    python = pick_python(tools, declared, context, like)
+    chosen = choose(declared, context, facts, like=like, watch=watch)
+    tools, python, modules = chosen.tools, chosen.python, [*context.modules_to_load, *chosen.modules]
     target = Target(python=python.version, machine=tools.machine, libc=tools.libc)
-    found = address(declared, target, context.modules_to_load, wheelhouse=context.wheelhouse)
-    later = paths.data_home() / "envs" / f"{found}.upgraded"
+    address_of = partial(address, declared, target, modules, wheelhouse=context.wheelhouse)
+    resolve = partial(choose_packages, declared, target, python, context, facts, modules=modules, watch=watch)
+    later = paths.data_home() / "envs" / f"{address_of()}.upgraded"
     if upgrade:
-        newest = choose_packages(declared, target, python, context, facts, watch=watch)
-        paths.write_private(later, newest.digest.encode())
-    if later.exists():
-        salt = later.read_text()
-        found = address(declared, target, context.modules_to_load, wheelhouse=context.wheelhouse, salt=salt)
-    bases = env_folders(context, facts)
-    place = place_of(context, declared)
+        paths.write_private(later, resolve().digest.encode())
+    salt = later.read_text() if later.exists() else ""
+    found = address_of(salt=salt)
+    bases, place = env_folders(context, facts), place_of(context, declared)
     if place not in bases:
         raise RefusedError(
             f"{context.name} has no home folder for the environment of {declared.title}",
             code="impossible",
             hint="use `--env-place scratch`",
         )
+    known = partial(locks.known, context, list(dict.fromkeys(bases.values())))
+    driver = _driver(context, tools)
+    lock, notes = Lock(""), list[str]()
+    if declared.kind == "conda":
+        found = address_of(salt=f"{salt}cuda {driver}") if context.env_cuda else found
+        if context.env_place == "tmpdir":
+            notes.append(f"env_place: tmpdir has no effect on {declared.title}: conda environments stay in scratch")
+    else:
+        lock = known(found) or locks.keep(found, resolve())
+        if torch := _torch(declared, context, tools, lock, driver):
+            found = address_of(salt=salt + torch)
+            lock = known(found) or locks.keep(found, _matched(resolve, torch, lock))
+        notes += _too_new(declared, context, lock, driver)
     folder = layout.env(bases[place], found)
-    lock = Lock("")
-    if declared.kind != "conda":
-        folders = [layout.env(base, found) for base in dict.fromkeys(bases.values())]
-        known = _kept(found) or _built_before(context, folders, found)
-        lock = known or _keep(found, choose_packages(declared, target, python, context, facts, watch=watch))
-    packages = {each.name: each.version for each in lock.packages}
     env = RunEnv(
         address=found,
         title=declared.title,
         folder=folder,
         python=python.version,
         lock=lock.digest if lock.text else "",
-        packages=len(packages),
+        packages=len(lock.packages),
         place=place,
+        modules=chosen.modules,
+        torch=lock.torch_backend,
     )
     build = EnvBuild(
         folder=folder,
         kind="conda" if declared.kind == "conda" else "lock",
-        definition=_definition(env, declared, context, project),
+        definition=_definition(env, declared, modules, project),
         lock=lock.text.encode(),
         environment=declared.files[declared.title] if declared.kind == "conda" else b"",
         python=python.path,
-        uv=tools.uv,
+        uv="" if declared.kind == "conda" else tools.uv or _given_uv(chosen, env),
+        cuda=driver if declared.kind == "conda" else "",
+        installer=conda.installer(declared, chosen.tools, context) if declared.kind == "conda" else "",
         modules_init=facts.modules_init,
-        modules=list(context.modules_to_load),
+        modules=modules,
         pack=place == "tmpdir",
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
     reaches = tools.index if build.on_node is None else facts.node is not None and facts.node.internet
-    prepared = Prepared(env=env, build=build, offline=not reaches, target=target, packages=packages)
+    prepared = Prepared(
+        env=env,
+        build=build,
+        offline=not reaches,
+        target=target,
+        packages={each.name: each.version for each in lock.packages} or kept(env),
+        needs_uv=not python.venv or bool(lock.torch_backend and reaches),
+        notes=notes,
+    )
     before = saved(context.name, env)
     if before is None or msgspec.structs.replace(before.build, definition=build.definition) != build:
         _save(context.name, prepared)
@@ -142,33 +169,10 @@ def saved(context: str, env: RunEnv) -> Prepared | None:
         return None
 
 
-def pick_python(tools: EnvTools, declared: Declared, context: Context, like: str = "") -> SitePython:
-    """Return the Python for an environment: the usual one of the site if it is suitable, else the newest that is.
-
-    A suitable one of the version `like` comes first.
-    """
-    wanted = context.env_python or ""
-    suitable = [
-        each
-        for each in tools.pythons
-        if Target(python=each.version, machine=tools.machine, libc=tools.libc).satisfies(declared.python)
-        and (not wanted or f"{each.version}.".startswith(f"{wanted}."))
-        and (each.venv or tools.uv)
-    ]
-    if not suitable:
-        needs = f"Python {wanted}" if wanted else f"a Python {declared.python}".rstrip()
-        have = ", ".join(dict.fromkeys(each.version for each in tools.pythons)) or "none"
-        raise RefusedError(
-            f"{context.name} has no {needs.removeprefix('a ')} for the environment of {declared.title} (it has {have})",
-            code="impossible",
-            hint="load one with `modules_to_load` in the context, or use `--env none`",
-        )
-    if like and (same := [each for each in suitable if f"{each.version}.".startswith(f"{like}.")]):
-        return same[0]
-    usual = suitable[0]
-    if usual.path == tools.pythons[0].path or usual.version == tools.pythons[0].version:
-        return usual
-    return max(suitable, key=lambda each: [int(part) for part in each.version.split(".")])
+def _given_uv(chosen: Chosen, env: RunEnv) -> str:
+    """Return where yurt puts uv on a site that lacks it; empty if pip does."""
+    wanted = not chosen.python.venv or env.torch or env.packages >= WORTH_UV
+    return layout.tool(layout.chain(env.folder)[0], "uv") if wanted and can_give_uv(chosen.tools) else ""
 
 
 def _job_options(context: Context) -> list[str]:
@@ -177,34 +181,36 @@ def _job_options(context: Context) -> list[str]:
     return ["--time=60", *(f"--{name}={value}" for name, value in given.items() if value)]
 
 
-def lock_file(found: str) -> Path:
-    """Return where this machine keeps the packages of an environment."""
-    return paths.data_home() / "envs" / f"{found}.lock"
+def _torch(declared: Declared, context: Context, tools: EnvTools, lock: Lock, driver: str) -> str:
+    """Return which builds of PyTorch the driver needs instead of the usual ones; empty if those are right."""
+    can_choose = declared.kind != "uv" and not context.wheelhouse and (tools.uv or can_give_uv(tools))
+    return cuda.backend(driver) if can_choose and cuda.is_too_new(lock, driver) else ""
 
 
-def _kept(found: str) -> Lock | None:
+def _matched(resolve: Callable[..., Lock], torch: str, usual: Lock) -> Lock:
+    """Choose the packages with these builds of PyTorch; `usual` if that fails."""
     try:
-        return Lock(lock_file(found).read_text())
-    except OSError:
-        return None
+        return resolve(torch=torch)
+    except YurtError:
+        return usual
 
 
-def _built_before(context: Context, folders: Sequence[str], found: str) -> Lock | None:
-    """Return the packages that another machine chose for this environment, wherever it is kept."""
-    state = next((each for each in connect.backend(context).envs.look(folders) if each.lock), None)
-    if state is None:
-        return None
-    text = state.lock.rstrip("\n") + "\n"
-    paths.write_private(lock_file(found), text.encode())
-    return Lock(text)
+def _driver(context: Context, tools: EnvTools) -> str:
+    """Return the CUDA version that the driver of a site supports; empty if it is not known or does not matter."""
+    named = context.env_cuda or tools.cuda
+    return "" if named == "none" else named
 
 
-def _keep(found: str, lock: Lock) -> Lock:
-    paths.write_private(lock_file(found), lock.text.encode())
-    return lock
+def _too_new(declared: Declared, context: Context, lock: Lock, driver: str) -> list[str]:
+    if lock.torch_backend or not cuda.is_too_new(lock, driver):
+        return []
+    return [
+        f"PyTorch of {declared.title} is built for CUDA {cuda.needed(lock)}, but the driver of {context.name} supports"
+        f" {driver} only; declare an older version of torch, or set `env_cuda: none` to leave it"
+    ]
 
 
-def _definition(env: RunEnv, declared: Declared, context: Context, project: str) -> bytes:
+def _definition(env: RunEnv, declared: Declared, modules: list[str], project: str) -> bytes:
     return msgspec.json.encode(
         Definition(
             address=env.address,
@@ -212,7 +218,7 @@ def _definition(env: RunEnv, declared: Declared, context: Context, project: str)
             kind=declared.kind,
             project=project,
             python=env.python,
-            modules=list(context.modules_to_load),
+            modules=modules,
             packages=env.packages,
             created=time.time(),
             user=person(),

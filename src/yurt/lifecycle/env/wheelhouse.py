@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.envs.resolve import resolve
@@ -15,11 +17,23 @@ from yurt.sites import connect
 
 
 def choose_packages(
-    declared: Declared, target: Target, python: SitePython, context: Context, facts: Facts, *, watch: Watch = unwatched
+    declared: Declared,
+    target: Target,
+    python: SitePython,
+    context: Context,
+    facts: Facts,
+    *,
+    modules: Sequence[str] = (),
+    torch: str = "",
+    watch: Watch = unwatched,
 ) -> Lock:
-    """Return the versions of all packages. Errors as in `resolve`; RefusedError if there is no such wheelhouse."""
+    """Return the versions of all packages. Errors as in `resolve`; RefusedError if there is no such wheelhouse.
+
+    `modules` are loaded before the wheelhouse is read. `torch`: see `resolve`; no effect with a wheelhouse.
+    """
+    watch(Event(f"choosing the packages of {declared.title}"))
     if not context.wheelhouse:
-        return resolve(declared, target, watch=watch)
+        return resolve(declared, target, torch=torch, watch=watch)
     from yurt.envs import wheelhouse
 
     envs = connect.backend(context).envs
@@ -28,7 +42,6 @@ def choose_packages(
     while True:
         if new := names - asked:
             watch(Event(f"reading the wheelhouse of {context.name}"))
-            modules = context.modules_to_load
             found = envs.wheelhouse(python, facts.modules_init, modules, context.wheelhouse, sorted(new))
             if found.missing:
                 raise _missing(context, found.missing[0])

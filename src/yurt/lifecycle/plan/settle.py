@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +28,9 @@ from yurt.model.run import Plan, RestartPolicy, Setup
 from yurt.sites.facts import facts_if_probed
 from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
+
+if TYPE_CHECKING:
+    from yurt.lifecycle.env.prepare import Prepared
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -55,9 +59,8 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     folder = project_folder(context, facts, run.project)
     env, packages = None, dict[str, str]()
     if draft.declared and facts is not None:
-        env, packages = _env(draft, context, facts, watch)
-        if context.env_place == "tmpdir" and env is not None and env.place != "tmpdir":
-            warnings.append(f"env_place: tmpdir has no effect on {env.title}: conda environments are used from scratch")
+        prepared = _env(draft, context, facts, watch)
+        env, packages, warnings = prepared.env, prepared.packages, [*warnings, *prepared.notes]
     run = msgspec.structs.replace(
         run,
         folder=(layout.sweep if run.tasks else layout.run)(folder, run.id),
@@ -80,24 +83,19 @@ def settle(draft: Draft, facts: Facts | None, index: Store | None, watch: Watch 
     return Planned(made, [*needs.warnings, *warnings])
 
 
-def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> tuple[RunEnv, dict[str, str]]:
-    """Return the environment that yurt builds for a run, and its packages as far as they are known.
-
-    The hint of an error says how to do without it.
-    """
+def _env(draft: Draft, context: Context, facts: Facts, watch: Watch) -> Prepared:
+    """Return the environment that yurt builds for a run. The hint of an error says how to do without it."""
     from yurt.envs.declared import Declared
-    from yurt.lifecycle.env.packages import kept
     from yurt.lifecycle.env.prepare import prepare
 
     declared, project = msgspec.json.decode(draft.declared, type=Declared), draft.plan.run.project
     try:
-        prepared = prepare(declared, context, facts, project, like=draft.python, watch=watch)
+        return prepare(declared, context, facts, project, like=draft.python, watch=watch)
     except YurtError as error:
         without = "use `--env none` to run without this environment"
         if "--env none" not in error.hint:
             error.hint = f"{error.hint}; or {without}" if error.hint else without
         raise
-    return prepared.env, prepared.packages or kept(prepared.env)
 
 
 def settle_later(encoded: bytes, now: Context, index: Store, watch: Watch = unwatched) -> Planned:
@@ -155,7 +153,7 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
     image = _image(context, facts)
     return Setup(
         profile=int(clocks().profile) if context.login_profile and not kind_of(context.type).here else 0,
-        modules=list(context.modules_to_load),
+        modules=[*context.modules_to_load, *(env.modules if env is not None else ())],
         modules_init=facts.modules_init if facts is not None else "",
         after_modules=context.after_module_load_cmd or "",
         env=env.folder if env is not None else "",
