@@ -46,7 +46,7 @@ def build(folder: Path, uv: str, shelf: Path | None) -> str:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     settings = folder / "pip.conf"
     settings.write_text(f"[global]\nno-index = true\nfind-links =\n    {shelf}\n" if shelf else "")
-    argv = ["setsid", "-w", "bash", str(script), str(folder), "1234abcd", "lock", sys.executable, uv, ""]
+    argv = ["setsid", "-w", "bash", str(script), str(folder), "1234abcd", "lock", sys.executable, uv, "", ""]
     subprocess.run(argv, env=plain | {"PIP_CONFIG_FILE": str(settings)}, check=False, timeout=120)
     return (folder / "build.log").read_text()
 

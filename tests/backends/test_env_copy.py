@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_an_open_home_folder_matters_only_if_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="other users can replace folders"):
         envs.folders([str(base), str(home)])
     home.parent.chmod(0o700)
-    (home / "envs" / "0123").mkdir(parents=True)
+    (home / "envs" / "0123" / "env-1").mkdir(parents=True)
     assert envs.folders([str(base), str(home)]) == [f"{home}/envs/0123"]
 
 
@@ -161,7 +162,15 @@ def test_a_job_uses_the_copy_or_says_why_not(
     assert done.stderr.count("\n") == bool(warning) and done.stderr.endswith(f"{warning}\n" if warning else ""), done
 
 
-def test_the_builder_packs_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_the_builder_packs_once(tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a disk without hard links."""
+    if not links:
+        (tmp_path / "bin").mkdir()
+        program = tmp_path / "bin" / "ln"
+        program.write_text(f'#!/bin/sh\n[ "$1" = -s ] && exec {shutil.which("ln")} "$@"\nexit 1\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     folder = tmp_path / "yurt" / "envs" / "0123"
     tmp_path.chmod(0o700)
     envs = ShellEnvs(LocalHost())
@@ -182,3 +191,10 @@ def test_the_builder_packs_once(tmp_path: Path) -> None:
     assert (second.condition, second.built) == ("ready", first.built) and second.pack_kilobytes > 0
     assert len([*folder.glob("env-*")]) == 2 and not [*folder.glob("packing.*")], "packed, not built again"
     assert envs.start(msgspec.structs.replace(build, pack=True))
+    assert (folder / "ready.d").exists() != links and not [*folder.glob("builder*")]
+    (python,) = folder.glob("env-*/bin/python")
+    python.unlink()
+    assert envs.look([str(folder)])[0].condition == "purged"
+    assert not envs.start(build)
+    third = ended()
+    assert third.condition == "ready" and third.built != first.built, third

@@ -12,7 +12,7 @@ import pytest
 from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock
 from yurt.errors import UnreachableError
-from yurt.lifecycle.env import prepare, python
+from yurt.lifecycle.env import prepare, python, wheelhouse
 from yurt.model.context import Context
 from yurt.model.env import EnvState, EnvTools, SitePython
 from yurt.model.facts import Facts
@@ -31,7 +31,7 @@ class Site:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.driver, self.reachable, self.resolved = "12.4", True, list[str]()
         monkeypatch.setattr(python, "tools_of", lambda *_, **__: self.tools())
-        monkeypatch.setattr(prepare, "resolve", self.resolve)
+        monkeypatch.setattr(wheelhouse, "resolve", self.resolve)
         look = SimpleNamespace(look=lambda folders: [EnvState(folder=folders[0], condition="none")])
         monkeypatch.setattr(connect, "backend", lambda _context: SimpleNamespace(envs=look))
 

@@ -126,4 +126,4 @@ def test_the_commands_of_a_build_with_a_python_of_uv(tmp_path: Path) -> None:
     assert done.returncode == 0 and (folder / "ready").read_text().startswith("env-nonce ")
     options = "venv --no-project --no-config --relocatable --python-preference only-managed --python 3.12 env-nonce"
     assert venv == f"automatic {tmp_path}/tools/python {options}"
-    assert install.endswith("--require-hashes -r lock --torch-backend cu126")
+    assert install.endswith("--torch-backend cu126 --require-hashes -r env-nonce.cache/hashed")

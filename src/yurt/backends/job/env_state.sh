@@ -9,7 +9,7 @@ env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and
   [ -d "$yurt_env_path" ]
 }
 env_is_whole() { # env_is_whole FOLDER: whether it is ready, and no purge has removed files from it
-  env_is_ready "$1" && [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ]
+  env_is_ready "$1" && [ -x "$yurt_env_path/bin/python" ] && [ "$(find "$yurt_env_path" | wc -l)" -ge "$yurt_env_entries" ]
 }
 env_is_packed() { # env_is_packed FOLDER: whether it is ready, and also one file, NAME.tar, for the disks of nodes
   env_is_ready "$1" && [ -s "$yurt_env_path.tar" ]

@@ -22,6 +22,15 @@ release_jobs() { # the jobs that wait for this environment
     rm -f "$each"
   done
 }
+write_first() { # write_first NAME TEXT: as write_once; also on a disk without hard links, NAME is a file
+  write_once "$1" "$2" > /dev/null || return
+  [ -e "$1" ] || { printf '%s\n' "$text" > "$1.$nonce" && mv -f "$1.$nonce" "$1"; }
+  printf '%s\n' "$text"
+}
+remove_first() { # remove_first NAME: makes room for another one
+  rm -f "$1"
+  rm -rf "$1.d"
+}
 wait_for_builder() { # until the other builder has finished, or has stopped for a minute
   still=0 last=
   while [ -e builder ] && [ "$still" -lt "${YURT_LEASE:-60}" ]; do
@@ -29,13 +38,13 @@ wait_for_builder() { # until the other builder has finished, or has stopped for 
     if [ "$now" = "$last" ]; then still=$((still + 1)); else still=0 last=$now; fi
     sleep 1
   done
-  [ ! -e builder ] || mv -T builder "builder.$nonce" 2> /dev/null
+  [ ! -e builder ] || { mv -T builder "builder.$nonce" && rm -rf builder.d; } 2> /dev/null
   rm -f "builder.$nonce"
 }
 claim() { # returns when this process is the builder
   while :; do
     if env_is_complete .; then release_jobs && exit 0; fi
-    holder=$(write_once builder "$nonce") || end "cannot write to $folder"
+    holder=$(write_first builder "$nonce") || end "cannot write to $folder"
     rm -f "starting.$nonce"
     [ "$holder" != "$nonce" ] || break
     [ ! -e failed ] && [ ! -e lacking ] || [ -z "${waited-}" ] || exit 1 # it has just failed
@@ -62,7 +71,7 @@ end() { # end [REASON]: with a reason, the build has failed; not if only the pac
   fi
   rm -rf "$name.cache"
   rm -f "starting.$nonce" "packing.$nonce"
-  [ "$(cat builder 2> /dev/null)" != "$nonce" ] || rm -f builder beat phase
+  [ "$(cat builder 2> /dev/null)" != "$nonce" ] || { remove_first builder && rm -f beat phase; }
   [ -e lacking ] || release_jobs
   [ -z "${1-}" ]
   exit
@@ -204,7 +213,7 @@ if env_is_whole .; then
   pack
   end
 fi
-if [ -e ready ]; then cat ready >> retired && rm -f ready; fi # a purge has removed files of it; runs may be using it
+if [ -e ready ]; then cat ready >> retired && remove_first ready; fi # a purge has removed files of it; runs may be using it
 for each in env-*; do # left by interrupted builds
   [ "$each" = "$name" ] || grep -s -q -F -e "$each " retired || rm -rf "$each"
 done
@@ -218,7 +227,7 @@ wait $! || end "$(reason=$(last_error) && echo "${reason:-the build failed}")"
 rm -rf "$name.cache"
 entries=$(find "$name" | wc -l) kilobytes=$(du -sk "$name" | cut -f 1)
 [ "$(cat builder 2> /dev/null)" = "$nonce" ] || end "another builder has taken over"
-write_once ready "$name $((entries)) $kilobytes" > /dev/null || end "no space left for the environment"
+write_first ready "$name $((entries)) $kilobytes" > /dev/null || end "no space left for the environment"
 built=yes
 : > used
 pack

@@ -46,7 +46,7 @@ exit $code"""
 REMOVE = """\
 for each; do # its lock stays, so that it is built again with the same packages
   [ -d "$each" ] || continue
-  rm -f "$each/ready"
+  rm -rf "$each/ready" "$each/ready.d"
   find "$each" -mindepth 1 -maxdepth 1 ! -name lock ! -name explicit -exec rm -rf {} +
 done
 """
