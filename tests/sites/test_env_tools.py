@@ -38,7 +38,7 @@ def test_tools_are_asked_once_for_each_list_of_modules(asked: list[list[str]]) -
         for context in (CONTEXT, WITH_MODULE):
             env_tools.tools_of(context, FACTS)
     assert asked == [[], ["python/3.11"]]
-    env_tools.tools_of(CONTEXT, FACTS, fresh=True)
+    env_tools.tools_of(CONTEXT, FACTS, oldest=0)
     env_tools.forget("big")
     env_tools.tools_of(WITH_MODULE, FACTS)
     assert len(asked) == 4

@@ -29,12 +29,17 @@ class _Kept(msgspec.Struct, frozen=True):
     tools: EnvTools
 
 
-def tools_of(context: Context, facts: Facts, *, fresh: bool = False, watch: Watch = unwatched) -> EnvTools:
-    """Return the tools of a site, not older than a week. RefusedError if the modules of the context do not load."""
+def tools_of(context: Context, facts: Facts, *, oldest: float = cache.WEEK, watch: Watch = unwatched) -> EnvTools:
+    """Return the tools of a site, not older than a week, or than `oldest` seconds.
+
+    RefusedError if the modules of the context do not load.
+    """
     key = [*cache.address_of(context), "", *context.modules_to_load]
-    kept = [] if fresh else _load(context.name)
-    if known := next((each.tools for each in kept if each.key == key), None):
+    kept = _load(context.name)
+    known = next((each.tools for each in kept if each.key == key), None)
+    if known is not None and time.time() - known.asked_at < oldest:
         return known
+    kept = [each for each in kept if each.key != key]
     watch(Event(f"asking {context.name} what it has for building environments"))
     modules: Sequence[str] = context.modules_to_load
     found = connect.backend(context).envs.ask(base_folder(context, facts), facts.modules_init, modules)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 PAUSE = 2.0
 """Seconds between two looks at a build that is followed; its end is noticed at once."""
 
+RECENT = 600.0
+"""Seconds for which `env build` believes what it knows of a site; a failed build makes it ask again."""
+
 REPEATS = 3
 """How often a build is repeated whose builder was killed."""
 
@@ -113,7 +116,7 @@ def build(
     wanted, facts = _site(context, file, python, place)
     project = Project()
     declared = _declared(wanted, project)
-    env_tools.tools_of(wanted, facts, fresh=True, watch=watch)
+    env_tools.tools_of(wanted, facts, oldest=RECENT, watch=watch)
     prepared = prepare.prepare(declared, wanted, facts, project.label, upgrade=upgrade, on=on, watch=watch)
     envs = connect.backend(wanted).envs
     building.start(wanted.name, prepared, envs, watch=watch)
@@ -123,6 +126,7 @@ def build(
     if state.condition == "ready" and prepared.build.kind == "conda":
         keep(prepared.env, state.lock)
     if state.condition == "failed" and not detach:
+        env_tools.forget(wanted.name)
         found = failures.explain(state.failure, prepared.target)
         lines = "".join(f"\n  {line}" for line in found.lines)
         raise RefusedError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Sequence
 
 import msgspec
@@ -44,8 +43,8 @@ def choose(declared: Declared, context: Context, facts: Facts, *, like: str = ""
     tools = tools_of(context, facts, watch=watch)
     found = pick(tools, declared, context, like)
     lacks = found is None or (declared.kind == "conda" and not tools.conda)
-    if lacks and time.time() - tools.asked_at > SOON:
-        tools = tools_of(context, facts, fresh=True, watch=watch)
+    if lacks:
+        tools = tools_of(context, facts, oldest=SOON, watch=watch)
         found = pick(tools, declared, context, like)
     if found is not None:
         return Chosen(python=found, tools=tools)
