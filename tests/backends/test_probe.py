@@ -89,6 +89,10 @@ def test_any_output_is_parsed(text: str) -> None:
     assert deep_probe.read("m", f"m node\n{text}", now=0).internet in (True, False)
 
 
+def test_the_driver_of_a_node() -> None:
+    assert deep_probe.read("m", "m node\nnode n1\ncuda 12.4\ntool git /usr/bin/git\n", now=0).cuda == "12.4"
+
+
 def test_expansion_is_by_name_only() -> None:
     facts = Facts(probed_at=0, user="a", host="h", variables={"SCRATCH": "/s", "USER": "a", "HOME": "/home/a"})
     assert facts.expand("$SCRATCH/${USER}/x") == "/s/a/x"

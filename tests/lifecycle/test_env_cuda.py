@@ -15,7 +15,7 @@ from yurt.errors import UnreachableError
 from yurt.lifecycle.env import prepare, python, wheelhouse
 from yurt.model.context import Context
 from yurt.model.env import EnvState, EnvTools, SitePython
-from yurt.model.facts import Facts
+from yurt.model.facts import Facts, NodeFacts
 from yurt.sites import connect
 
 USUAL = Lock("nvidia-cuda-runtime==13.2.86\ntorch==2.15.0\n")
@@ -47,8 +47,11 @@ class Site:
             raise UnreachableError("no route", code="connection-lost")
         return OLDER if torch else USUAL
 
-    def prepare(self, declared: Declared = TORCH, **keys: str) -> prepare.Prepared:
-        return prepare.prepare(declared, msgspec.structs.replace(CONTEXT, **keys), FACTS, "study")
+    def prepare(self, declared: Declared = TORCH, node: str = "", **keys: str) -> prepare.Prepared:
+        """`node`: the CUDA version of a compute node, if one was probed."""
+        probed = NodeFacts(node="n1", probed_at=0, internet=False, ssh=False, cuda=node) if node else None
+        facts = msgspec.structs.replace(FACTS, node=probed)
+        return prepare.prepare(declared, msgspec.structs.replace(CONTEXT, **keys), facts, "study")
 
 
 @pytest.fixture
@@ -65,8 +68,13 @@ def test_pytorch_for_an_old_driver(site: Site) -> None:
     usual = site.prepare(env_cuda="none").env
     assert not usual.torch and usual.address != found.env.address
     assert site.prepare(env_cuda="13.0").env == usual
+    assert site.prepare(node="13.1").env == usual, "the driver of a compute node counts"
     site.driver = ""
-    assert site.prepare().env == usual and site.prepare(env_cuda="12.2").env == found.env
+    assert (
+        site.prepare().env == usual
+        and site.prepare(node="12.2").env == found.env
+        and site.prepare(env_cuda="12.2").env == found.env
+    )
 
 
 def test_the_usual_pytorch_with_a_warning(site: Site) -> None:

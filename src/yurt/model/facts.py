@@ -72,6 +72,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     tools: dict[str, str] = {}
     tmpdir: bool = False
     """Whether the site sets $SLURM_TMPDIR for each job."""
+    cuda: str = ""
+    """The newest CUDA version that the node's driver supports; empty if it has no GPU."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

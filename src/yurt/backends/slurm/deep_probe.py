@@ -29,4 +29,5 @@ def read(mark: str, text: str, *, now: float) -> NodeFacts:
         local_free_mb=int(free) * 1024 // MB if free.isdigit() else None,
         tools=dict(row[1].split(" ", 1) for row in rows if row[0] == "tool"),
         tmpdir=single.get("tmpdir") == "yes",
+        cuda=single.get("cuda", ""),
     )

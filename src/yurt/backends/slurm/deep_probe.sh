@@ -31,6 +31,7 @@ reach() {
     echo "disk $(df -Pk "$disk" | awk 'END { print $4, $6 }')"
     break
   done
+  ! command -v nvidia-smi > /dev/null 2>&1 || timeout 10 nvidia-smi 2> /dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/cuda \1/p'
   for tool in python3 conda uv git rsync unison zstd lz4 sshd nvidia-smi apptainer singularity; do
     found=$(command -v "$tool" || { [ -x "/usr/sbin/$tool" ] && echo "/usr/sbin/$tool"; }) && echo "tool $tool $found"
   done

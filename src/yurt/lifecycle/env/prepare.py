@@ -100,7 +100,7 @@ def prepare(
             hint="use `--env-place scratch`",
         )
     known = partial(locks.known, context, list(dict.fromkeys(bases.values())))
-    driver = _driver(context, tools)
+    driver = _driver(context, facts, tools)
     lock, notes = Lock(""), list[str]()
     if declared.kind == "conda":
         found = address_of(salt=f"{salt}cuda {driver}") if context.env_cuda else found
@@ -195,9 +195,9 @@ def _matched(resolve: Callable[..., Lock], torch: str, usual: Lock) -> Lock:
         return usual
 
 
-def _driver(context: Context, tools: EnvTools) -> str:
+def _driver(context: Context, facts: Facts, tools: EnvTools) -> str:
     """Return the CUDA version that the driver of a site supports; empty if it is not known or does not matter."""
-    named = context.env_cuda or tools.cuda
+    named = context.env_cuda or (facts.node.cuda if facts.node is not None else "") or tools.cuda
     return "" if named == "none" else named
 
 
