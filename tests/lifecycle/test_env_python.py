@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from yurt.backends.shell.envs import builder, read_tools
+from yurt.backends.shell.env_answers import read_tools
+from yurt.backends.shell.envs import builder
 from yurt.envs import uv_binary
 from yurt.envs.declared import Declared
 from yurt.errors import RefusedError

@@ -15,7 +15,7 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.lifecycle.test_envs import ENVS, SCRIPT, clear
 from yurt.backends import scripts
-from yurt.backends.shell.envs import read_unused
+from yurt.backends.shell.env_answers import read_unused
 from yurt.lab import Lab
 from yurt.model.env import UnusedEnv
 
