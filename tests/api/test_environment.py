@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 import yurt
 from tests.api.conftest import Here
 from tests.lab.conftest import Ssh
-from tests.lifecycle.test_envs import clear
 from tests.wheels import tiny
 from yurt.api import pickles
 from yurt.envs.declared import Declared
@@ -36,15 +34,11 @@ def test_the_version_of_the_calling_program_is_preferred(like: str, needs: str, 
 
 
 @pytest.fixture
-def index(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def index(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_environments: Ssh) -> None:
     """A package `called` in alpha's index and on the user's machine, and no environments."""
     wheel = tiny(tmp_path / "wheels", "called", code="import sys\nx = sys.prefix\n")
     lab.index.add([wheel])
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
-    ssh = Ssh(lab)
-    clear(ssh)
-    yield
-    clear(ssh)
 
 
 @pytest.mark.lab

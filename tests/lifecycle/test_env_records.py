@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from tests.lifecycle.test_envs import clear
 from tests.wheels import tiny
 from yurt.lab import Lab
 
@@ -18,11 +16,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
 
 
 @pytest.fixture
-def ssh(lab: Lab) -> Iterator[Ssh]:
-    ssh = Ssh(lab)
-    clear(ssh)
-    yield ssh
-    clear(ssh)
+def ssh(no_environments: Ssh) -> Ssh:
+    return no_environments
 
 
 def test_a_rebuild_has_the_recorded_packages(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.environments import BASE
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from tests.wheels import download
@@ -15,7 +16,6 @@ from yurt.lab.cluster import inside
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
 
-YURT = "/lustre/scratch/alice/yurt"
 HIDE = """\
 [ -e /opt/python/saved ] || {
   cp -a /opt/python/3.11/bin /opt/python/saved
@@ -32,15 +32,9 @@ mv /opt/python/hidden "$(cat /opt/python/ensurepip)"
 rm -r /opt/python/3.11/bin && mv /opt/python/saved /opt/python/3.11/bin"""
 
 
-@pytest.fixture(autouse=True)
-def ssh(lab: Lab) -> Iterator[Ssh]:
-    """ssh to clusters that have no programs of yurt, neither before nor after a test: other tests need pip there."""
-    found = Ssh(lab)
-    for cluster in ("alpha", "beta"):
-        found(cluster, f"rm -rf {YURT}/tools {YURT}/envs")
-    yield found
-    for cluster in ("alpha", "beta"):
-        found(cluster, f"chmod -R u+w {YURT}/tools; rm -rf {YURT}/tools {YURT}/envs")
+@pytest.fixture
+def ssh(no_environments: Ssh) -> Ssh:
+    return no_environments
 
 
 def as_root(lab: Lab, cluster: str, script: str) -> None:
@@ -61,7 +55,7 @@ def no_python(lab: Lab) -> Iterator[None]:
 
 def tools(ssh: Ssh) -> list[str]:
     """Return mode and inode of uv, and the names of all tools."""
-    return ssh("beta", f"cd {YURT}/tools && echo $(stat -c '%a %i' uv; ls -A)").splitlines()[-1].split()
+    return ssh("beta", f"cd {BASE}/tools && echo $(stat -c '%a %i' uv; ls -A)").splitlines()[-1].split()
 
 
 def test_a_python_of_a_module_and_uv_from_this_machine(laptop: Laptop, ssh: Ssh, no_python: None) -> None:
@@ -77,10 +71,10 @@ def test_a_python_of_a_module_and_uv_from_this_machine(laptop: Laptop, ssh: Ssh,
     built = laptop("--context", "beta", "env", "build", "--json").json["data"]
     assert (built["condition"], built["modules"]) == ("ready", ["python/3.11"])
     assert tools(ssh) == given, "it is not uploaded again"
-    ssh("beta", f"chmod o+w {YURT}/tools; chmod 711 {YURT}")
+    ssh("beta", f"chmod o+w {BASE}/tools; chmod 711 {BASE}")
     refused = laptop("--context", "beta", "env", "build")
-    ssh("beta", f"chmod 700 {YURT} {YURT}/tools")
-    assert refused.code and f"other users can write to {YURT}/tools" in refused.err, refused
+    ssh("beta", f"chmod 700 {BASE} {BASE}/tools")
+    assert refused.code and f"other users can write to {BASE}/tools" in refused.err, refused
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments import ENVS
 from tests.envs.conftest import make_sdist
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
@@ -18,28 +19,18 @@ from yurt.testing.waiting import eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
 
-ENVS = "/lustre/scratch/alice/yurt/envs"
 SCRIPT = "import six, sys\nprint(six.__version__, sys.prefix)\n"
 
 
 @pytest.fixture
-def ssh(lab: Lab) -> Ssh:
-    return Ssh(lab)
-
-
-def clear(ssh: Ssh) -> None:
-    builders = "pkill -KILL -f 'build[.][0-9a-f]*[.]sh'"  # one that is left may still be writing
-    for cluster in ("alpha", "beta"):
-        ssh(cluster, f"{builders}; until rm -rf {ENVS} 2> /dev/null; do sleep 0.2; done")
+def ssh(no_environments: Ssh) -> Ssh:
+    return no_environments
 
 
 @pytest.fixture(autouse=True)
-def index(lab: Lab, ssh: Ssh) -> Iterator[None]:
-    """Packages in alpha's index, and no environments, neither before nor after a test."""
+def index(lab: Lab, ssh: Ssh) -> None:
+    """Packages in alpha's index."""
     lab.index.add([*download("six==1.17.0", "3.11"), *download("numpy==1.26.4", "3.11")])
-    clear(ssh)
-    yield
-    clear(ssh)
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.environments import WHEELS
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from tests.lifecycle.test_envs import ENVS, clear, declare, env_of
+from tests.lifecycle.test_envs import declare, env_of
 from tests.wheels import make_repository, tiny
 from yurt.lab import Lab
 
@@ -23,14 +24,9 @@ COMPILED = f"cp311-cp311-linux_{platform.machine()}"
 
 
 @pytest.fixture
-def ssh(lab: Lab) -> Iterator[Ssh]:
-    """ssh to the lab, without environments and without the files of a test before and after it."""
-    found = Ssh(lab)
-    clear(found)
-    yield found
-    clear(found)
-    for cluster in ("alpha", "beta"):
-        found(cluster, f"rm -rf {HOUSE} {ENVS}/../wheels")
+def ssh(no_environments: Ssh) -> Iterator[Ssh]:
+    yield no_environments
+    no_environments("beta", f"rm -rf {HOUSE}")
 
 
 @pytest.fixture
@@ -58,7 +54,7 @@ def set_key(laptop: Laptop, context: str, key: str, value: object) -> None:
 
 def uploaded(ssh: Ssh, cluster: str) -> set[str]:
     """The names of the files that were uploaded, without their folders and a greeting."""
-    words = ssh(cluster, f"find {ENVS}/../wheels -type f -printf '%f\\n'").split()
+    words = ssh(cluster, f"find {WHEELS} -type f -printf '%f\\n'").split()
     return {each for each in words if each.endswith((".whl", ".tar.gz"))}
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.calls import Called
+from tests.environments import ENVS, WHEELS
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
-from tests.lifecycle.test_envs import ENVS, SCRIPT, clear
+from tests.lifecycle.test_envs import SCRIPT
 from yurt.backends import scripts
 from yurt.backends.shell.env_answers import read_unused
-from yurt.lab import Lab
 from yurt.model.env import UnusedEnv
-
-WHEELS = "/lustre/scratch/alice/yurt/wheels"
 
 
 def test_the_output_of_the_site() -> None:
@@ -66,12 +63,8 @@ def test_without_an_answer_of_the_queue_nothing_is_removed(tmp_path: Path) -> No
 
 
 @pytest.fixture
-def ssh(lab: Lab) -> Iterator[Ssh]:
-    ssh = Ssh(lab)
-    clear(ssh)
-    ssh("beta", f"rm -rf {WHEELS}")
-    yield ssh
-    clear(ssh)
+def ssh(no_environments: Ssh) -> Ssh:
+    return no_environments
 
 
 def declare(laptop: Laptop, version: str) -> None:
