@@ -144,7 +144,6 @@ def test_a_broken_file_is_an_error_only_when_it_is_chosen(project: Path) -> None
         ("uv.lock", "version = 1\n", "'uv.lock' has no pyproject.toml beside it"),
         ("environment.yml", "dependencies: {\n", "'environment.yml' is invalid: line 2"),
         ("notes.md", "six\n", "'notes.md' does not declare packages"),
-        ("sub/pyproject.toml", PYPROJECT, "'sub/pyproject.toml' belongs to another project"),
     ],
 )
 def test_a_named_file_that_cannot_be_used(project: Path, file: str, text: str, words: str) -> None:

@@ -67,6 +67,10 @@ def test_recorded_texts(name: str) -> None:
         ("job.sh: line 7: 4711 CPU time limit exceeded (core dumped) uv pip install", "killed"),
         ("/usr/bin/ld: cannot find -lhdf5: No such file or directory", "headers"),
         ("  error: can't find Rust compiler", "compiler"),
+        (
+            "`pyproject.toml` is using the `[project]` table, but the required `project.version` field is not set",
+            "other",
+        ),
         ("LibMambaUnsatisfiableError: Encountered problems\n  - nothing provides requested cudnn 99", "conda"),
         ("ssl.SSLCertVerificationError: certificate verify failed: self-signed certificate", "internet"),
         ("something\nelse\n\nValueError: it is Tuesday\n", "other"),

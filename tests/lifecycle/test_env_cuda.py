@@ -68,6 +68,8 @@ def test_pytorch_for_an_old_driver(site: Site) -> None:
     usual = site.prepare(env_cuda="none").env
     assert not usual.torch and usual.address != found.env.address
     assert site.prepare(env_cuda="13.0").env == usual
+    assert site.prepare(env_cuda="cpu").env.address not in (usual.address, found.env.address)
+    assert site.resolved[-1] == "cpu"
     assert site.prepare(node="13.1").env == usual, "the driver of a compute node counts"
     site.driver = ""
     assert (

@@ -19,6 +19,14 @@ from yurt.testing.waiting import eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("envs")]
 
+PYPROJECT = """\
+[project]
+name = "study"
+version = "1"
+dependencies = ["six==1.17.0"]
+[build-system]
+requires = []
+"""
 SCRIPT = "import six, sys\nprint(six.__version__, sys.prefix)\n"
 
 
@@ -165,6 +173,26 @@ def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, 
     assert "yurt-" not in ssh("alpha", "squeue -h -o %j")
     assert laptop("--context", "alpha", "env", "remove", run["env"]["address"][:6], "--yes").code == 0
     assert laptop("env", "list", "alpha", "--json").json["data"] == []
+
+
+def test_a_package_in_a_folder_of_the_project_and_runs_that_the_user_holds(laptop: Laptop) -> None:
+    (laptop.project / "yurt.yaml").write_text("name: several\n")
+    laptop.project /= "study"
+    for name, text in {
+        "pyproject.toml": PYPROJECT,
+        "src/study/__init__.py": "x = 5\n",
+        "train.py": "import six, study\nprint(six.__version__, study.x)\n",
+    }.items():
+        (laptop.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (laptop.project / name).write_text(text)
+    held = laptop.run("alpha", "--hold", "train.py")["run"]["id"]
+    later = laptop.run("alpha", "train.py")["run"]["id"]
+    assert laptop("hold", later).code == 0
+    assert laptop("--context", "alpha", "env", "build").code == 0, "waits for the same build"
+    assert [laptop.row(each)["state"] for each in (held, later)] == ["held", "held"]
+    assert laptop("release", held, later).code == 0
+    for each in (held, later):
+        assert laptop.ended(each)["state"] == "completed" and laptop("logs", each).out == "1.17.0 5\n"
 
 
 def test_a_build_in_a_job(laptop: Laptop, ssh: Ssh) -> None:

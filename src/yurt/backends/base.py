@@ -254,6 +254,9 @@ class Envs(Protocol):
     def send_tool(self, folder: str, name: str, content: bytes, moved: Callable[[int], None]) -> None:
         """Upload a program, compressed by gzip, in pieces. UnreachableError: a retry continues."""
 
+    def let_go(self, folder: str, jobs: Sequence[str]) -> None:
+        """Do not release these held jobs, `jobname=NAME`, when the environment in this folder is built."""
+
     def remove(self, folders: Sequence[str]) -> None:
         """Remove environments. Their locks stay."""
 

@@ -44,6 +44,8 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[str] = []
     """The lines or folders of local packages, which are not installed."""
     broken: Broken | None = None
+    folder: str = ""
+    """The folder that `files` are in, if it is not that of the project."""
 
     @property
     def title(self) -> str:
@@ -85,9 +87,17 @@ def declarations(folder: Path) -> list[Declared]:
 
 
 def named(
-    folder: Path, file: str, *, python: str = "", extras: Sequence[str] = (), groups: Sequence[str] = ()
+    folder: Path,
+    file: str,
+    *,
+    python: str = "",
+    extras: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    parts: Sequence[str] = (),
 ) -> Declared:
     """Return what a file of the project declares, with the extras and groups that the user chose.
+
+    `parts`: extras and groups; a name that is both is an extra.
 
     `python` is a version or specifier of the user and overrides that of the project. UserError if the file cannot be
     used, or if an extra or group does not exist.
@@ -95,12 +105,14 @@ def named(
     name = _inside(folder, file)
     declared: Declared | None
     match PurePosixPath(name):
+        case PurePosixPath(name="uv.lock" | "pyproject.toml") as path if path.parent.name:  # a project in a folder
+            below = folder / path.parent
+            found = named(below, path.name, python=python, extras=extras, groups=groups, parts=parts)
+            return msgspec.structs.replace(found, folder=str(below))
         case PurePosixPath(name="uv.lock"):
-            _in_top_folder(name)
             _parsed_toml(name, _read(folder, name))
             declared = _uv(folder, name)
         case PurePosixPath(name="pyproject.toml"):
-            _in_top_folder(name)
             declared = _pyproject(folder, name, extras=extras, groups=groups)
         case PurePosixPath(suffix=".txt" | ".in"):
             declared = _requirements(folder, name)
@@ -111,7 +123,12 @@ def named(
     if declared is None:
         raise _declares_nothing(folder, name)
     declared = msgspec.structs.replace(declared, python=specifier(python) or declared.python)
-    return _chosen(declared, extras, groups)
+    if parts and declared.kind in ("uv", "pyproject"):
+        project = pyproject.read(declared.text("pyproject.toml"))
+        grouped = {_normal(each) for each in project.groups} - {_normal(each) for each in project.extras}
+        groups = [*groups, *(each for each in parts if _normal(each) in grouped)]
+        parts = [each for each in parts if _normal(each) not in grouped]
+    return _chosen(declared, [*extras, *parts], groups)
 
 
 def specifier(python: str) -> str:
@@ -319,11 +336,8 @@ def _chosen(declared: Declared, extras: Sequence[str], groups: Sequence[str]) ->
     for what, asked, known in (("extra", extras, list(project.extras)), ("group", groups, project.groups)):
         for each in asked:
             if _normal(each) not in map(_normal, known):
-                raise UserError(
-                    f"pyproject.toml has no {what} '{each}'",
-                    code="usage",
-                    hint=f"it has {', '.join(f'`{name}`' for name in known) or 'none'}",
-                )
+                names = ", ".join(f"`{name}`" for name in [*project.extras, *project.groups]) or "none"
+                raise UserError(f"pyproject.toml has no {what} '{each}'", code="usage", hint=f"it has {names}")
     return msgspec.structs.replace(declared, extras=sorted({*extras}), groups=sorted({*groups}))
 
 
@@ -339,15 +353,6 @@ def _declares_nothing(folder: Path, name: str) -> UserError:
             hint="run `poetry export -o requirements.txt`, and name `requirements.txt`",
         )
     return UserError(f"'{name}' declares no packages", code="config-invalid", hint=f"name {KINDS}")
-
-
-def _in_top_folder(name: str) -> None:
-    if "/" in name:
-        raise UserError(
-            f"'{name}' belongs to another project, in a folder of this one",
-            code="usage",
-            hint=f"run yurt in `{name.rpartition('/')[0]}`",
-        )
 
 
 def _inside(folder: Path, file: str) -> str:

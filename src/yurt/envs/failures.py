@@ -128,6 +128,12 @@ RULES = (
         "check `conda_installer` of the context",
     ),
     Rule(
+        "other",
+        (r"required `project\.(?P<what>\w+)` field",),
+        "pyproject.toml has no `WHAT` in its table `project`",
+        "add it, or add its name to `dynamic` there",
+    ),
+    Rule(
         "python",
         (r"^Python (?P<what>\S+) cannot be downloaded on",),
         "the site has no Python WHAT, and uv cannot download one there",

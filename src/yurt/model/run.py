@@ -294,5 +294,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum number of concurrent tasks."""
     follow: bool = False
     """Whether its next start is a new job, because the site does not requeue jobs."""
+    sources: list[str] = []
+    """Folders of the project to import from, because its environment lacks the packages in them."""
     calls: bool = False
     """Whether its tasks are function calls, which are uploaded in a separate file."""

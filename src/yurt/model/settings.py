@@ -410,8 +410,9 @@ CONTEXT = (
     Row(
         key="env_cuda",
         example='"12.4"',
-        about="CUDA version that the driver of the GPU nodes supports, by which yurt and conda choose packages; `none`:"
-        " they do not. By default the version of the login node, if that has a GPU.",
+        about="CUDA version that the driver of the GPU nodes supports, by which yurt and conda choose packages; `cpu`:"
+        " PyTorch without CUDA; `none`: as the package index has it. By default the version of the node of"
+        " `yurt context probe --deep`, or of the login node, if they have a GPU.",
     ),
     Row(
         key="conda_installer",

@@ -9,7 +9,7 @@ import msgspec
 
 from yurt.config import contexts, precedence
 from yurt.envs import failures
-from yurt.envs.declared import Declared, declarations
+from yurt.envs.declared import Declared
 from yurt.envs.lock import Lock, Package, PackageChange, changes
 from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle.env import build as building
@@ -157,10 +157,17 @@ def _follow(state: EnvState, context: str, prepared: prepare.Prepared, envs: Env
 
 
 def list_(names: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched) -> Result[list[EnvView]]:
-    """Return the environments on contexts, by default on the current one; those used last come first."""
+    """Return the environments on contexts; those used last come first.
+
+    By default those on the current context, or, if that is this machine, on all for which it has prepared some.
+    """
     found: list[EnvView] = []
     warnings: list[str] = []
-    for name in names or [context]:
+    if not names and not context and contexts.current_name("") == "local":
+        names = prepare.contexts_with_environments()
+    elif not names:
+        names = [context]
+    for name in names:
         wanted, facts = _site(name)
         watch(Event(f"reading the environments on {wanted.name}"))
         envs = connect.backend(wanted).envs
@@ -181,9 +188,8 @@ def show(name: str = "", *, context: str = "", watch: Watch = unwatched) -> Resu
     wanted, facts = _site(context)
     project = Project()
     envs = connect.backend(wanted).envs
-    today = None
-    if declarations(project.folder):
-        today = prepare.prepare(_declared(wanted, project), wanted, facts, project.label, watch=watch)
+    declared = _chosen(wanted, project)
+    today = prepare.prepare(declared, wanted, facts, project.label, watch=watch) if declared is not None else None
     if not name and today is None:
         raise _nothing_declared(project)
     folder = today.env.folder if today is not None else ""
@@ -236,13 +242,17 @@ def _site(name: str, file: str = "", python: str = "", place: str = "") -> tuple
 
 
 def _declared(wanted: Context, project: Project) -> Declared:
-    plain = msgspec.structs.replace(wanted, venv=None, conda=None, container=None)
-    if plain.env == choose.NONE:
-        plain = msgspec.structs.replace(plain, env=None)
-    found, _notes = choose.chosen(plain, ["python"], project, own_setup=False)
+    found = _chosen(wanted, project)
     if found is None:
         raise _nothing_declared(project)
     return found
+
+
+def _chosen(wanted: Context, project: Project) -> Declared | None:
+    plain = msgspec.structs.replace(wanted, venv=None, conda=None, container=None)
+    if plain.env == choose.NONE:
+        plain = msgspec.structs.replace(plain, env=None)
+    return choose.chosen(plain, ["python"], project, own_setup=False)[0]
 
 
 def _nothing_declared(project: Project) -> UserError:

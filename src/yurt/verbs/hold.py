@@ -8,6 +8,7 @@ import msgspec
 
 from yurt.backends.kinds import kind_of
 from yurt.errors import UserError
+from yurt.lifecycle.env.tend import let_go
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.model import layout
@@ -44,6 +45,8 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
     by_context: dict[str, list[str]] = {}
     for entry in index.several(runs):
         by_context.setdefault(entry.run.context, []).extend(_jobs(entry))
+        if what == "hold":
+            let_go(index, connect.named_backend(entry.run.context), entry)
     for context, jobs in by_context.items():
         site = connect.named_backend(context).runs
         (site.hold if what == "hold" else site.release)(jobs)

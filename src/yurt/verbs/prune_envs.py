@@ -5,14 +5,13 @@ Never removes one that an unfinished run needs, of any machine, or one that is b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.config import contexts, paths
+from yurt.config import contexts
 from yurt.errors import YurtError
 from yurt.lifecycle.env import prepare
 from yurt.model.context import Context
@@ -59,7 +58,7 @@ def survey(
     """
     found: list[PrunedEnv] = []
     warnings: list[str] = []
-    for each in [contexts.site(context)] if context else _with_environments():
+    for each in map(contexts.site, [context] if context else prepare.contexts_with_environments()):
         if kind_of(each.type).here:
             continue
         watch(Event(f"reading the environments on {each.name}"))
@@ -104,15 +103,6 @@ def _prune(
     age = UNUSED if older_than is None else older_than
     found = connect.backend(context).envs.prune(runs, base, age, needed, chosen)
     return [_view(each, context.name, place) for each in found]
-
-
-def _with_environments() -> list[Context]:
-    """Return the contexts for which this machine has prepared environments."""
-    known = contexts.load(contexts.default_file()).contexts
-    folder = paths.data_home() / "envs"
-    files = folder.glob("*-*.json") if folder.exists() else ()
-    names = {re.sub(r"-[0-9a-f]{16}(-\w+)?\.json$", "", file.name) for file in files}
-    return [known[name] for name in sorted(names) if name in known]
 
 
 def _view(unused: UnusedEnv, context: str, place: EnvPlace) -> PrunedEnv:

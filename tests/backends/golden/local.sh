@@ -34,6 +34,10 @@ own_folders() { # whether no other user could have written to them
   own /home/me /home/me/data /home/me/data/projects /home/me/data/projects/proj-0000 /home/me/data/projects/proj-0000/runs /home/me/data/projects/proj-0000/runs/1nfjkdg-9k3rq /home/me/data/projects/proj-0000/runs/1nfjkdg-9k3rq/job.sh /home/me/data/projects/proj-0000/runs/1nfjkdg-9k3rq/data /home/me/data/projects/proj-0000/snapshots /home/me/data/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7 /home/me/data/node /home/me/data/node/MODULE
 }
 
+own_packages() { # prints where Python finds packages of your project, each with a colon after it
+  :
+}
+
 environment() { # from your context and your flags
   :
 }

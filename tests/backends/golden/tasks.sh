@@ -34,6 +34,10 @@ own_folders() { # whether no other user could have written to them
   own /scratch/alice /scratch/alice/yurt /scratch/alice/yurt/projects /scratch/alice/yurt/projects/proj-0000 /scratch/alice/yurt/projects/proj-0000/runs /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/job.sh /scratch/alice/yurt/projects/proj-0000/runs/1nfjkdg-9k3rq/data /scratch/alice/yurt/projects/proj-0000/snapshots /scratch/alice/yurt/projects/proj-0000/snapshots/0658ce5b1b8a53bf414b477845a33bd6f9283ee7 /scratch/alice/yurt/node /scratch/alice/yurt/node/MODULE
 }
 
+own_packages() { # prints where Python finds packages of your project, each with a colon after it
+  :
+}
+
 environment() { # from your context and your flags
   :
 }

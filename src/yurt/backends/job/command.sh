@@ -37,7 +37,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
   # After your variables are set, none of this script's is used or changed: the names may collide.
-  set -- "$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}"
+  set -- "$(own_packages)$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}"
   # srun does not take the CPUs of a task from the job, since Slurm 22.05.
   if [ -n "$pyxis" ]; then
     set -- "$@" srun ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}

@@ -142,6 +142,7 @@ elif [ -n "$env" ]; then
     hold=yes
   fi
 fi
+for each; do [ "$each" != --hold ] || hold=; done # the user releases it; then it waits for its environment itself
 [ -z "$hold" ] || echo building
 if [ -n "$tree" ]; then
   if [ -n "$kind" ]; then

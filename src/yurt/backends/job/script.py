@@ -100,6 +100,10 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         "}",
         "",
         *_predecessors(run),
+        "own_packages() { # prints where Python finds packages of your project, each with a colon after it",
+        f"  {_own_packages(plan)}",
+        "}",
+        "",
         "environment() { # from your context and your flags",
         *(f"  {line}" for line in _environment(setup)),
         "}",
@@ -148,6 +152,11 @@ def _predecessors(run: Run) -> list[str]:
         "}",
         "",
     ]
+
+
+def _own_packages(plan: Plan) -> str:
+    folders = " ".join(f'"$run/{layout.WORK}"/{quote(each)}' for each in plan.sources)
+    return f"printf %s: {folders}" if folders else ":"
 
 
 def _environment(setup: Setup) -> list[str]:

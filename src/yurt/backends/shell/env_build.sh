@@ -226,6 +226,11 @@ wait $! || end "$(reason=$(last_error) && echo "${reason:-the build failed}")"
 "$name/bin/python" -c '' > /dev/null 2>> build.log || end "the Python of the environment does not run"
 rm -rf "$name.cache"
 entries=$(find "$name" | wc -l) kilobytes=$(du -sk "$name" | cut -f 1)
+# uv does not say so if it cannot write what it compiles; each run would then compile all packages again.
+if [ "$kind" = lock ] && [ -n "$uv" ] && [ -z "${PYTHONPYCACHEPREFIX-}" ]; then
+  sources=$(find "$name" -path '*/site-packages/*/*.py' | wc -l) compiled=$(find "$name" -name '*.pyc' | wc -l)
+  [ $((compiled * 4)) -ge "$sources" ] || end "no space left on device for the compiled files of the environment"
+fi
 [ "$(cat builder 2> /dev/null)" = "$nonce" ] || end "another builder has taken over"
 write_first ready "$name $((entries)) $kilobytes" > /dev/null || end "no space left for the environment"
 built=yes

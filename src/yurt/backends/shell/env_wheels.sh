@@ -7,6 +7,7 @@ if [ $# -gt 0 ]; then
   load_modules "$modules"
   for each; do load_module "$each"; done
 fi > /dev/null
+case $python in managed:*) python=$(command -v python3 || command -v python) || python=python3 ;; esac # not downloaded yet
 exec "$python" -I -c '
 import glob, json, os, re, sys, zipfile
 

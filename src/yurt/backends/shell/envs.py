@@ -57,6 +57,16 @@ for base; do
 done
 """
 
+LET_GO = """\
+cd "$1" 2> /dev/null || exit 0
+shift
+for each in wait.*; do
+  [ -e "$each" ] || continue
+  name=$(squeue -h -j "${each#wait.}" -o %j 2> /dev/null | head -n 1)
+  for job; do [ "jobname=$name" != "$job" ] || rm -f "$each"; done
+done
+"""
+
 LACKING = """\
 cd "$1/../.." 2> /dev/null
 shift
@@ -222,6 +232,12 @@ class ShellEnvs:
             )
         if answer.code:
             raise refusal(self._host.name, f"cannot write {what}", answer.errors)
+
+    def let_go(self, folder: str, jobs: Sequence[str]) -> None:
+        """See `Envs.let_go`."""
+        answer = ownership.run(self._host, [folder], LET_GO, folder, *jobs)
+        if answer.code:
+            raise refusal(self._host.name, "cannot hold the run", answer.errors)
 
     def remove(self, folders: Sequence[str]) -> None:
         """See `Envs.remove`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,16 +46,63 @@ def chosen(
 
     if file:
         _check_alone(wanted, "requirements_file" if wanted.requirements_file else "env")
-        found = named(project.folder, _below(file, project), python=wanted.env_python or "")
+    file, bracket, rest = (file or "").partition("[")
+    python, parts = wanted.env_python or "", _parts(bracket, rest)
+    if file:
+        found = named(project.folder, _below(file, project), python=python, parts=parts)
         return found, _left_out(found)
-    several = declarations(project.folder)
-    if not several:
+    folder = next((each for each in _folders(argv, project) if declarations(each)), None)
+    if folder is None:
+        if bracket:
+            raise UserError("no file of this project declares packages", code="usage", hint="name one: `--env FILE`")
         return None, []
-    first = named(project.folder, several[0].title, python=wanted.env_python or "")
-    notes, others = _left_out(first), " and ".join(each.title for each in several[1:])
+    several = declarations(folder)
+    title = os.path.relpath(folder / several[0].title, project.folder)
+    first = named(project.folder, title, python=python, parts=parts)
+    # A uv.lock belongs to the pyproject.toml beside it.
+    others = " and ".join(each.title for each in several[1:] if first.kind != "uv" or each.kind != "pyproject")
+    notes = _left_out(first)
     if others:
         notes.append(f"using {first.title} for the environment, not {others}; choose another one with `--env FILE`")
     return first, notes
+
+
+def _parts(bracket: str, text: str) -> list[str]:
+    """Return the extras and groups in a text such as `fast, dev]`; it follows the bracket."""
+    if bracket and not (text.endswith("]") and text[:-1].strip(" ,")):
+        raise UserError(
+            f"`[{text}` after the declaration is not a list of extras and groups",
+            code="usage",
+            hint="for example: `--env 'pyproject.toml[train]'`",
+        )
+    return [each.strip() for each in text[:-1].split(",") if each.strip()]
+
+
+def _folders(argv: Sequence[str], project: Project) -> Iterator[Path]:
+    """Yield the folders that may declare the packages of a run, the nearest one first.
+
+    Those are the working directory and the folders around it, up to the project's; then those around the script.
+    """
+    here = project.folder / project.subfolder
+    script = next((here / word for word in argv if word.endswith(".py") and (here / word).is_file()), here)
+    for start in (here, Path(os.path.normpath(script)).parent):
+        for each in (start, *start.parents):
+            if not each.is_relative_to(project.folder):
+                break
+            yield each
+
+
+def sources(declared: Declared, project: Project) -> list[str]:
+    """Return the folders of the project with packages that are not installed, but would be: `.`, or `src` in it."""
+    base = os.path.relpath(Path(declared.folder or project.folder, declared.title).parent, project.folder)
+    found: dict[str, None] = {}
+    for line in declared.left_out:
+        local = re.sub(r"^-e\s*|^--editable[ =]|\[[^]]*\]$", "", line.strip()).strip()
+        folder = os.path.normpath(f"{base}/{local}")
+        if folder.startswith("..") or ":" in folder or not (project.folder / folder).is_dir():
+            continue
+        found[f"{folder}/src" if (project.folder / folder / "src").is_dir() else folder] = None
+    return list(found)
 
 
 def _left_out(declared: Declared) -> list[str]:

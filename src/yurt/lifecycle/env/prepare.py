@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from yurt.config import paths
+from yurt.config import contexts, paths
 from yurt.envs import cuda
 from yurt.envs.address import address
 from yurt.envs.declared import Declared
@@ -155,6 +156,14 @@ def prepare(
     return prepared
 
 
+def contexts_with_environments() -> list[str]:
+    """Return the contexts for which this machine has prepared environments."""
+    folder, known = paths.data_home() / "envs", contexts.load(contexts.default_file()).contexts
+    files = folder.glob("*-*.json") if folder.exists() else ()
+    names = {re.sub(r"-[0-9a-f]{16}(-\w+)?\.json$", "", file.name) for file in files}
+    return sorted(names & known.keys())
+
+
 def place_of(context: Context, declared: Declared) -> EnvPlace:
     """Return where an environment is kept. One of conda is never packed: its files contain its path."""
     place = context.env_place or "scratch"
@@ -184,6 +193,8 @@ def _job_options(context: Context) -> list[str]:
 def _torch(declared: Declared, context: Context, tools: EnvTools, lock: Lock, driver: str) -> str:
     """Return which builds of PyTorch the driver needs instead of the usual ones; empty if those are right."""
     can_choose = declared.kind != "uv" and not context.wheelhouse and (tools.uv or can_give_uv(tools))
+    if context.env_cuda == "cpu":
+        return "cpu" if can_choose and cuda.needed(lock) else ""
     return cuda.backend(driver) if can_choose and cuda.is_too_new(lock, driver) else ""
 
 
@@ -198,7 +209,7 @@ def _matched(resolve: Callable[..., Lock], torch: str, usual: Lock) -> Lock:
 def _driver(context: Context, facts: Facts, tools: EnvTools) -> str:
     """Return the CUDA version that the driver of a site supports; empty if it is not known or does not matter."""
     named = context.env_cuda or (facts.node.cuda if facts.node is not None else "") or tools.cuda
-    return "" if named == "none" else named
+    return "" if named in ("none", "cpu") else named
 
 
 def _too_new(declared: Declared, context: Context, lock: Lock, driver: str) -> list[str]:

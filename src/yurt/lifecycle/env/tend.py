@@ -61,12 +61,23 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
                 continue  # it is still being packed; its builder releases the run
             with suppress(YurtError):  # not held any more
                 backend.runs.release(_jobs(entry))
-            _set(store, entry.run, building=False)
+            if entry.run.tasks:
+                _set(store, entry.run, building=False, reason="")
+            # A run stays `building` until its job is seen without the hold: Slurm may still list it as held.
     elif state.condition == "building":
-        count = f": {min(state.installed, env.packages)} of {env.packages} packages" if env.packages else ""
+        count = f": {state.installed} of {env.packages} packages" if env.packages else ""
+        if 0 < env.packages <= state.installed:  # takes longer than the installation itself
+            count = f": all {env.packages} packages are installed, and are being compiled"
         for entry in entries:
             _set(store, entry.run, reason=BUILDING + count)
     return state.condition in ("ready", "failed", "building")
+
+
+def let_go(store: Store, backend: Backend, entry: Entry) -> None:
+    """Leave a run held that waits for its environment: the user has said so, and releases it."""
+    if entry.status.building and entry.run.env is not None:
+        backend.envs.let_go(entry.run.env.folder, _jobs(entry))
+        _set(store, entry.run, building=False, reason="")
 
 
 def _jobs(entry: Entry) -> list[str]:

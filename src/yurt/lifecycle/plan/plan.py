@@ -97,6 +97,7 @@ def plan(
         array=request.array,
         logs=command.logs_of(what.sbatch),
         mrunner=mrunner,
+        sources=[] if declared is None else choose.sources(declared, project),
         parallel=request.parallel,
         calls=bool(request.calls),
     )

@@ -204,7 +204,10 @@ def _hold(store: Store, refs: Sequence[RunRef], held: Mapping[str, str]) -> dict
     for ref in refs:
         why = held.get(ref.id, "")
         if ref.open and why != ref.held:
-            changed[ref.id] = store.change_tasks(ref.id, whole=lambda status, why=why: with_held(status, why))[1]  # type: ignore[misc]
+            changed[ref.id] = store.change_tasks(
+                ref.id,
+                whole=lambda status, why=why: with_held(status, "" if status.building else why),  # type: ignore[misc]
+            )[1]
     return changed
 
 
