@@ -39,13 +39,15 @@ def digest(wheel: Path) -> str:
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
-def build(folder: Path, uv: str, shelf: Path | None) -> str:
+def build(folder: Path, uv: str, shelf: Path | None, *, index: str = "") -> str:
     """Run the builder with a folder of packages in place of an index, in pip's settings; return its output."""
     script = folder / "build.sh"
     script.write_text(builder())
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     settings = folder / "pip.conf"
     settings.write_text(f"[global]\nno-index = true\nfind-links =\n    {shelf}\n" if shelf else "")
+    if index:
+        settings.write_text(f"[global]\nindex-url = {index}\n")
     argv = ["setsid", "-w", "bash", str(script), str(folder), "1234abcd", "lock", sys.executable, uv, "", ""]
     subprocess.run(argv, env=plain | {"PIP_CONFIG_FILE": str(settings)}, check=False, timeout=120)
     return (folder / "build.log").read_text()
@@ -103,3 +105,10 @@ def test_any_index_may_have_the_locked_file(folder: Path, tmp_path: Path) -> Non
     (folder / "lock").write_text("".join([*options, line(locked)]))
     build(folder, uv_program.find(), None)
     assert installed(folder) == {"one-2.0"}
+
+
+def test_an_index_that_only_the_users_machine_reaches(folder: Path, tmp_path: Path) -> None:
+    wheels = [tiny(tmp_path / "shelf", name) for name in ("one", "two")]
+    (folder / "lock").write_text("".join(map(line, wheels)))
+    log = build(folder, uv_program.find(), None, index="http://127.0.0.1:9/simple")
+    assert (folder / "lacking").read_text().split() == ["one", "two"] and not (folder / "failed").exists(), log

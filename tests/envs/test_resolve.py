@@ -179,3 +179,9 @@ def test_uv_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="uv is not installed"):
         uv_program.find()
+
+
+def test_a_project_that_needs_nothing_on_this_site(project: Path) -> None:
+    (project / "requirements.txt").write_text("six==1.17.0; sys_platform == 'win32'\n")
+    lock = resolve(named(project, "requirements.txt"), TARGETS[1])
+    assert lock.packages == [] and lock.text, "an empty file would be a damaged one"

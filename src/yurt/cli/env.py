@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -45,7 +47,7 @@ def build(
     from yurt.cli.progress import watching
     from yurt.verbs import env as verbs
 
-    with watching() as watch:
+    with watching() as watch, _says_that_it_goes_on():
         found = verbs.build(
             file,
             context=app.current().context,
@@ -57,6 +59,15 @@ def build(
             watch=watch,
         )
     return render.result(found, lambda: _print_built(found.data))
+
+
+@contextmanager
+def _says_that_it_goes_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("yurt: interrupted; a build that was started goes on, see `yurt env list`", file=sys.stderr)
+        raise
 
 
 def _print_built(found: EnvView) -> None:
@@ -119,7 +130,10 @@ def _print_list(found: list[EnvView]) -> None:
         "files",
         "last used",
     ]
-    render.table(titles, rows)
+    if render.console().width < 130:
+        narrow = [titles.index(each) for each in ("environment", "context", "state", "project", "size", "last used")]
+        titles, rows = [titles[each] for each in narrow], [[row[each] for each in narrow] for row in rows]
+    render.table(titles, rows, folds=["project"])
 
 
 @verb(env, examples=["yurt env show --context big", "yurt env show 3fa9 --context big --json"])

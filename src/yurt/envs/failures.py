@@ -128,6 +128,16 @@ RULES = (
         "check `conda_installer` of the context",
     ),
     Rule(
+        "internet",
+        (
+            r"Git operation failed",
+            r"(?i)failed to (?:clone|fetch)\b.*(?:repository|into)",
+            r"git (?:clone|fetch) .* did not run",
+        ),
+        "a git repository that the project declares cannot be read",
+        "check its address, the commit, and that `git clone` of it works without a question",
+    ),
+    Rule(
         "other",
         (r"required `project\.(?P<what>\w+)` field",),
         "pyproject.toml has no `WHAT` in its table `project`",

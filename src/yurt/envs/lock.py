@@ -10,6 +10,11 @@ import msgspec
 from yurt.envs import requirements
 
 WHEELHOUSE = re.compile(r"^# wheelhouse (\S+) (.+)$", re.MULTILINE)
+SHA256 = re.compile(r"--hash[= ]sha256:([0-9a-f]{64})")
+
+PASSWORD = re.compile(r"(?<=://)[^/@\s]+@(?=[^\s/]+)")
+"""User name and password in an address."""
+
 TORCH_BACKEND = "# torch-backend: "
 """The beginning of a line of a lock, which env_build.sh reads, too."""
 
@@ -48,6 +53,12 @@ class Lock(msgspec.Struct, frozen=True):
         return dict(WHEELHOUSE.findall(self.text))
 
     @property
+    def without_passwords(self) -> Lock:
+        """The lock as other machines may have it. A user name for ssh is not secret."""
+        lines = (line if "ssh://" in line else PASSWORD.sub("", line) for line in self.text.splitlines(keepends=True))
+        return Lock("".join(lines))
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the text."""
         import hashlib
@@ -62,10 +73,7 @@ class Lock(msgspec.Struct, frozen=True):
 
     def hashes(self) -> dict[str, frozenset[str]]:
         """Return the SHA-256 of all files of each package, by the package's name."""
-        return {
-            _name(each.value): frozenset(re.findall(r"--hash[= ]sha256:([0-9a-f]{64})", each.text))
-            for each in self._lines()
-        }
+        return {_name(each.value): frozenset(SHA256.findall(each.text)) for each in self._lines()}
 
     def part(self, keep: Callable[[str], bool]) -> Lock:
         """Return a lock with the packages whose names `keep` accepts, and the same indexes."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from yurt.envs import failures, indexes, installable, pyproject, requirements, uv_program
+from yurt.envs import failures, hashes, indexes, installable, pyproject, requirements, uv_program
 from yurt.envs.declared import Declared
 from yurt.envs.lock import TORCH_BACKEND, Lock
 from yurt.envs.target import Target
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from yurt.envs.wheelhouse import Offer
 
 LOCKED = "locked.txt"
+NOTHING = "# no packages\n"
+"""The lock if no package is needed on the target. The file of a lock is never empty, except if it was damaged."""
 FORMAT = ("--no-header", "--no-annotate")
 
 
@@ -66,7 +68,8 @@ def resolve(
                 (folder / LOCKED).write_text("".join(f"{each}\n" for each in _pins(text)))
                 text = wheelhouse.merged(_compiled(declared, target, folder, offered), text, offered)
     head = [f"{TORCH_BACKEND}{torch}"] if torch else []
-    return Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + text)
+    lock = Lock("".join(f"{line}\n" for line in [*head, *_indexes(declared)]) + (text or NOTHING))
+    return hashes.kept(lock, declared.title, _lines(declared)) if declared.kind == "requirements" else lock
 
 
 def compile_lines(lines: Sequence[str], target: Target, title: str, pip: indexes.Settings) -> Lock:

@@ -11,7 +11,7 @@ import msgspec
 
 from yurt.model import ids, layout, params, tasks
 from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
-from yurt.model.state import ATTEMPTS
+from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
@@ -213,7 +213,8 @@ class Tasks:
         state = state_of(tally, whole)
         starts = [each.started for each in (whole, *changed) if each.started is not None]
         ended = (whole.ended or self._last_end(sweep)) if state in FINAL else None
-        reason = "" if whole.state in FINAL and state not in FINAL else whole.reason
+        built = whole.reason.startswith(BUILDING) and state not in ("waiting", "held", "queued")
+        reason = "" if built or (whole.state in FINAL and state not in FINAL) else whole.reason
         if state == "failed" and unsubmitted <= 0:
             reason = self._main_reason(sweep) or reason
         return msgspec.structs.replace(

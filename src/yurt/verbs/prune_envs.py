@@ -58,8 +58,10 @@ def survey(
     """
     found: list[PrunedEnv] = []
     warnings: list[str] = []
-    for each in map(contexts.site, [context] if context else prepare.contexts_with_environments()):
-        if kind_of(each.type).here:
+    known = contexts.load(contexts.default_file()).contexts
+    for name in [context] if context else prepare.contexts_with_environments():
+        each = known.get(name)  # runs of a context that was removed can be removed, too
+        if each is None or kind_of(each.type).here:
             continue
         watch(Event(f"reading the environments on {each.name}"))
         try:

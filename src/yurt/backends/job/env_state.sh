@@ -21,7 +21,7 @@ env_is_idle() { # env_is_idle FOLDER: whether nobody builds it, or is about to
   [ ! -e "$1/builder" ] && [ -z "$(find "$1" -maxdepth 1 -name 'starting.*' -mmin -10 2> /dev/null)" ]
 }
 env_is_building() { # env_is_building FOLDER: by the clock of the file system, which is not always that of this host
-  [ -n "$(find "$1" -maxdepth 1 \( -name beat -mmin -3 -o -name 'starting.*' -mmin -10 \) 2> /dev/null)" ]
+  [ -n "$(find "$1" -maxdepth 1 \( -name beat -mmin -2 -o -name 'starting.*' -mmin -10 \) 2> /dev/null)" ]
 }
 env_failure() { # env_failure FOLDER: prints why the last build failed, in one line
   head -n 1 "$1/failed" 2> /dev/null

@@ -33,6 +33,7 @@ remove_first() { # remove_first NAME: makes room for another one
 }
 wait_for_builder() { # until the other builder has finished, or has stopped for a minute
   still=0 last=
+  env_is_building . || still=${YURT_LEASE:-60} # by the clock of the file system, it stopped minutes ago
   while [ -e builder ] && [ "$still" -lt "${YURT_LEASE:-60}" ]; do
     now=$(cat beat 2> /dev/null)
     if [ "$now" = "$last" ]; then still=$((still + 1)); else still=0 last=$now; fi
@@ -44,10 +45,10 @@ wait_for_builder() { # until the other builder has finished, or has stopped for 
 claim() { # returns when this process is the builder
   while :; do
     if env_is_complete .; then release_jobs && exit 0; fi
+    if [ -n "${waited-}" ] && { [ -e failed ] || [ -e lacking ]; }; then exit 1; fi # it has just failed
     holder=$(write_first builder "$nonce") || end "cannot write to $folder"
     rm -f "starting.$nonce"
     [ "$holder" != "$nonce" ] || break
-    [ ! -e failed ] && [ ! -e lacking ] || [ -z "${waited-}" ] || exit 1 # it has just failed
     wait_for_builder
     waited=yes
   done
@@ -82,9 +83,10 @@ stop() {
   kill -TERM 0 # also the installer; this process is the leader of its group
   end "the build was stopped"
 }
+no_network='NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error'
 last_error() { # the line that a reader needs first
   if grep -E '^(Python [0-9.]+ cannot be downloaded on|the installer of conda) ' build.log; then return; fi
-  if grep -q -E 'NewConnectionError|name resolution|[Nn]etwork is unreachable|error sending request|dns error' build.log; then
+  if grep -q -E "$no_network" build.log; then
     echo "the package index cannot be reached from $(uname -n)"
     return
   fi
@@ -107,10 +109,14 @@ split_lock() { # `hashed`: options and packages with hashes; `addressed`: those 
   [ ! -e "$name.cache/locked" ] || cat "$name.cache/options" "$name.cache/locked" > "$name.cache/hashed" 2> /dev/null || true
 }
 find_lacking() { # find_lacking INSTALLER...: lists the packages that neither an index nor a file has, once
-  grep -q -E 'No matching distribution|no versions? of|not found in the package' build.log || return 0
   ! grep -s -q -E '^(--no-index$|[0-9a-f]{64}/)' wheels || return 0
-  count=0
   grep -o '^[^ ;]*==[^ ;]*' "$name.cache/locked" > "$name.cache/pins"
+  if grep -q -E "$no_network" build.log; then # an index that the project declares, and only the user's machine reaches
+    sed 's/==.*//' "$name.cache/pins" > "$name.cache/lacking"
+    return
+  fi
+  grep -q -E 'No matching distribution|no versions? of|not found in the package' build.log || return 0
+  count=0
   while IFS= read -r each; do
     count=$((count + 1))
     is_available "$count" "$@" > /dev/null 2>&1 || echo "${each%%==*}" >> "$name.cache/lacking" &

@@ -20,6 +20,7 @@ receive() {
 receive $sizes
 if ln "build.sh.$nonce" .link 2> /dev/null; then rm -f .link; else : > @NO_LINKS@; fi
 for each in lock environment.yml explicit; do
+  [ -s "$each" ] || rm -f "$each" # damaged
   [ ! -e "$each.$nonce" ] || ln "$each.$nonce" "$each" 2> /dev/null || [ -e "$each" ] || mv -f "$each.$nonce" "$each"
   rm -f "$each.$nonce"
 done

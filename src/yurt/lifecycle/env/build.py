@@ -39,17 +39,20 @@ def start(
 ) -> bool:
     """Start to build an environment, after its wheels are on the site. Return whether it is complete already.
 
-    `lacking`: packages that the index of the site lacks; their wheels are uploaded.
+    `lacking`: packages that the index of the site lacks; their wheels are uploaded. If the declaration has a password,
+    all are: it stays on this machine.
     """
     if prepared.build.kind == "conda":
         build = give.with_conda(context, prepared, envs, watch)
     else:
         build = give.with_uv(context, prepared, envs, watch)
         lock = Lock(build.lock.decode())
-        house = lock.wheelhouse
-        absent = lock.part(lambda name: name not in house and (prepared.offline or name in lacking))
+        house, public = lock.wheelhouse, lock.without_passwords
+        offline = prepared.offline or public != lock
+        absent = lock.part(lambda name: name not in house and (offline or name in lacking))
         sent = _send_wheels(context, prepared, absent, envs, watch) if absent.packages else []
-        build = msgspec.structs.replace(build, wheels=[*sent, *house.values()], no_index=prepared.offline)
+        wheels, text = [*sent, *house.values()], public.text.encode()
+        build = msgspec.structs.replace(build, wheels=wheels, no_index=offline, lock=text)
     watch(Event(f"starting to build the environment on {context}"))
     return envs.start(build)
 
