@@ -61,9 +61,7 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
                 continue  # it is still being packed; its builder releases the run
             with suppress(YurtError):  # not held any more
                 backend.runs.release(_jobs(entry))
-            if entry.run.tasks:
-                _set(store, entry.run, building=False, reason="")
-            # A run stays `building` until its job is seen without the hold: Slurm may still list it as held.
+            _set(store, entry.run, building=False, reason="")
     elif state.condition == "building":
         count = f": {state.installed} of {env.packages} packages" if env.packages else ""
         if 0 < env.packages <= state.installed:  # takes longer than the installation itself
