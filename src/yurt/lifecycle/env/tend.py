@@ -65,7 +65,7 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
     elif state.condition == "building":
         count = f": {state.installed} of {env.packages} packages" if env.packages else ""
         if 0 < env.packages <= state.installed:  # takes longer than the installation itself
-            count = f": all {env.packages} packages are installed, and are being compiled"
+            count = ": all packages are installed, and are being compiled"
         for entry in entries:
             _set(store, entry.run, reason=BUILDING + count)
     return state.condition in ("ready", "failed", "building")
