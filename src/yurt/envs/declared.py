@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from yurt.envs import pyproject, requirements
+from yurt.envs.lock import normal
 from yurt.errors import UserError
 
 Kind = Literal["uv", "pyproject", "requirements", "conda"]
@@ -125,9 +126,9 @@ def named(
     declared = msgspec.structs.replace(declared, python=specifier(python) or declared.python)
     if parts and declared.kind in ("uv", "pyproject"):
         project = pyproject.read(declared.text("pyproject.toml"))
-        grouped = {_normal(each) for each in project.groups} - {_normal(each) for each in project.extras}
-        groups = [*groups, *(each for each in parts if _normal(each) in grouped)]
-        parts = [each for each in parts if _normal(each) not in grouped]
+        grouped = {normal(each) for each in project.groups} - {normal(each) for each in project.extras}
+        groups = [*groups, *(each for each in parts if normal(each) in grouped)]
+        parts = [each for each in parts if normal(each) not in grouped]
     return _chosen(declared, [*extras, *parts], groups)
 
 
@@ -335,14 +336,10 @@ def _chosen(declared: Declared, extras: Sequence[str], groups: Sequence[str]) ->
     project = pyproject.read(declared.text("pyproject.toml"))
     for what, asked, known in (("extra", extras, list(project.extras)), ("group", groups, project.groups)):
         for each in asked:
-            if _normal(each) not in map(_normal, known):
+            if normal(each) not in map(normal, known):
                 names = ", ".join(f"`{name}`" for name in [*project.extras, *project.groups]) or "none"
                 raise UserError(f"pyproject.toml has no {what} '{each}'", code="usage", hint=f"it has {names}")
     return msgspec.structs.replace(declared, extras=sorted({*extras}), groups=sorted({*groups}))
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _declares_nothing(folder: Path, name: str) -> UserError:

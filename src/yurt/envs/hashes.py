@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from yurt.envs import requirements
-from yurt.envs.lock import SHA256, Lock
+from yurt.envs.lock import SHA256, Lock, name_of
 from yurt.errors import UserError
 
 
@@ -14,7 +14,7 @@ def kept(lock: Lock, title: str, declared: Iterable[requirements.Line]) -> Lock:
     wanted: dict[str, set[str]] = {}
     for line in declared:
         if line.kind == "requirement" and (found := SHA256.findall(line.text)):
-            wanted.setdefault(_name(line), set()).update(found)
+            wanted.setdefault(name_of(line.value), set()).update(found)
     if not wanted:
         return lock
     notes = [each for each in lock.text.splitlines() if each.startswith("#")]
@@ -23,7 +23,7 @@ def kept(lock: Lock, title: str, declared: Iterable[requirements.Line]) -> Lock:
 
 
 def _restricted(line: requirements.Line, wanted: dict[str, set[str]], title: str) -> str:
-    name = _name(line) if line.kind == "requirement" else ""
+    name = name_of(line.value) if line.kind == "requirement" else ""
     if name not in wanted:
         return line.text
     hashes = sorted(wanted[name] & {*SHA256.findall(line.text)})
@@ -34,7 +34,3 @@ def _restricted(line: requirements.Line, wanted: dict[str, set[str]], title: str
             hint="update the hashes if you trust the index; if not, examine the files, which may have been replaced",
         )
     return " \\\n    ".join([line.value, *(f"--hash=sha256:{each}" for each in hashes)])
-
-
-def _name(line: requirements.Line) -> str:
-    return Lock(f"{line.value}\n").packages[0].name

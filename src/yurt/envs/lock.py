@@ -44,7 +44,7 @@ class Lock(msgspec.Struct, frozen=True):
     @property
     def packages(self) -> list[Package]:
         house = self.wheelhouse
-        names = ((_name(each.value), _version(each.value)) for each in self._lines())
+        names = ((name_of(each.value), _version(each.value)) for each in self._lines())
         return [Package(name, version, house.get(name, "")) for name, version in names]
 
     @property
@@ -73,12 +73,12 @@ class Lock(msgspec.Struct, frozen=True):
 
     def hashes(self) -> dict[str, frozenset[str]]:
         """Return the SHA-256 of all files of each package, by the package's name."""
-        return {_name(each.value): frozenset(SHA256.findall(each.text)) for each in self._lines()}
+        return {name_of(each.value): frozenset(SHA256.findall(each.text)) for each in self._lines()}
 
     def part(self, keep: Callable[[str], bool]) -> Lock:
         """Return a lock with the packages whose names `keep` accepts, and the same indexes."""
         lines = requirements.read(self.text)
-        kept = (each.text for each in lines if each.kind != "requirement" or keep(_name(each.value)))
+        kept = (each.text for each in lines if each.kind != "requirement" or keep(name_of(each.value)))
         return Lock("".join(f"{each}\n" for each in kept))
 
     def from_wheelhouse(self, files: Mapping[str, tuple[str, str]]) -> Lock:
@@ -86,7 +86,7 @@ class Lock(msgspec.Struct, frozen=True):
         notes = "".join(f"# wheelhouse {name} {path}\n" for name, (path, _sum) in files.items())
         lines: list[str] = []
         for each in requirements.read(self.text):
-            file = files.get(_name(each.value)) if each.kind == "requirement" else None
+            file = files.get(name_of(each.value)) if each.kind == "requirement" else None
             lines.append(f"{each.value} --hash=sha256:{file[1]}" if file else each.text)
         return Lock(notes + "".join(f"{line}\n" for line in lines).replace(" --hash", " \\\n    --hash"))
 
@@ -114,7 +114,8 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _name(requirement: str) -> str:
+def name_of(requirement: str) -> str:
+    """Return the normal form of the name of the package that a requirement names."""
     found = re.match(r"[\w.-]+", requirement)
     return normal(found[0]) if found else requirement
 
