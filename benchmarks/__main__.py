@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("startup", "log", "connection", "lab", "submit", "sweep", "ps", "sweep_ps", "env", "env_place")
+BENCHMARKS = ("startup", "log", "connection", "lab", "submit", "sweep", "ps", "sweep_ps", "cluster", "env", "env_place")
 
 
 def main() -> int:

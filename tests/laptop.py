@@ -21,7 +21,7 @@ class Laptop(User):
 
     def run(self, context: str, *words: str) -> dict[str, Any]:
         """Submit a run; return the data and warnings of `yurt run --json`."""
-        done = self("--context", context, "--json", "run", *words)
+        done = self.quick("--context", context, "--json", "run", *words)
         assert done.code == 0, done
         envelope: dict[str, Any] = done.json
         return {**envelope["data"], "warnings": envelope["warnings"]}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from yurt.backends import scripts
 from yurt.backends.job import script
+from yurt.backends.shell import doctor
 from yurt.hosts import base, tar
 from yurt.model.run import After, Plan, RestartPolicy, Run, Setup
 
@@ -31,6 +32,7 @@ def main() -> int:
     failed = False
     for program, *arguments in CHECKS:
         failed |= check(f"{program} {' '.join(arguments)}", [str(BIN / program), *arguments])
+    failed |= check("portability", [sys.executable, "-m", "tools.portability"])
     if shutil.which("shellcheck") is None:
         print("lint: SKIPPED shellcheck: it is not installed (Debian package: shellcheck)")
         return int(failed)
@@ -76,6 +78,7 @@ def complete_scripts() -> Iterator[tuple[str, str]]:
         text = script.gate() + scripts.receiver() + launcher + script.placer()
         yield f"the submit script ({kind})", text
     yield "the poll script (slurm)", script.gate() + scripts.text("poll.sh", "slurm")
+    yield "the doctor script (slurm)", doctor.script(slurm=True)
     for name, text in (("PUT", base.PUT), ("GET", base.GET), ("LIST", tar.LIST), ("SEND", tar.SEND)):
         yield f"the {name} script of hosts", text
 

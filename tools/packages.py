@@ -22,6 +22,8 @@ FOR_TESTS = (
     "shellcheck",
     "tmux",
     "busybox",
+    "toybox",
+    "libarchive-tools",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 

@@ -8,9 +8,11 @@ from yurt import queue_prefetch
 
 def main() -> None:
     gc.disable()  # saves a twentieth of the time of short verbs; long ones call yurt.cli.app.enable_gc
-    queue_prefetch.begin(sys.argv[1:])
-    from yurt.cli.main import main as run
-
+    try:
+        queue_prefetch.begin(sys.argv[1:])
+        from yurt.cli.main import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()
 
 

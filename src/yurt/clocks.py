@@ -35,6 +35,10 @@ class Clocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time between SIGTERM and SIGKILL if no scheduler enforces it."""
     profile: float = 20.0
     """How long a job waits for the profile of the login shell."""
+    first_session: int = 120
+    """How long the job of `yurt shell` waits for its first session."""
+    next_session: int = 300
+    """How long the job of `yurt shell` waits for another session after one whose connection was lost."""
     first_refresh: float = 0.5
     """Time until the second refresh of `wait`; the interval grows from there."""
     last_refresh: float = 15.0

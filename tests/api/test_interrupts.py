@@ -84,12 +84,15 @@ class Program:
         self._terminal: int | None = None
         if terminal:
             self._terminal, slave = os.openpty()
-            command = [sys.executable, "-c", TERMINAL, sys.executable, *words]
+            command = [sys.executable, "-c", TERMINAL, sys.executable, "-X", "faulthandler", *words]
             self.process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
             os.close(slave)
         else:
             self.process = subprocess.Popen(
-                [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+                [sys.executable, "-X", "faulthandler", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         self._output = self._terminal if self._terminal is not None else self._pipe()
         self._read = b""
@@ -107,12 +110,32 @@ class Program:
         return self.process.stdout.fileno()
 
     def stop(self) -> str:
+        eventually(self._is_blocked)
         if self._terminal is not None:
             os.write(self._terminal, b"\x03")
         else:
             os.kill(self.process.pid, signal.SIGINT)
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)  # faulthandler prints where its threads are
+            raise AssertionError(f"it does not end: {self.rest()}") from None
         return self.rest()
+
+    def _is_blocked(self) -> bool:
+        """Whether the main thread waits. CPython overlooks a signal that arrives just before a wait begins."""
+        if self.process.poll() is not None:
+            return True
+        first, second = (self._switches() for _each in range(2))
+        return first == second
+
+    def _switches(self) -> tuple[str, str]:
+        """Return the state of the main thread, and how often it has begun to wait, after a moment."""
+        time.sleep(0.05)
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        state, switches = (re.search(rf"^{key}:\s+(\w+)", status, re.M) for key in ("State", "voluntary_ctxt_switches"))
+        assert state is not None and switches is not None
+        return (state[1], switches[1]) if state[1] == "S" else (state[1], str(time.monotonic()))
 
     def rest(self) -> str:
         found = self._read

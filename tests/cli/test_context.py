@@ -106,6 +106,7 @@ def test_show(yurt: Yurt, file: Path) -> None:
         "name": "small",
         "current": False,
         "keys": {"type": "local"},
+        "purges": [],
     }
     assert yurt("--context", "small", "context", "show", "--json").json["data"]["current"] is True
 

@@ -121,6 +121,7 @@ def test_output_that_cannot_be_written() -> None:
     assert code == "5" and "Traceback" not in said
     for more in ("", "--json", "--help"):
         assert outcome(f"{YURT} context list {more} >&-; echo $?") == ("0", "")
+        assert outcome(f"{YURT} context list {more} <&- >&- 2>&-; echo $?") == ("0", "")
         code, said = outcome(f"env -u PYTHONUNBUFFERED {YURT} context list {more} > /dev/full; echo $?")
         assert code == "5" and (said.count("\n") == 1 or more == "--json"), said
 

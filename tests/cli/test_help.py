@@ -84,7 +84,7 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     assert filters == {"yurt ps", "yurt prune", "yurt retry"}
     context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
     env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
-    assert chooses == {"yurt", "yurt run", "yurt cluster", "yurt login", *context, *env}
+    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env}
 
 
 def test_a_hidden_context_is_accepted(user: User) -> None:

@@ -110,7 +110,7 @@ def test_a_question_about_names_of_a_site(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    progress._lines(0.0)(Event(EVIL))
+    progress._lines(render.plain)(Event(EVIL))
     with progress._bar() as watch:
         watch(Event(EVIL))
     assert "\x1b]" not in capsys.readouterr().err

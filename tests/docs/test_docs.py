@@ -230,7 +230,15 @@ def test_every_kind_of_envelope_has_a_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("lab", "alpha:ctl"), ("runs", "completed"), ("sweep", "30/30"), ("fault", "heal")]
+    ("name", "words"),
+    [
+        ("lab", "alpha:ctl"),
+        ("runs", "completed"),
+        ("sweep", "30/30"),
+        ("cluster", "main*"),
+        ("fault", "heal"),
+        ("doctor", "fault"),
+    ],
 )
 def test_pictures_load_nothing(name: str, words: str) -> None:
     text = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text()

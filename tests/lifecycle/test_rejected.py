@@ -150,6 +150,8 @@ def test_a_run_that_does_not_fit_does_not_block_smaller_ones(laptop: Laptop, lab
         pid, folder = lab.faults._disk("alpha:scratch")
         subprocess.run(inside(pid, ["truncate", "-s", "-3M", f"{folder}/{FILLER}"]), check=True)
         assert laptop.quick("agent", "once", "--json").json["data"]["submitted"] == [small]
+        # Each yurt command tries to upload the first run again, which fills the disk for a moment.
+        eventually(lambda: not Ssh(lab)("alpha", f"squeue -h -n yurt-{small} -o %i").strip())
         assert laptop.ended(small)["state"] == "completed"
         row = laptop.row(first)
         assert (row["state"], row["reason"]) == ("waiting", FULL)

@@ -7,7 +7,7 @@ NO_EFFECT = (
     *("name", "type", "slurm_url", "storage_dir", "scratch_dir", "partition", "account", "qos", "user_id", "resources"),
     *("time", "nodes", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env_python", "env_place"),
     "env_cuda",
-    *("login_profile", "exclude", "writable", "registry_url", "lab"),
+    *("login_profile", "exclude", "writable", "registry_url", "profile", "lab"),
 )
 """Keys that only name or limit what a run requests."""
 

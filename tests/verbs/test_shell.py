@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 
 import pexpect
@@ -10,6 +11,7 @@ import pytest
 
 from tests.calls import YURT
 from tests.laptop import Laptop
+from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -29,6 +31,16 @@ def test_a_command(laptop: Laptop, run: dict[str, str]) -> None:
     done = laptop("shell", run["id"], "sh", "-c", 'printf "%s|" "$ODD" "$1" "$(pwd)" "$(uname -n)"; exit 7', "sh", ODD)
     assert done.code == 7
     assert done.out == f"{ODD}|{ODD}|{run['folder']}/work|{node}|"
+
+
+def test_the_reader_of_a_command_exits(laptop: Laptop, run: dict[str, str]) -> None:
+    """The command ends, too."""
+    name = f"yes-{run['id']}"
+    line = f"{YURT} shell {run['id']} -- sh -c 'echo $$; exec yes {name}' | head -n 1"
+    environment = {**os.environ, **laptop.environment}
+    pid = subprocess.run(["bash", "-c", line], cwd=laptop.project, env=environment, capture_output=True, check=True)
+    alive = ["shell", run["id"], "--", "sh", "-c", f"kill -0 {int(pid.stdout)}"]
+    eventually(lambda: laptop(*alive).code != 0)
 
 
 def test_a_terminal(laptop: Laptop, run: dict[str, str]) -> None:

@@ -63,7 +63,7 @@ def schemas() -> dict[str, str]:
 
 
 def _envelope(kind: str, shape: Any) -> dict[str, Any]:
-    data, definitions = _schema(shape)
+    data, definitions = schema_of(shape)
     properties = {
         "yurt": {"const": 1},
         "kind": {"const": kind},
@@ -75,7 +75,7 @@ def _envelope(kind: str, shape: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def _schema(shape: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def schema_of(shape: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the schema of a type and the definitions it refers to, with a description for each field."""
     (schema,), definitions = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     about = dict(_descriptions(shape))
@@ -90,11 +90,11 @@ def page() -> str:
     definitions: dict[str, Any] = {}
     rows = ""
     for kind, (command, shape) in KINDS.items():
-        data, found = _schema(shape)
+        data, found = schema_of(shape)
         for name, definition in found.items():
             if definitions.setdefault(name, definition) != definition:
                 raise LookupError(f"two types are called {name}: rename one")
-        rows += f"| `{kind}` | `{command}` | {_type(data)} | [{kind}.json](../../schema/{kind}.json) |\n"
+        rows += f"| `{kind}` | `{command}` | {type_of(data)} | [{kind}.json](../../schema/{kind}.json) |\n"
     objects = "".join(_table(name, definition) for name, definition in sorted(definitions.items()))
     return f"{INTRODUCTION}{rows}\n## Objects\n{objects}"
 
@@ -102,25 +102,27 @@ def page() -> str:
 def _table(name: str, definition: dict[str, Any]) -> str:
     about = " ".join(definition["description"].split())
     rows = "".join(
-        f"| `{field}` | {_type(each)} | {' '.join(each.get('description', '').split())} |\n"
+        f"| `{field}` | {type_of(each)} | {' '.join(each.get('description', '').split())} |\n"
         for field, each in definition["properties"].items()
     )
     return f"\n### {name}\n\n{about}\n\n| field | type | meaning |\n|---|---|---|\n{rows}"
 
 
-def _type(schema: dict[str, Any]) -> str:
+def type_of(schema: dict[str, Any]) -> str:
     """Return a schema's type in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(sorted((_type(each) for each in schema["anyOf"]), key=lambda words: words == "null"))
+        return " or ".join(sorted((type_of(each) for each in schema["anyOf"]), key=lambda words: words == "null"))
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     kind = str(schema.get("type", "anything"))
     if kind == "array":
-        return f"list of {' and '.join(_type(each) for each in schema.get('prefixItems', [schema.get('items') or {}]))}"
-    return kind if not schema.get("additionalProperties") else f"object of {_type(schema['additionalProperties'])}"
+        return (
+            f"list of {' and '.join(type_of(each) for each in schema.get('prefixItems', [schema.get('items') or {}]))}"
+        )
+    return kind if not schema.get("additionalProperties") else f"object of {type_of(schema['additionalProperties'])}"
 
 
 def _descriptions(shape: Any) -> Iterator[tuple[tuple[str, str], str]]:

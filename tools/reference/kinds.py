@@ -10,13 +10,15 @@ from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
 from yurt.lifecycle.tasks import SweepShown
 from yurt.model.facts import Facts
+from yurt.profiles import Known
 from yurt.store import Entry
-from yurt.verbs import context
+from yurt.verbs import context, context_profiles
 from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
 from yurt.verbs.diff import Difference
+from yurt.verbs.doctor import Diagnosis
 from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.verbs.hold import Held
 from yurt.verbs.import_ import Imported
@@ -29,12 +31,14 @@ from yurt.verbs.ps import RunRow
 from yurt.verbs.retry import RetryCandidate
 from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
+from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
 
 KINDS: dict[str, tuple[str, Any]] = {
     "run": ("yurt run", Entry),
     "plan": ("yurt run --dry-run", PlanView),
     "runs": ("yurt ps", list[RunRow]),
+    "shell": ("yurt shell", Session),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
@@ -59,13 +63,16 @@ KINDS: dict[str, tuple[str, Any]] = {
     "contexts-removed": ("yurt context remove", context.Removed),
     "contexts-imported": ("yurt context import", Merged),
     "context-added": ("yurt context add", Added),
+    "profiles": ("yurt context profiles", list[context_profiles.ProfileListed]),
+    "profile": ("yurt context profiles NAME", Known),
     "facts": ("yurt context probe", Facts),
-    "cluster": ("yurt cluster", Cluster),
+    "clusters": ("yurt cluster", list[Cluster]),
     "env": ("yurt env build", EnvView),
     "envs": ("yurt env list", list[EnvView]),
     "env-shown": ("yurt env show", EnvShown),
     "envs-removed": ("yurt env remove", EnvsRemoved),
     "login": ("yurt login", list[LoggedIn]),
+    "doctor": ("yurt doctor", Diagnosis),
     "secret-set": ("yurt secret set", Secret),
     "secrets": ("yurt secret list", list[Secret]),
     "secret-removed": ("yurt secret remove", Secret),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
     from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
-    from yurt.model.facts import Facts
+    from yurt.model.facts import Account, Facts
     from yurt.model.files import (
         Brought,
         Contents,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Removed,
         Survey,
     )
+    from yurt.model.live import Live
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
 
@@ -187,10 +188,10 @@ class Code(Protocol):
 class Exec(Protocol):
     """Run a command or a terminal inside a run."""
 
-    def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
+    def run(self, placement: Placement, words: Sequence[str], *, terminal: bool) -> int:
         """Run a command in a running run's folder and environment; without `words` a shell.
 
-        Standard output and error are inherited from the caller. Return the exit code.
+        The standard streams are those of the caller. Return the exit code. UnreachableError: none arrived.
         """
 
 
@@ -271,6 +272,16 @@ class Envs(Protocol):
         """
 
 
+class Site(Protocol):
+    """Look at the whole site, not only at runs of yurt."""
+
+    def look(self, accounts: Sequence[Account]) -> Live:
+        """Return the state of the site now, in one request. `accounts` are the user's, as far as they are known.
+
+        If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
+        """
+
+
 class Backend(Protocol):
     """All capabilities of a context."""
 
@@ -293,3 +304,5 @@ class Backend(Protocol):
     def claims(self) -> Claims: ...
     @property
     def envs(self) -> Envs: ...
+    @property
+    def site(self) -> Site: ...

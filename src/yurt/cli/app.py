@@ -30,6 +30,7 @@ class App:
         self.context = ""
         self.json = False
         self.quiet = False
+        self.plain = False
         self.verbose = 0
         self.warnings: list[str] = []
 
@@ -37,6 +38,11 @@ class App:
 def current() -> App:
     """Return the App of the current call."""
     return click.get_current_context().find_root().ensure_object(App)
+
+
+def plain() -> bool:
+    """Return whether output must consist of words: --plain or YURT_PLAIN."""
+    return click.get_current_context(silent=True) is not None and current().plain
 
 
 def enable_gc() -> None:
@@ -106,6 +112,13 @@ def global_options(context_help: str = CONTEXT_HELP) -> list[click.Parameter]:
             hidden=not context_help,
         ),
         option("--json", name="json", is_flag=True, help="Print JSON instead of text."),
+        option(
+            "--plain",
+            name="plain",
+            is_flag=True,
+            envvar="YURT_PLAIN",
+            help="Print words instead of bars, colours and columns, for screen readers; also YURT_PLAIN=1.",
+        ),
         option("-q", "--quiet", name="quiet", is_flag=True, help="Print no status messages."),
         option("-v", "--verbose", name="verbose", count=True, help="Print more detail."),
     ]
@@ -125,7 +138,8 @@ class _WithExamples(click.Command):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
-        if any((parameter.metavar or "").strip("[].") == "RUN" for parameter in self.params):
+        words = (word for parameter in self.params for word in (parameter.metavar or "").split())
+        if any(word.strip("[].") == "RUN" for word in words):
             formatter.write_paragraph()
             with formatter.indentation():
                 formatter.write_text(RUN_HELP)

@@ -1,4 +1,4 @@
-"""`yurt cluster [CONTEXT]`: a summary of a site."""
+"""`yurt cluster [CONTEXT…]`: the state of sites now."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ from yurt.cli import app, render
 from yurt.cli.app import context_names, verb
 
 
-@verb(examples=["yurt cluster", "yurt cluster big", "yurt cluster big --allow n7"])
-@click.argument("name", metavar="[CONTEXT]", required=False, default="", shell_complete=context_names)
+@verb(
+    examples=["yurt cluster", "yurt cluster alpha beta", "yurt cluster --all", "yurt cluster big --allow n7"],
+)
+@click.argument("names", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
+@click.option("--all", "every", is_flag=True, help="Query every context.")
 @click.option("--allow", metavar="NODE", multiple=True, help="Stop avoiding NODE; repeatable.")
-def cluster(name: str, allow: tuple[str, ...]) -> None:
-    """Show a site's partitions, limits, storage and avoided nodes.
+def cluster(names: tuple[str, ...], every: bool, allow: tuple[str, ...]) -> int:
+    """Show what is free on sites, the queue and maintenance, now.
 
-    These facts are cached; `yurt context probe` queries the site again. After a run fails because of a node, yurt
-    avoids that node for three days. --allow lifts this early; `yurt run --nodelist` overrides it for one run.
+    Queries each CONTEXT, or the current context, in parallel. For Slurm it shows what is free, which partitions you
+    may use, your place in the queue, your fair share, and reservations ahead; -v adds why nodes are down and the
+    recorded facts. If a site does not respond, its recorded facts are shown and the exit code is 4.
+
+    After a run fails because of a node, yurt avoids that node for three days. --allow lifts this early;
+    `yurt run --nodelist` overrides it for one run.
     """
-    from yurt.cli.context_add import LABELS, print_facts
+    from yurt.cli.cluster_text import print_cluster
     from yurt.cli.progress import watching
     from yurt.verbs import cluster as verbs
 
+    now = app.current()
     with watching() as watch:
-        found = verbs.cluster(name or app.current().context, allow=allow, watch=watch)
+        found = verbs.cluster(names, context=now.context, every=every, allow=allow, watch=watch)
 
     def print_text() -> None:
-        print_facts(found.data.facts)
-        for each in found.data.avoided_nodes:
-            reason = f"{each.why or 'a run failed on this node'}, {render.moment(each.at)} (run {each.run})"
-            render.fact("avoided", f"{each.node}: {reason}", LABELS + 1)
+        for at, each in enumerate(found.data):
+            if at:
+                print()
+            print_cluster(each, details=bool(now.verbose))
 
-    render.result(found, print_text, requested=True)
+    return render.result(found, print_text, requested=True)

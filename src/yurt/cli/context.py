@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     lazy={
         "add": ("yurt.cli.context_add:add", "Add a context for a Slurm cluster."),
         "edit": ("yurt.cli.context_edit:edit", "Edit a context in your editor."),
+        "profiles": ("yurt.cli.context_profiles:profiles", "List site profiles, or show one."),
         "probe": ("yurt.cli.context_add:probe", "Query a site and cache its facts."),
     },
     examples=["yurt context list", "yurt context use big", "yurt context show --resolved"],
@@ -46,11 +47,12 @@ def list_() -> None:
 
 
 def _print_list(found: Contexts) -> None:
+    star, title = ("yes", "current") if app.plain() else ("*", "")
     rows = [
-        ["*" if each.current else "", each.name, each.type, each.where or "", each.partition or "", each.account or ""]
+        [star if each.current else "", each.name, each.type, each.where or "", each.partition or "", each.account or ""]
         for each in found.contexts
     ]
-    render.table(["", "name", "type", "where", "partition", "account"], rows)
+    render.table([title, "name", "type", "where", "partition", "account"], rows)
 
 
 @verb(context, examples=["yurt context show", "yurt context show big", "yurt context show big --resolved"])
@@ -72,7 +74,13 @@ def show(name: str, resolved: bool) -> None:
 
     found = verbs.show(name, flag)
     text = {found.data.name: found.data.keys}
-    render.result(found, lambda: print(render.escaped(yaml_text.dump(text)), end=""), requested=True)
+
+    def print_text() -> None:
+        print(render.escaped(yaml_text.dump(text)), end="")
+        for line in found.data.purges:
+            print(f"# {render.plain(line)}")
+
+    render.result(found, print_text, requested=True)
 
 
 def _print_resolved(found: Resolved) -> None:
@@ -83,7 +91,7 @@ def _text(value: Any) -> str:
     import msgspec
 
     if value is None or value in ("", (), [], {}):
-        return "-"
+        return "not set" if app.plain() else "-"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -11,6 +11,7 @@ import click
 
 from yurt.cli import app, progress, render
 from yurt.cli.app import context_names, verb
+from yurt.cli.context_profiles import obtain_profile, print_applied
 from yurt.cli.option_types import Duration
 from yurt.errors import UserError
 
@@ -52,13 +53,32 @@ def _ask(question: str, names: Sequence[str]) -> str:
 @click.option("--ssh-option", "ssh_options", multiple=True, metavar="ARG", help="Additional ssh argument; repeatable.")
 @click.option("--ssh-command", metavar="COMMAND", help="Program to run instead of ssh.")
 @click.option("--probe/--no-probe", default=True, help="Query the site first (default), or only write the given keys.")
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    default="",
+    help="Site profile: a name, a file or an https address (default: detect).",
+)
+@click.option("--no-profile", is_flag=True, help="Use no site profile.")
+@click.option("--yes", is_flag=True, help="Use a downloaded profile without asking.")
 @click.option("--use", is_flag=True, help="Make NAME the current context.")
 def add(
-    name: str, ssh_options: tuple[str, ...], ssh_command: str | None, *, named: str, probe: bool, use: bool, **keys: Any
+    name: str,
+    ssh_options: tuple[str, ...],
+    ssh_command: str | None,
+    *,
+    named: str,
+    probe: bool,
+    profile: str,
+    no_profile: bool,
+    yes: bool,
+    use: bool,
+    **keys: Any,
 ) -> None:
     """Add a context for a Slurm cluster.
 
-    Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME.
+    Connects to the cluster, detects its partitions, accounts and storage, and writes context NAME. What is publicly
+    known about a well-known cluster completes it (see `yurt context profiles`).
     """
     import shlex
 
@@ -81,14 +101,28 @@ def add(
         raise click.UsageError("--slurm-url is empty")
     if not program:
         _check_port(given["slurm_url"])
+    if profile and no_profile:
+        raise click.UsageError("--profile and --no-profile cannot be combined")
     wanted = Context(name=name, type="slurm", ssh_options=ssh_options, ssh_command=program, **given)
     interactive = sys.stdin.isatty() and sys.stderr.isatty() and not app.current().json
+    known = obtain_profile(profile, yes=yes, interactive=interactive) if profile else None
     with progress.watching(asks=interactive) as watch:
-        added = verbs.add(wanted, look=probe, use=use, ask=_ask if interactive else None, watch=watch)
+        added = verbs.add(
+            wanted,
+            look=probe,
+            use=use,
+            profile=known,
+            recognise=not no_profile,
+            ask=_ask if interactive else None,
+            watch=watch,
+        )
 
     def print_text() -> None:
         if added.data.facts is not None:
             print_facts(added.data.facts)
+            print()
+        if added.data.profile is not None:
+            print_applied(added.data.profile)
             print()
         print(f"context '{name}' added" + ("; it is now the current context" if added.data.current else ""))
         print(f"next:  yurt context show {name}")
@@ -160,7 +194,7 @@ def print_facts(facts: Facts) -> None:
         "arrays": f"up to {facts.max_array - 1} tasks" if facts.slurm_version else "",
         "requeue": ("yes" if facts.requeue else f"no: {facts.requeue_refusal}") if slurm else "",
         "jobs from home": ("yes" if not facts.home_refusal else f"no: {facts.home_refusal}") if slurm else "",
-        "storage": ", ".join(f"{each.name} {each.path} ({_space(each.free_mb)} free)" for each in facts.tiers),
+        "storage": ", ".join(f"{each.name} {each.path} ({space(each.free_mb)} free)" for each in facts.tiers),
         "modules": facts.modules or "none",
         "tools": ", ".join(facts.tools),
     }
@@ -168,12 +202,12 @@ def print_facts(facts: Facts) -> None:
         node = facts.node
         lines["node"] = (
             f"{node.node}: internet {'yes' if node.internet else 'no'}, ssh {'yes' if node.ssh else 'no'}, "
-            f"local disk {node.local_disk or 'none'} ({_space(node.local_free_mb)} free)"
+            f"local disk {node.local_disk or 'none'} ({space(node.local_free_mb)} free)"
         )
     for name, text in lines.items():
         if text:
             render.fact(name, text, LABELS + 1)
-    print(f"{'probed':{LABELS}} {time.strftime('%Y-%m-%d %H:%M', time.localtime(facts.probed_at))}")
+    render.fact("probed", time.strftime("%Y-%m-%d %H:%M", time.localtime(facts.probed_at)), LABELS + 1)
 
 
 def _partition_row(each: Any) -> list[str]:
@@ -181,9 +215,9 @@ def _partition_row(each: Any) -> list[str]:
     gpus = ", ".join(sorted({f"{kind.gpu_type or 'gpu'}:{kind.gpus}" for kind in kinds if kind.gpus}))
     preempt = f"{each.preempt}, {each.grace_seconds} s grace" if each.preempt else ""
     return [
-        each.name + ("*" if each.default else ""),
-        _time(each.max_minutes),
-        _time(each.default_minutes),
+        each.name + ((" (default)" if app.plain() else "*") if each.default else ""),
+        time_text(each.max_minutes),
+        time_text(each.default_minutes),
         preempt,
         str(sum(kind.count for kind in kinds)),
         _range([kind.cpus for kind in kinds]),
@@ -199,7 +233,8 @@ def _range(values: list[int], unit: str = "") -> str:
     return f"{low}{unit}" if low == high else f"{low}-{high}{unit}"
 
 
-def _time(minutes: int | None) -> str:
+def time_text(minutes: int | None) -> str:
+    """Return a duration in words; none means no limit."""
     if minutes is None:
         return "none"
     days, rest = divmod(minutes, 1440)
@@ -208,7 +243,8 @@ def _time(minutes: int | None) -> str:
     return " ".join(part for part in parts if part) or "0 min"
 
 
-def _space(megabytes: int | None) -> str:
+def space(megabytes: int | None) -> str:
+    """Return an amount of storage or memory."""
     if megabytes is None:
         return "?"
     return f"{megabytes / 1000:.1f} GB" if megabytes >= 1000 else f"{megabytes} MB"

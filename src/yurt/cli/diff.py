@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +33,7 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
     from yurt.cli.progress import watching
     from yurt.verbs import diff as verbs
 
-    patch: Patch = "none" if stat else "text" if app.current().json else "colours" if _colour() else "bytes"
+    patch: Patch = "none" if stat else "text" if app.current().json else "colours" if render.colours() else "bytes"
     with watching() as watch:
         found = verbs.diff(left, right, everything=everything, patch=patch, cached=cached, watch=watch)
 
@@ -46,10 +44,6 @@ def diff(left: str, right: str, stat: bool, everything: bool, cached: bool) -> N
             render.verbatim(found.patch)
 
     render.result(found, print_text, requested=True)
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _print(found: Difference) -> None:
@@ -65,20 +59,24 @@ def _print(found: Difference) -> None:
     short = [len(left) for left, right in lines if len(left) <= WIDE and len(right) <= WIDE]
     keys = max((len(row.key) for row in found.rows), default=0)
     width = max([len(found.left), *short])
-    print(f"{'':{keys + 4}}{found.left:{width}}  {found.right}")
+    if not app.plain():
+        print(f"{'':{keys + 4}}{found.left:{width}}  {found.right}")
     for part in ("command", "parameters", "code", "environment", "packages", "resources", "outcome"):
         if part not in parts:
             continue
         print(part)
         for row in parts[part]:
-            _print_row(row, keys, width)
+            if app.plain():
+                _say_row(row, found)
+            else:
+                _print_row(row, keys, width)
         if part == "code":
             _print_changes(found.code)
 
 
 def _print_row(row: ComparedValue, keys: int, width: int) -> None:
     left, right = _shown(row, row.left, row.left_source), _shown(row, row.right, row.right_source)
-    red, green, plain = ("\033[31m", "\033[32m", "\033[0m") if _colour() and not row.same else ("", "", "")
+    red, green, plain = ("\033[31m", "\033[32m", "\033[0m") if render.colours() and not row.same else ("", "", "")
     key = render.plain(row.key)
     if len(left) <= WIDE and len(right) <= WIDE:
         print(f"  {key:{keys}}  {red}{left:{width}}{plain}  {green}{right}{plain}".rstrip())
@@ -88,11 +86,17 @@ def _print_row(row: ComparedValue, keys: int, width: int) -> None:
         print(f"  {key}\n    {red}- {left}{plain}\n    {green}+ {right}{plain}")
 
 
+def _say_row(row: ComparedValue, found: Difference) -> None:
+    left, right = _shown(row, row.left, row.left_source), _shown(row, row.right, row.right_source)
+    both = f"{left} in both" if row.same else f"{left} in {found.left}; {right} in {found.right}"
+    print(f"{render.plain(row.key)}: {both}")
+
+
 def _shown(row: ComparedValue, value: Any, source: str) -> str:
     import msgspec
 
     if value is msgspec.UNSET:
-        return "-"
+        return "not set" if app.plain() else "-"
     if row.key == "command" and row.part == "command":
         text = render.command_line(value)
     elif row.key in ("tree", "commit") and row.part == "code":

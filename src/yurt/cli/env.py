@@ -130,7 +130,7 @@ def _print_list(found: list[EnvView]) -> None:
         "files",
         "last used",
     ]
-    if render.console().width < 130:
+    if render.terminal_columns() < 130:
         narrow = [titles.index(each) for each in ("environment", "context", "state", "project", "size", "last used")]
         titles, rows = [titles[each] for each in narrow], [[row[each] for each in narrow] for row in rows]
     render.table(titles, rows, folds=["project"])

@@ -43,7 +43,8 @@ def logs(runs: tuple[str, ...], follow: bool, lines: int | None, filters: tuple[
     lines of each are shown. --follow reconnects after a lost connection without losing or repeating lines.
 
     On a terminal, control sequences other than colours and the cursor moves of progress bars are dropped: they could
-    change the title, the clipboard or the keyboard. A pipe or file gets the exact bytes.
+    change the title, the clipboard or the keyboard. --plain drops colours and cursor moves too; NO_COLOR does not
+    change the output of runs. A pipe or file gets the exact bytes.
     """
     from yurt.verbs import logs as verbs
 
@@ -198,4 +199,4 @@ class _Sink:
 def _filters() -> dict[str, TerminalFilter]:
     """Return a filter for each stream that is printed to a terminal."""
     streams = {"out": sys.stdout, "err": sys.stderr}
-    return {which: TerminalFilter() for which, target in streams.items() if target.isatty()}
+    return {which: TerminalFilter(plain=app.plain()) for which, target in streams.items() if target.isatty()}

@@ -25,16 +25,17 @@ VERBS = {
     "cancel": ("yurt.cli.cancel:cancel", "Cancel runs."),
     "hold": ("yurt.cli.hold:hold", "Keep queued runs from starting."),
     "release": ("yurt.cli.hold:release", "Let held runs start."),
-    "shell": ("yurt.cli.shell:shell", "Open a shell inside a run."),
+    "shell": ("yurt.cli.shell:shell", "Open a shell on a node, or inside a run."),
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
-    "cluster": ("yurt.cli.cluster:cluster", "Show a site's partitions, limits, storage and avoided nodes."),
+    "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),
     "prune": ("yurt.cli.prune:prune", "Remove finished runs and unused environments from their sites."),
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),
     "import": ("yurt.cli.import_:import_", "Import the runs on a context into the local index."),
     "env": ("yurt.cli.env:env", "Build and inspect environments on clusters."),
     "context": ("yurt.cli.context:context", "Manage contexts."),
     "login": ("yurt.cli.login:login", "Log in to sites and keep the connections open."),
+    "doctor": ("yurt.cli.doctor:doctor", "Check this machine and your contexts for problems."),
     "secret": ("yurt.cli.secret:secret", "Manage secrets in the system keyring."),
     "agent": ("yurt.cli.agent:agent", "Submit saved runs and refresh states."),
     "lab": ("yurt.cli.lab:lab", "Manage two real Slurm clusters on this machine."),
@@ -61,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one yurt command and return its exit code. Errors are printed, never raised."""
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    _open_closed_streams()
     try:
         code = _call(arguments)
         sys.stdout.flush()
@@ -77,6 +77,16 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null for standard streams that the caller closed. Files that yurt opens would take their numbers."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _call(arguments: list[str]) -> object:
@@ -96,7 +106,8 @@ def _discard_stdout() -> None:
 def _fail(error: Exception, arguments: list[str]) -> int:
     from yurt.cli import render
 
-    as_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = "--json" in options
     if isinstance(error, click.Abort):
         return 130
     if isinstance(error, click.exceptions.NoArgsIsHelpError) and error.ctx is not None and not as_json:
@@ -112,7 +123,7 @@ def _fail(error: Exception, arguments: list[str]) -> int:
     if not isinstance(error, YurtError):
         error = render.as_bug(error, arguments)
     with contextlib.suppress(OSError):  # the error cannot be printed either
-        render.error(error, as_json=as_json)
+        render.error(error, as_json=as_json, plain="--plain" in options or bool(os.environ.get("YURT_PLAIN")))
         sys.stdout.flush()
     return error.exit_code
 

@@ -1,10 +1,10 @@
-"""Shows the progress of a long operation: a bar on a terminal, lines with -v, otherwise nothing."""
+"""Shows the progress of a long operation: a bar on a terminal, lines with -v or --plain, otherwise nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from yurt.cli import app, render
@@ -22,8 +22,11 @@ def watching(*, asks: bool = False) -> Iterator[Watch]:
         yield lambda event: print(render.plain(event.text), file=sys.stderr, flush=True)
         return
     if now.verbose and not now.json:
-        yield _lines(time.monotonic())
+        yield _lines(_with_time(time.monotonic()))
     elif sys.stderr.isatty() and not (now.json or now.quiet):
+        if not render.redraws():
+            yield _lines(render.plain)
+            return
         with _bar() as watch:
             yield watch
     else:
@@ -44,7 +47,12 @@ def watching_late() -> Iterator[Watch]:
         yield watch
 
 
-def _lines(started: float) -> Watch:
+def _with_time(started: float) -> Callable[[str], str]:
+    return lambda text: f"{time.monotonic() - started:7.2f} s  {render.plain(text)}"
+
+
+def _lines(line: Callable[[str], str]) -> Watch:
+    """Return a callback that prints an event as a line: each new text, and a transfer every few seconds."""
     rate = Rate()
     shown, at, complete = "", 0.0, False
 
@@ -56,7 +64,7 @@ def _lines(started: float) -> Watch:
         if event.bytes and event.text == shown and now - at < EVERY and (complete or not ended):
             return
         shown, at, complete = event.text, now, ended
-        print(f"{now - started:7.2f} s  {render.plain(text)}", file=sys.stderr, flush=True)
+        print(line(text), file=sys.stderr, flush=True)
 
     return watch
 
@@ -73,7 +81,8 @@ def _bar() -> Iterator[Watch]:
         TextColumn("{task.description}", markup=False),
     )
     rate = Rate()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True, color_system="auto" if render.colours_wanted() else None)
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def watch(event: Event) -> None:

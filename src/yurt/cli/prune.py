@@ -12,6 +12,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import context_names, run_names, verb
+from yurt.cli.listing import listing
 from yurt.model.progress import unwatched
 
 if TYPE_CHECKING:
@@ -196,11 +197,11 @@ def _print(found: Pruned) -> None:
             columns = ["run", *(["name"] if named else []), "context", "state", "age", "size", "results"]
             rows = [row(each, named=named) for each in group]
             reasons = [each.kept for each in group] if group is found.kept else []
-            if reasons and not sys.stdout.isatty():  # a pipe gets one line for each run
+            if reasons and not render.visual():  # a pipe gets one line for each run
                 columns, rows = [*columns, "reason"], [[*line, why] for line, why in zip(rows, reasons, strict=True)]
                 reasons = []
             styles = [""] * len(rows)
-            render.listing(columns, rows, styles=styles, styled="", shrinks=["name"], numbers=["size"], notes=reasons)
+            listing(columns, rows, styles=styles, styled="", shrinks=["name"], numbers=["size"], notes=reasons)
     if found.environments:
         _print_environments(found.environments, verb)
     if not found.removed and not found.environments:

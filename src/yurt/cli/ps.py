@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
+from yurt.cli.listing import Drawn, listing
 from yurt.cli.option_types import Number
 from yurt.cli.tally_bar import STYLES, TallyBar
 
@@ -70,19 +72,24 @@ def ps(**options: Any) -> None:
 
 
 def _watch(results: Iterator[Result[list[RunRow]]], *, wide: bool) -> None:
-    """Print the list after every refresh: in place on a terminal, otherwise only if it changed."""
+    """Print the list after every refresh: in place on a terminal, otherwise only if it changed.
+
+    With --plain, only the rows that changed.
+    """
     from yurt.verbs.ps import changes
 
     app.enable_gc()
     now = app.current()
-    terminal = sys.stdout.isatty() and not now.json
+    in_place = render.visual() and os.environ.get("TERM") not in render.NO_CONTROL and not now.json
     shown: list[RunRow] | None = None
     for found in results:
-        if terminal:
+        if in_place:
             sys.stdout.write("\033[H\033[2J\033[3J")
-        if terminal or shown is None or any(changes(shown, found.data)):
+        changed = found.data if shown is None else list(changes(shown, found.data))
+        if in_place or shown is None or changed:
             now.warnings.clear()
-            render.result(found, lambda found=found: _print(found.data, wide=wide), requested=True)  # type: ignore[misc]
+            rows = changed if now.plain else found.data
+            render.result(found, lambda rows=rows: _print(rows, wide=wide), requested=True)  # type: ignore[misc]
             sys.stdout.flush()
         shown = found.data
 
@@ -96,7 +103,7 @@ def _took(row: RunRow, started: float, now: float) -> float:
     return min(row.seconds or (row.ended or now) - started, now - row.created)
 
 
-CELLS: dict[str, Callable[[RunRow, float], str | render.Drawn]] = {
+CELLS: dict[str, Callable[[RunRow, float], str | Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
     "project": lambda row, _now: row.project,
@@ -120,8 +127,8 @@ ROOMY = 100
 
 
 def _compact(
-    rows: Sequence[RunRow], columns: list[str], cells: list[list[str | render.Drawn]]
-) -> tuple[list[str], list[list[str | render.Drawn]]]:
+    rows: Sequence[RunRow], columns: list[str], cells: list[list[str | Drawn]]
+) -> tuple[list[str], list[list[str | Drawn]]]:
     """Return the table with the second part of each id, which is enough to name a run, and no needless context."""
     from collections import Counter
 
@@ -143,7 +150,7 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     now = time.time()
     columns = list(CELLS) if wide else [name for name in NARROW if name != "name" or any(row.name for row in rows)]
     cells = [[CELLS[column](row, now) for column in columns] for row in rows]
-    if not wide and sys.stdout.isatty():
+    if not wide and render.visual():
         from yurt.cli import command_cell
 
         at = columns.index("command")
@@ -152,4 +159,4 @@ def _print(rows: Sequence[RunRow], *, wide: bool) -> None:
     if not wide and render.terminal_columns() < ROOMY:
         columns, cells = _compact(rows, columns, cells)
     styles = [STYLES.get(row.state, "") for row in rows]
-    render.listing(columns, cells, styles=styles, styled="state", shrinks=("name", "command", "reason"), wide=wide)
+    listing(columns, cells, styles=styles, styled="state", shrinks=("name", "command", "reason"), wide=wide)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -48,7 +48,7 @@ def result(found: Result[Any], print_text: Callable[[], None], *, requested: boo
     return found.exit_code
 
 
-def error(fault: YurtError, *, as_json: bool) -> None:
+def error(fault: YurtError, *, as_json: bool, plain: bool = False) -> None:
     """Print an error: one envelope on stdout with --json, otherwise a sentence and a hint on stderr."""
     if as_json:
         # Arguments of the user may be invalid UTF-8, which JSON cannot contain.
@@ -59,11 +59,11 @@ def error(fault: YurtError, *, as_json: bool) -> None:
         body = {"code": fault.code, "fault": fault.fault, "message": message, "hint": hint}
         _print_json({"yurt": ENVELOPE, "error": body})
         return
-    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    red, dim, plain = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
-    print(f"{red}yurt:{plain} {escaped(fault.message)}", file=sys.stderr)
+    colour = sys.stderr.isatty() and colours_wanted() and not plain
+    red, dim, off = ("\033[31m", "\033[2m", "\033[0m") if colour else ("", "", "")
+    print(f"{red}yurt:{off} {escaped(fault.message)}", file=sys.stderr)
     if fault.hint:
-        print(f"{dim}  hint:{plain} {escaped(fault.hint)}", file=sys.stderr)
+        print(f"{dim}  hint:{off} {escaped(fault.hint)}", file=sys.stderr)
 
 
 def as_bug(error: Exception, arguments: list[str]) -> Bug:
@@ -103,7 +103,7 @@ def console() -> Console:
             raise BrokenPipeError  # rich would exit with its own exit code
 
     if sys.stdout.isatty():
-        return Console(highlight=False)
+        return Console(highlight=False, color_system="auto" if colours() else None)
     return Console(highlight=False, no_color=True, width=10_000, force_terminal=False)
 
 
@@ -115,7 +115,14 @@ def table(
     folds: Sequence[str] = (),
     bad: Collection[str] = (),
 ) -> None:
-    """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap. Cells in `bad` are red."""
+    """Print a table that fits the terminal; on a narrow one, the columns in `folds` wrap. Cells in `bad` are red.
+
+    With --plain, each row is a line of words.
+    """
+    if app.plain():
+        for row in rows:
+            record(columns, row)
+        return
     from rich.table import Table
     from rich.text import Text
 
@@ -129,104 +136,57 @@ def table(
     console().print(made)
 
 
-class Drawn(Protocol):
-    """A table cell that adapts to the width of its column."""
-
-    @property
-    def widest(self) -> int:
-        """The maximum useful width."""
-
-    def draw(self, width: int, *, paint: bool) -> str:
-        """Return the text in at most `width` columns, with colour codes only if `paint` is set."""
+def record(columns: Sequence[str], row: Sequence[str]) -> None:
+    """Print a row of a table in words: `column: value; column: value`, without empty cells."""
+    print("; ".join(f"{column}: {plain(cell)}" for column, cell in zip(columns, row, strict=True) if cell))
 
 
-def listing(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Drawn]],
-    *,
-    styles: Sequence[str],
-    styled: str,
-    shrinks: Sequence[str] = (),
-    numbers: Sequence[str] = (),
-    wide: bool = False,
-    notes: Sequence[str] = (),
-) -> None:
-    """Print a long table, one line for each row: on a terminal the columns in `shrinks` share the remaining width.
-
-    `notes` are sentences about the rows, printed below each row in lines of their own.
-    Does not use rich, which takes a second for ten thousand lines.
-    """
-    terminal = sys.stdout.isatty()
-    widths = [max(width(column), *(_wanted(row[at]) for row in rows)) for at, column in enumerate(columns)]
-    if terminal and not wide:
-        widths = _fitted(columns, widths, shrinks)
-    paint = colours()
-    bold = codes("bold") if paint else ("", "")
-    titles = [_cell(name, room, name in numbers) for name, room in zip(columns, widths, strict=True) if room]
-    print(bold[0] + "  ".join(titles).rstrip() + bold[1])
-    for row, style, note in zip(rows, styles, notes or [""] * len(rows), strict=True):
-        on, off = codes(style) if paint else ("", "")
-        cells = [
-            (name, _cell(cell, room, name in numbers) if isinstance(cell, str) else cell.draw(room, paint=paint))
-            for name, cell, room in zip(columns, row, widths, strict=True)
-            if room
-        ]
-        print("  ".join(f"{on}{cell}{off}" if name == styled else cell for name, cell in cells).rstrip())
-        if note:
-            fact("", note, 2)
+def labelled(label: str, text: str, room: int) -> str:
+    """Return a line with a label, `room` columns wide, and a text; with --plain, a colon is between them."""
+    return f"{label.strip(': ')}: {text}" if label and app.plain() else f"{label:{room}}{text}"
 
 
 def fact(label: str, text: str, room: int) -> None:
     """Print a label, `room` columns wide, and a text; on a terminal the text wraps between words, in its own column."""
     lines = [plain(text)]
-    if sys.stdout.isatty():
+    if visual():
         import textwrap
 
         width = max(20, terminal_columns() - room)
         lines = textwrap.wrap(lines[0], width, break_long_words=False, break_on_hyphens=False)
     for at, line in enumerate(lines):
-        print(f"{'' if at else label:{room}}{line}")
+        print(labelled("" if at else label, line, room))
+
+
+def visual() -> bool:
+    """Return whether stdout is a terminal whose user sees it: it gets bars, and tables that fit its width."""
+    return sys.stdout.isatty() and not app.plain()
+
+
+def redraws() -> bool:
+    """Return whether a line on stderr can be drawn again and again: it is a terminal with cursor moves."""
+    return sys.stderr.isatty() and not app.plain() and os.environ.get("TERM") not in NO_CONTROL
 
 
 def terminal_columns() -> int:
-    """Return the width of the terminal on stdout; a large number if stdout is a pipe."""
+    """Return the width of the terminal on stdout; a large number if stdout is a pipe, and with --plain."""
     import shutil
 
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    return shutil.get_terminal_size().columns if visual() else 10_000
 
 
 def colours() -> bool:
     """Return whether stdout may contain colour codes."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return visual() and colours_wanted()
 
 
-def _wanted(cell: str | Drawn) -> int:
-    return width(cell) if isinstance(cell, str) else cell.widest
+def colours_wanted() -> bool:
+    """Return whether the user's environment allows colours; see no-color.org."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in NO_CONTROL
 
 
-LEAST = 6
-"""Minimum width of a column; a narrower one is left out."""
-
-
-def _fitted(columns: Sequence[str], widths: list[int], shrinks: Sequence[str]) -> list[int]:
-    """Return widths that fit the terminal; 0 for columns left out, beginning with the last of `shrinks`."""
-    loose = [at for at, column in enumerate(columns) if column in shrinks]
-    fitted = [width if at not in loose else 0 for at, width in enumerate(widths)]
-    room = terminal_columns() + 2 - sum(width + 2 for width in fitted if width)
-    while loose and room < sum(min(widths[at], LEAST) + 2 for at in loose):
-        loose.pop()
-    room -= 2 * len(loose)
-    for left, at in zip(range(len(loose), 0, -1), sorted(loose, key=lambda at: widths[at]), strict=True):
-        fitted[at] = min(widths[at], room // left)
-        room -= fitted[at]
-    return fitted
-
-
-def _cell(text: str, room: int, right: bool = False) -> str:
-    """Return a text as wide as its column, truncated or padded, without control characters."""
-    shown = short(text, room)
-    filling = " " * (room - width(shown))
-    return filling + shown if right else shown + filling
+NO_CONTROL = ("dumb", "unknown")
+"""Values of TERM of terminals without colours and cursor moves."""
 
 
 def short(text: str, room: int) -> str:
@@ -271,7 +231,7 @@ def verbatim(content: bytes) -> None:
     if sys.stdout.isatty():
         from yurt.cli.terminal import safe
 
-        content = safe(content)
+        content = safe(content, plain=app.plain())
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 

@@ -12,6 +12,7 @@ import click
 from yurt.cli import app, completers, render
 from yurt.cli.app import run_names, verb
 from yurt.cli.filters import FILTER
+from yurt.cli.listing import listing
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _print(found: Sequence[RetryCandidate]) -> None:
         for each in found
     ]
     columns = ["run", "context", "state", "tasks", "age", "command"]
-    render.listing(columns, rows, styles=[""] * len(rows), styled="", shrinks=["command"], numbers=["tasks"])
+    listing(columns, rows, styles=[""] * len(rows), styled="", shrinks=["command"], numbers=["tasks"])
 
 
 def _check(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -214,7 +214,7 @@ def _request(options: dict[str, Any]) -> Request:
         app.current().warnings.append(
             f"--base_image {image} is not used: yurt does not build images; use --container with an image on the site"
         )
-    flags = run_options.flags({**options, **_mappings(options)})
+    flags = run_options.flags({**options, **mappings(options)})
     largest = options["largest_file"]
     sets = _sets(options, arguments)
     if sets is not None and sets.variables:
@@ -262,7 +262,7 @@ def _check_spec(script: str) -> None:
         )
 
 
-def _mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
+def mappings(options: dict[str, Any]) -> dict[str, dict[str, str | None]]:
     """Return the options that are given as KEY=VALUE, as mappings."""
     rows = [row for row in settings.TABLE if row.option and row.form in ("mapping", "options")]
     return {

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yurt.cli import render
+from yurt.cli.listing import Drawn
 
 
 def head(found: Any, here: Any) -> list[tuple[str, str]]:
@@ -57,14 +58,14 @@ def memory_hint(run: Any, state: str, task_states: Mapping[str, int]) -> str:
     return f"repeat it with more memory: `yurt retry {what} --mem {twice}`"
 
 
-def print_facts(facts: Sequence[tuple[str, str | render.Drawn]]) -> None:
+def print_facts(facts: Sequence[tuple[str, str | Drawn]]) -> None:
     """Print one fact on each line, without empty ones."""
     room = max(len(label) for label, text in facts if text) + 2
     for label, text in facts:
         if not isinstance(text, str):
-            print(f"{label:{room}}{text.draw(render.terminal_columns() - room, paint=render.colours())}")
+            print(render.labelled(label, text.draw(render.terminal_columns() - room, paint=render.colours()), room))
         elif text:
-            print(f"{label:{room}}{render.plain(text)}")
+            print(render.labelled(label, render.plain(text), room))
 
 
 def print_parts(**parts: Sequence[tuple[str, Any, str]]) -> None:

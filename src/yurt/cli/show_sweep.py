@@ -6,7 +6,8 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from yurt.cli import render
+from yurt.cli import app, render
+from yurt.cli.listing import listing
 from yurt.cli.tally_bar import STYLES, TallyBar
 from yurt.errors import UserError
 
@@ -84,7 +85,7 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
     print()
     if not rows:
         return
-    terminal = sys.stdout.isatty()
+    terminal = render.visual()
     cells = {each.title: [_text(each, row, truncate=terminal) for row in rows] for each in columns}
     shown, left_out = list(columns), list[Any]()
     if terminal:
@@ -97,7 +98,7 @@ def _table(columns: Sequence[Column], rows: Sequence[TaskRow], *, keep: Collecti
     ]
     lines = list(zip(*(cells[each.title] for each in shown), strict=True))
     styles = [STYLES.get(row.state, "") for row in rows]
-    render.listing([each.title for each in shown], lines, styles=styles, styled="state", numbers=right)
+    listing([each.title for each in shown], lines, styles=styles, styled="state", numbers=right)
     if left_out:
         names = ", ".join(each.title for each in left_out)
         print(f"columns not shown: {render.plain(names)}; --csv prints all columns", file=sys.stderr)
@@ -131,6 +132,12 @@ def _plot(sweep: str, drawn: Plotted) -> None:
 
     from yurt.model import plot
 
+    if app.plain():
+        print(render.plain(f"{sweep}: {drawn.metric} over {drawn.over}"))
+        for point in drawn.points:
+            print(render.plain(f"{drawn.over} {render.readable(point.x)}: {plot.words(point)}"))
+        _without(drawn.without)
+        return
     size = shutil.get_terminal_size()
     made = plot.draw(drawn.points, size.columns, max(6, min(20, size.lines - 6)))
     several = any(len(point.values) > 1 for point in drawn.points)
@@ -138,5 +145,9 @@ def _plot(sweep: str, drawn: Plotted) -> None:
     over = f"{drawn.over} (log)" if made.log_x else drawn.over
     print(render.plain(f"{sweep}: {up} over {over}" + (", mean and range" if several else "")))
     print("\n".join(map(render.plain, made.lines)))
-    if drawn.without:
-        print(f"{_tasks(drawn.without)} without a number to plot", file=sys.stderr)
+    _without(drawn.without)
+
+
+def _without(tasks: int) -> None:
+    if tasks:
+        print(f"{_tasks(tasks)} without a number to plot", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 from yurt.cli import render
@@ -29,7 +28,7 @@ LEGIBLE = 12
 
 
 class TallyBar:
-    """A bar of states followed by text, as wide as the column allows; only text if stdout is a pipe.
+    """A bar of states followed by text, as wide as the column allows; only text in a pipe and with --plain.
 
     The bar is shortened for the reason, and the reason left out if it has too little room.
     """
@@ -42,13 +41,13 @@ class TallyBar:
     def widest(self) -> int:
         from yurt.model import tally
 
-        own = tally.widest(self.tally) if sys.stdout.isatty() else len(tally.words(self.tally))
+        own = tally.widest(self.tally) if render.visual() else len(tally.words(self.tally))
         return own + render.width(self.reason)
 
     def draw(self, width: int, *, paint: bool) -> str:
         from yurt.model import tally
 
-        if not sys.stdout.isatty():
+        if not render.visual():
             return render.short(tally.words(self.tally) + self.reason, width)
         bar, text = tally.drawn(self.tally, width)
         if not bar:

@@ -32,14 +32,20 @@ _UNFINISHED = re.compile(
 )
 """A sequence that may continue after the end of the text."""
 
+_STYLE = re.compile(rf"\x1b{_ALLOWED}")
+
 RESET = b"\x1b[0m"
 """Turns off colours and other attributes."""
 
 
 class TerminalFilter:
-    """Filters a stream of bytes. Holds back only an unfinished sequence or character at the end of what it received."""
+    """Filters a stream of bytes; with `plain`, drops colours and cursor moves too.
 
-    def __init__(self) -> None:
+    Holds back only an unfinished sequence or character at the end of what it received.
+    """
+
+    def __init__(self, *, plain: bool = False) -> None:
+        self._plain = plain
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._held = ""
         self._styled = False
@@ -66,11 +72,13 @@ class TerminalFilter:
 
     def _passed(self, text: str) -> bytes:
         passed = _DROPPED.sub("", text)
+        if self._plain:
+            passed = _STYLE.sub("", passed)
         self._styled = self._styled or "\x1b[" in passed
         return passed.encode()
 
 
-def safe(content: bytes) -> bytes:
+def safe(content: bytes, *, plain: bool = False) -> bytes:
     """Return a complete output as a terminal may receive it."""
-    stream = TerminalFilter()
+    stream = TerminalFilter(plain=plain)
     return stream.feed(content) + stream.end() + stream.reset()

@@ -9,8 +9,6 @@ import contextlib
 import itertools
 import os
 import re
-import select
-import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +22,7 @@ from yurt.clocks import clocks
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
 from yurt.hosts import wire
 from yurt.hosts.ssh_errors import RETRY
+from yurt.hosts.stream import Stream, kill
 from yurt.model.progress import report_slow
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from yurt.hosts.pace import Pace
 
 TIMEOUT = 60.0
-CHUNK = 1 << 16
 
 KILLED = re.compile(rb"\bKilled\b|terminated by signal")
 """Messages of shells and xargs about a killed process; login nodes kill processes that use too many resources."""
@@ -60,6 +58,8 @@ class Answer(msgspec.Struct, frozen=True):
     code: int
     out: bytes
     err: bytes
+    noise: bytes = b""
+    """What the dotfiles of the login printed before the script started."""
 
     @property
     def text(self) -> str:
@@ -75,78 +75,6 @@ class Answer(msgspec.Struct, frozen=True):
         return self.code > 128 or KILLED.search(self.err) is not None
 
 
-class Stream:
-    """The output of a running script, chunk by chunk. `code` and `err` are set after the last chunk."""
-
-    def __init__(
-        self,
-        host: Host,
-        parcel: wire.Parcel,
-        process: subprocess.Popen[bytes],
-        err: IO[bytes],
-        *,
-        start: float,
-        silence: float | None,
-    ) -> None:
-        self._host, self._parcel, self._process, self._err = host, parcel, process, err
-        self._start, self._silence = start, silence
-        self.code: int | None = None
-
-    @property
-    def err(self) -> bytes:
-        self._err.seek(0)
-        return wire.errors_after(self._parcel, self._err.read())
-
-    def __iter__(self) -> Iterator[bytes]:
-        assert self._process.stdout is not None
-        held, begun = b"", False
-        while chunk := self._next(self._process.stdout.fileno(), begun):
-            held += chunk
-            if not begun:
-                _noise, found, rest = held.partition(self._parcel.begin)
-                if not found:
-                    continue
-                held, begun = rest, True
-            if sure := wire.certain(self._parcel, held):
-                yield held[:sure]
-                held = held[sure:]
-        returned = self._process.wait()
-        last = wire.unpack(self._parcel, self._parcel.begin + held) if begun else None
-        if last is None or last.code is None:
-            self._err.seek(0)
-            raise self._host.lost(returned, self._err.read(), begun=begun)
-        self.code = last.code
-        if last.out:
-            yield last.out
-
-    def _next(self, descriptor: int, begun: bool) -> bytes:
-        """Return the next bytes. UnreachableError if none arrive in time."""
-        if not begun:
-            self._await_start(descriptor)
-        elif not select.select([descriptor], [], [], self._silence)[0]:
-            raise UnreachableError(f"{self._host.name}: the connection timed out", code="timed-out", hint=RETRY)
-        return os.read(descriptor, CHUNK)
-
-    def _await_start(self, descriptor: int) -> None:
-        silence, left = self._host.silence(), max(0.0, self._start - time.monotonic())
-        patience = left if silence is None else min(left, silence)
-        if select.select([descriptor], [], [], min(patience, clocks().slow))[0]:
-            return
-        if patience > clocks().slow:
-            self._host.report_slow()
-            if select.select([descriptor], [], [], patience - clocks().slow)[0]:
-                return
-        if silence is not None and patience == silence:
-            raise self._host.did_not_respond()
-        what = "the remote command did not start in time"
-        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
-
-    def close(self) -> None:
-        """Stop the script if it still runs, and release its pipes."""
-        _kill(self._process)
-        self._err.close()
-
-
 class Host(ABC):
     """A machine that runs scripts. Subclasses define how it is reached and what its failures mean."""
 
@@ -155,6 +83,10 @@ class Host(ABC):
     @abstractmethod
     def argv(self, command: str) -> list[str]:
         """Return the local command line that runs `command` in a shell on the host."""
+
+    def gnu(self) -> bool:
+        """Whether the host has the tools of GNU; otherwise functions of scripts replace some of them."""
+        return True
 
     def terminal(self, command: str) -> list[str]:
         """Return the local command line that runs `command` on the host in the user's terminal."""
@@ -201,12 +133,13 @@ class Host(ABC):
                 return prefetched
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
-            parcel = wire.pack(script, arguments)
+            parcel = wire.pack(script, arguments, gnu=self.gnu())
             with self.session(deadline):
                 returned, out, err = self._communicate(parcel, stdin, deadline, timeout)
             framed = wire.unpack(parcel, out)
             if framed is not None and framed.code is not None:
-                return Answer(framed.code, framed.out, wire.errors_after(parcel, err))
+                noise = out.partition(parcel.begin)[0] + err.partition(parcel.begin)[0]
+                return Answer(framed.code, framed.out, wire.errors_after(parcel, err), noise)
             if framed is not None or time.monotonic() > deadline or not self.retry(err, attempt):
                 raise self.lost(returned, err or out, begun=framed is not None)
         raise AssertionError("not reached")
@@ -227,7 +160,7 @@ class Host(ABC):
             if framed is not None and framed.code == 0:
                 self.note_response()
                 return Answer(0, framed.out, b"")
-        parcel = wire.pack(script, arguments)
+        parcel = wire.pack(script, arguments, gnu=self.gnu())
         queue_prefetch.save(key, socket, (parcel.begin, parcel.end), self.argv(parcel.command), parcel.stdin + stdin)
         return None
 
@@ -252,7 +185,7 @@ class Host(ABC):
         from yurt.hosts.pace import Pace
 
         for attempt in itertools.count(1):
-            parcel = wire.pack(script, arguments)
+            parcel = wire.pack(script, arguments, gnu=self.gnu())
             deadline = time.monotonic() + timeout
             with self.session(deadline):
                 pace = Pace(None if resume else 0)
@@ -299,17 +232,17 @@ class Host(ABC):
         try:
             out, err = exchange.run(parcel.stdin, stdin)
         except Silent:
-            _kill(process)
+            kill(process)
             raise self.did_not_respond() from None
         except subprocess.TimeoutExpired:
-            _kill(process)
+            kill(process)
             raise UnreachableError(
                 f"{self.name}: no response within {timeout:.0f} s",
                 code="timed-out",
                 hint=RETRY,
             ) from None
         except BaseException:
-            _kill(process)
+            kill(process)
             raise
         if parcel.begin in out:
             self.note_response()
@@ -354,7 +287,7 @@ class Host(ABC):
         """
         import tempfile
 
-        parcel = wire.pack(script, arguments, outlive=False)
+        parcel = wire.pack(script, arguments, outlive=False, gnu=self.gnu())
         deadline = time.monotonic() + timeout
         with self.session(deadline), tempfile.TemporaryFile() as err:
             process = self._start(parcel, err)
@@ -407,18 +340,6 @@ class Host(ABC):
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and close its pipes without draining them: an ssh master may hold them open."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
 
 
 def refusal(name: str, what: str, errors: str) -> RefusedError:

@@ -129,11 +129,12 @@ class Master:
     def _failure(self, output: str) -> YurtError:
         """Return the error for ssh's output; a key that needs its passphrase needs `yurt login`."""
         error = ssh_errors.classify(self.name, self.destination, output)
-        if error.code == "ssh-denied" and any(_needs_passphrase(key) for key in self._identities()):
+        if error.code == "ssh-denied" and any(needs_passphrase(key) for key in self.identities()):
             return ssh_errors.login_needed(self.name, "your ssh key has a passphrase and is not loaded")
         return error
 
-    def _identities(self) -> list[Path]:
+    def identities(self) -> list[Path]:
+        """Return the private keys that ssh tries for the destination; they may not exist."""
         import subprocess
 
         argv = [*self.ssh, "-G", self.destination]
@@ -292,7 +293,7 @@ def _jumps_as_settings(options: Sequence[str]) -> list[str]:
     return found
 
 
-def _needs_passphrase(key: Path) -> bool:
+def needs_passphrase(key: Path) -> bool:
     """Whether a private key exists and cannot be read without a passphrase."""
     if not key.is_file():
         return False

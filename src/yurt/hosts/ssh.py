@@ -48,7 +48,8 @@ class SshHost(Host):
         return [*self.master.program, *master_only, *batch, *self.master.options, self.destination, command]
 
     def terminal(self, command: str) -> list[str]:
-        return ["-t" if word == "-T" else word for word in self.argv(command)]
+        words = ["-t" if word == "-T" else word for word in self.argv(command)]
+        return [*words[:-2], "-o", "LogLevel=ERROR", *words[-2:]]  # no "Shared connection closed" at the end
 
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:

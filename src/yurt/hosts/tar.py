@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from yurt.errors import RefusedError, here_is_full
-from yurt.hosts.base import Host, Stream, refusal
+from yurt.hosts.base import Host, refusal
 from yurt.hosts.rsync import PARTIAL, SILENCE
+from yurt.hosts.stream import Stream
 from yurt.model.files import Brought, Pick, Progress
 
 LIST = r"""
@@ -28,7 +29,11 @@ SEND = r"""
 cd "$1" || exit 1
 shift
 export LC_ALL=C
-printf '%s\0' "$@" | tar -c -f - --null -T -
+if tar -c -f /dev/null --null -T /dev/null 2> /dev/null; then
+  printf '%s\0' "$@" | tar -c -f - --null -T -
+else # busybox
+  tar -c -f - "$@"
+fi
 """
 
 BATCH = 1 << 20

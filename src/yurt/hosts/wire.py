@@ -10,10 +10,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from yurt.errors import UserError
+
+HEARTBEAT = 15
+"""Seconds between two checks of a script whether its output is still read."""
 
 
 class Parcel(msgspec.Struct, frozen=True):
@@ -23,6 +27,7 @@ class Parcel(msgspec.Struct, frozen=True):
     stdin: bytes
     begin: bytes
     end: bytes
+    alive: bytes = b""
 
 
 class Framed(msgspec.Struct, frozen=True):
@@ -32,11 +37,15 @@ class Framed(msgspec.Struct, frozen=True):
     code: int | None
 
 
-def pack(script: str, arguments: Sequence[str] = (), *, outlive: bool = True) -> Parcel:
-    """Wrap a POSIX sh script.
+def pack(
+    script: str, arguments: Sequence[str] = (), *, outlive: bool = True, through: bool = False, gnu: bool = True
+) -> Parcel:
+    """Wrap a POSIX sh script. `gnu`: the host has the tools of GNU.
 
     `outlive`: the script continues when the connection is lost, and reads the rest of standard input. Otherwise it
-    has no input and is killed when its standard input closes.
+    has no input and is killed when its standard input closes. `through`: the rest of standard input is its own, and
+    its process id is the first line on standard error. It is killed when nobody reads its output any more, to which
+    it adds `Parcel.alive` at times to find out, since it may be silent for hours. (sshd keeps standard error open.)
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a command cannot contain NUL bytes", code="usage")
@@ -44,16 +53,22 @@ def pack(script: str, arguments: Sequence[str] = (), *, outlive: bool = True) ->
     begin, end = f"yurt-begin-{mark}", f"yurt-end-{mark}"
     call = " ".join(["yurt_main", *(shlex.quote(argument) for argument in arguments)])
     begun = f"printf '\\n%s\\n' {begin}; printf '\\n%s\\n' {begin} >&2"
-    if outlive:
+    if through:
+        alive = f"while sleep {HEARTBEAT} 3>&-; do printf '\\000%s' {mark} >&3 || kill -TERM 0; done"
+        watch = f"exec 3>&1; watch=$({{ trap '' PIPE; {alive}; }} < /dev/null > /dev/null 2>&1 & echo $!); exec 3>&-"
+        steps = f"{begun}; echo $$ >&2; {watch}; ({call}); code=$?; kill $watch 2> /dev/null"
+    elif outlive:
         steps = f"trap '' HUP PIPE; {begun}; ({call}); code=$?"
     else:
         watch = "{ cat <&3; kill -TERM 0; } > /dev/null 2>&1 & watch=$!"
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
+    script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
     body = f"yurt_main() {{\n{script}\n}}\n{steps}; printf '%s %d\\n' {end} $code\n"
     stdin = body.encode(errors="surrogateescape")
     # Read the script by its length: the rest of standard input is the script's own input.
-    command = f"sh -c 'eval \"$(command head -c {len(stdin)})\"'"
-    return Parcel(command, stdin, f"\n{begin}\n".encode(), f"{end} ".encode())
+    read = f"command head -c {len(stdin)}" if gnu else f"dd bs=1 count={len(stdin)} 2> /dev/null"
+    command = f"sh -c 'eval \"$({read})\"'"
+    return Parcel(command, stdin, f"\n{begin}\n".encode(), f"{end} ".encode(), f"\0{mark}".encode())
 
 
 def unpack(parcel: Parcel, output: bytes) -> Framed | None:
@@ -73,11 +88,11 @@ def errors_after(parcel: Parcel, output: bytes) -> bytes:
     return output.partition(parcel.begin)[2]
 
 
-def certain(parcel: Parcel, held: bytes) -> int:
-    """Return how many of these bytes are output for certain: all except a possible start of the end marker."""
-    if parcel.end in held:
-        return held.index(parcel.end)
-    for length in range(min(len(parcel.end) - 1, len(held)), 0, -1):
-        if held.endswith(parcel.end[:length]):
+def certain(marker: bytes, held: bytes) -> int:
+    """Return how many of these bytes are output for certain: all except the marker or a possible start of it."""
+    if marker in held:
+        return held.index(marker)
+    for length in range(min(len(marker) - 1, len(held)), 0, -1):
+        if held.endswith(marker[:length]):
             return len(held) - length
     return len(held)

@@ -60,6 +60,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     paths_to_copy: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     registry_url: str | None = None
+    profile: str | None = None
     lab: str | None = None
 
 

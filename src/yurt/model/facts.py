@@ -101,6 +101,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Why the site rejects submissions from the home folder; empty if it accepts them."""
     variables: dict[str, str] = {}
     """Variables of a login shell on the site that name a folder, and USER."""
+    marks: dict[str, str] = {}
+    """What identifies a site to a profile: the variable CC_CLUSTER, or `slurm_gcp` on Google Cloud."""
     tiers: list[Tier] = []
     modules: str = ""
     """lmod, environment-modules, or empty."""

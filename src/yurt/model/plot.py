@@ -101,6 +101,14 @@ def label(value: float) -> str:
     return f"{value:.6g}"
 
 
+def words(point: Point) -> str:
+    """Return the y values of a point in words: 0.5, or their mean and range."""
+    if len(point.values) == 1:
+        return label(point.mean)
+    low, high = label(min(point.values)), label(max(point.values))
+    return f"mean {label(point.mean)}, from {low} to {high}, {len(point.values)} tasks"
+
+
 def _scatter(points: Sequence[tuple[float, Point]], width: int, height: int) -> Drawing:
     every = [value for _x, point in points for value in point.values]
     across, up = axis([x for x, _point in points]), axis(every)

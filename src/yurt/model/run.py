@@ -94,7 +94,7 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     """Whether any final state is sufficient, not only completed."""
 
 
-Purpose = Literal["run", "dev", "service"]
+Purpose = Literal["run", "shell", "dev", "service"]
 """The purpose of a run: a command, an interactive node, a service that listens on a port."""
 
 
@@ -249,6 +249,15 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """The image as Pyxis names it, if srun starts the container; else Apptainer or Singularity does."""
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """A job that runs no command of its own, but keeps its resources for sessions: `yurt shell`."""
+
+    first: int
+    """Seconds after its start within which a session must begin."""
+    again: int
+    """Seconds after a lost session within which another one must begin."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is needed to submit a run. Its files are generated from it, and `retry` reuses it."""
 
@@ -298,3 +307,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Folders of the project to import from, because its environment lacks the packages in them."""
     calls: bool = False
     """Whether its tasks are function calls, which are uploaded in a separate file."""
+    holder: Holder | None = None
+    """If its job only keeps the resources for sessions."""

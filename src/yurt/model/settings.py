@@ -489,6 +489,13 @@ CONTEXT = (
         example="registry.example/alice",
         about="Registry for container images (Kubernetes, which is not supported yet).",
     ),
+    Row(
+        key="profile",
+        site=True,
+        example="narval",
+        about="Site profile of the cluster, from `yurt context profiles`: what its documentation says about purges,"
+        " internet access and accounts.",
+    ),
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 

@@ -48,7 +48,7 @@ def bar(tally: Mapping[str, int], width: int) -> list[tuple[str, str]]:
     """Return the parts of a bar of that width, each with its state. Every state with a task gets at least one cell."""
     counts = {name: sum(tally.get(state, 0) for state in states) for name, states, _mark in GROUPS}
     marks = {name: mark for name, _states, mark in GROUPS}
-    return [(name, marks[name] * cells) for name, cells in _shares(counts, width).items()]
+    return [(name, marks[name] * cells) for name, cells in shares(counts, width).items()]
 
 
 def drawn(tally: Mapping[str, int], width: int) -> tuple[list[tuple[str, str]], str]:
@@ -80,7 +80,7 @@ def _briefs(tally: Mapping[str, int]) -> list[str]:
     return sorted({longest, f"{done} done{failed}", f"{done}{failed}", done}, key=len, reverse=True)
 
 
-def _shares(counts: Mapping[str, int], width: int) -> dict[str, int]:
+def shares(counts: Mapping[str, int], width: int) -> dict[str, int]:
     """Distribute the cells of a bar by largest remainder; every count above zero gets at least one."""
     present = {name: count for name, count in counts.items() if count}
     total = sum(present.values())

@@ -55,6 +55,15 @@ def slots() -> set[str]:
     return {ticket["run"] for ticket in waiter.tickets(str(folder)).values()} if folder.is_dir() else set()
 
 
+def real_host(context: Context) -> str:
+    """Return the name of a context's login node after the user's ssh configuration (`ssh -G`). Does not connect."""
+    host = ssh_host(context)
+    if host is None:
+        return ""
+    named = host.destination.removeprefix("ssh://").rpartition("@")[2]
+    return host.master.settings().get("hostname") or named
+
+
 def ssh_host(context: Context) -> SshHost | None:
     """Return the login node of a context; None if the context does not use ssh."""
     host = host_of(context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from typing import Any
@@ -63,6 +64,17 @@ def connect(file: str) -> Connection:
     found = sqlite3.connect(file, timeout=30, isolation_level=None, factory=Connection)
     found.file = file
     return found
+
+
+def check(file: str) -> None:
+    """Read the whole index. RefusedError if it is damaged or cannot be read."""
+    try:
+        with contextlib.closing(connect(file)) as opened:
+            (found,) = opened.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise explained(error, file) from None
+    if found != "ok":
+        raise damaged(file, found)
 
 
 def explained(error: sqlite3.Error, file: str) -> YurtError | sqlite3.Error:

@@ -22,7 +22,7 @@ from yurt.backends.base import Envs
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.calls import CallResult
-from yurt.model.facts import Facts
+from yurt.model.facts import Account, Facts
 from yurt.model.files import (
     NOTHING,
     Brought,
@@ -42,6 +42,7 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
+from yurt.model.live import Live
 from yurt.model.run import Placement, Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
@@ -74,6 +75,14 @@ class Pods:
     @property
     def envs(self) -> Envs:
         raise RefusedError("pods: environments are not supported", code="site-refused")
+
+    @property
+    def site(self) -> Pods:
+        return self
+
+    def look(self, accounts: Sequence[Account]) -> Live:
+        del accounts
+        return Live(at=time.time(), host=NODE)
 
     # Runs
 
@@ -193,8 +202,8 @@ class Pods:
 
     # Exec
 
-    def run(self, placement: Placement, words: Sequence[str], *, node: str = "", terminal: bool) -> int:
-        del node, terminal
+    def run(self, placement: Placement, words: Sequence[str], *, terminal: bool) -> int:
+        del terminal
         pod = self._pods[placement.folder]
         done = subprocess.run(
             list(words) or ["sh"], cwd=pod.disk / "work", env=pod.environment, stdout=subprocess.PIPE, check=False

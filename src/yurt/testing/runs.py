@@ -84,7 +84,7 @@ def inside(backend: Backend, plan: Plan, *words: str) -> int:
         resources=run.resources,
         job=seen.job,
     )
-    return backend.exec.run(placement, words, node=seen.node, terminal=False)
+    return backend.exec.run(placement, words, terminal=False)
 
 
 def let_go(backend: Backend, plan: Plan) -> None:

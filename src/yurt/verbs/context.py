@@ -42,6 +42,8 @@ class ContextShown(msgspec.Struct, frozen=True):
     name: str
     current: bool
     keys: dict[str, Any]
+    purges: list[str] = []
+    """What the site deletes by itself, according to its profile."""
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -96,8 +98,18 @@ def show(name: str = "", flag: str = "") -> Result[ContextShown]:
     context = contexts.named(name or current)
     keys = msgspec.to_builtins(context)
     del keys["name"]
-    shown = ContextShown(context.name, context.name == current, keys)
-    return Result(kind="context", data=shown, warnings=unused_keys.all_of(context.name))
+    purges: list[str] = []
+    warnings = list(unused_keys.all_of(context.name))
+    if context.profile is not None:
+        from yurt import profiles
+
+        known = profiles.named(context.profile)
+        if known is not None:
+            purges = list(known.profile.purge_lines())
+        else:
+            warnings.append(f"profile '{context.profile}' of context '{context.name}' not found")
+    shown = ContextShown(context.name, context.name == current, keys, purges)
+    return Result(kind="context", data=shown, warnings=warnings)
 
 
 def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
@@ -105,8 +117,25 @@ def resolved(name: str = "", flag: str = "") -> Result[Resolved]:
     from yurt.config import precedence
 
     context = contexts.named(name or contexts.current_name(flag))
-    found = Resolved(context.name, list(precedence.resolve(context).values()))
+    settings = list(precedence.resolve(context).values())
+    if context.profile is not None:
+        settings = _with_profile(settings, context.profile)
+    found = Resolved(context.name, settings)
     return Result(kind="context-resolved", data=found)
+
+
+def _with_profile(settings: list[Setting], name: str) -> list[Setting]:
+    """Return settings; the source of those that the context has from its profile says so."""
+    from yurt import profiles
+
+    known = profiles.named(name)
+    given = known.profile.context if known is not None else {}
+    return [
+        msgspec.structs.replace(each, source=f"{each.source}, as in profile {name}")
+        if each.key in given and msgspec.to_builtins(each.value) == given[each.key]
+        else each
+        for each in settings
+    ]
 
 
 def text(name: str) -> str:

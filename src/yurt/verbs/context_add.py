@@ -13,7 +13,9 @@ from yurt.errors import RefusedError, UnreachableError, UserError, one_of
 from yurt.model.context import Context, ContextsFile
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites.connect import ssh_host
+from yurt.profiles.apply import Applied, apply
+from yurt.profiles.find import Known, of_facts
+from yurt.sites.connect import real_host, ssh_host
 from yurt.sites.facts import probe
 from yurt.verbs.result import Result
 
@@ -29,15 +31,25 @@ class Added(msgspec.Struct, frozen=True):
     context: Context
     facts: Facts | None
     current: bool
+    profile: Applied | None = None
+    """What the profile of the site contributed; null without a profile."""
 
 
 def add(
-    wanted: Context, *, look: bool = True, use: bool = False, ask: Ask | None = None, watch: Watch = unwatched
+    wanted: Context,
+    *,
+    look: bool = True,
+    use: bool = False,
+    profile: Known | None = None,
+    recognise: bool = True,
+    ask: Ask | None = None,
+    watch: Watch = unwatched,
 ) -> Result[Added]:
-    """Write a new context: the keys of `wanted`, completed with the facts of its site.
+    """Write a new context: the keys of `wanted`, completed with the facts of its site and with its profile.
 
-    With `ask`, ssh may prompt on the first connection, and yurt asks for what it cannot find out. Nothing is written if
-    the site cannot be probed, unless `look` is False.
+    Without `profile`, the site is recognised by its host name and its facts, unless `recognise` is False. With `ask`,
+    ssh may prompt on the first connection, and yurt asks for what it cannot find out. Nothing is written if the site
+    cannot be probed, unless `look` is False.
     """
     file = contexts.default_file()
     known = contexts.load(file)
@@ -47,15 +59,27 @@ def add(
             code="context-exists",
             hint=f"change it with `yurt context edit {wanted.name}`, or choose another name",
         )
-    facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
-    context = complete(wanted, facts, ask) if facts is not None else wanted
+    try:
+        facts = _facts(wanted, ask, watch) if look and kind_of(wanted.type).probed else None
+    except UnreachableError as error:
+        known_site = of_facts(real_host(wanted), None) if recognise else None
+        if known_site is not None and known_site.profile.notes:
+            error.message += f". {' '.join(known_site.profile.notes)}"  # for example that the cluster was retired
+        raise
+    if profile is None and recognise:
+        profile = of_facts(real_host(wanted), facts)
+    applied = None
+    if profile is not None:
+        wanted, applied = apply(wanted, profile, facts)
+    chooses = profile is not None and profile.profile.jobs.name_partition is False
+    context = complete(wanted, facts, ask, partition=not chooses) if facts is not None else wanted
     contexts.merge(file, ContextsFile({context.name: context}))
     current = use or (known.current_context is None and not kind_of(context.type).here)
     if current:
         contexts.use(file, context.name)
     if facts is not None:
         kept.save(context, facts)
-    return Result(kind="context-added", data=Added(context, facts, current))
+    return Result(kind="context-added", data=Added(context, facts, current, applied))
 
 
 def _facts(wanted: Context, ask: Ask | None, watch: Watch) -> Facts:
@@ -89,10 +113,13 @@ def _probe_with_accounts(wanted: Context) -> Facts:
     return found
 
 
-def complete(wanted: Context, facts: Facts, ask: Ask | None = None) -> Context:
-    """Fill in partition, account and storage_dir from the facts, where `wanted` does not set them."""
+def complete(wanted: Context, facts: Facts, ask: Ask | None = None, *, partition: bool = True) -> Context:
+    """Fill in partition, account and storage_dir from the facts, where `wanted` does not set them.
+
+    `partition`: False if the site chooses the partition of each job.
+    """
     changes: dict[str, str] = {}
-    if wanted.partition is None and facts.partitions:
+    if partition and wanted.partition is None and facts.partitions:
         names = [each.name for each in facts.partitions if each.up]
         changes["partition"] = facts.default_partition or _choose("partition", names, wanted.name, ask)
     if wanted.account is None and facts.accounts:

@@ -161,7 +161,8 @@ def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
     """Return the failed runs of a project, also under other names of it, oldest first."""
     where = {"state": FAILED, **({"context": [context]} if context else {})}
     found = store.newest(where=where)
-    return [entry for entry in found if layout.same_folder(entry.run.project, project)][::-1]
+    own = (entry for entry in found if layout.same_folder(entry.run.project, project))
+    return [entry for entry in own if entry.run.purpose != "shell"][::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
@@ -213,6 +214,10 @@ def plan(
     from yurt.lifecycle.select import no_plan
 
     run = entry.run
+    if run.purpose == "shell":
+        raise UserError(
+            f"run {run.id} is a shell, which cannot be retried", code="usage", hint="open a new one with `yurt shell`"
+        )
     if run.task is not None:
         tasks = [run.task]
     _check_finished(store, entry, tasks)

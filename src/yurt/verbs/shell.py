@@ -1,14 +1,239 @@
-"""shell: open a terminal, or run a command, inside a run: on its node, in its folder, with its environment."""
+"""shell: a terminal or a command in an allocation of its own, or inside a run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
-from yurt.errors import RefusedError, UserError
+import msgspec
+
+from yurt.clocks import clocks
+from yurt.config import contexts, unused_keys
+from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.lifecycle.outbox.enqueue import enqueue
+from yurt.lifecycle.plan import command
+from yurt.lifecycle.plan.plan import plan
+from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
+from yurt.model import layout
+from yurt.model.progress import Watch, unwatched
 from yurt.sites import connect, folders
+from yurt.sites.project import Project
+from yurt.store import Entry, Store
+from yurt.verbs.cancel import cancel_runs
+from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
+from yurt.verbs.wait import longest_pause, next_pause
+
+LOST = 255
+"""The exit code of ssh if its connection is lost."""
+
+ENDING = 20.0
+"""Seconds within which the job of a session that has ended must be over."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in an allocation of its own: where it was, and how it ended."""
+
+    run: str
+    context: str
+    job: str
+    node: str
+    exit_code: int
+    note: str = ""
+    """Why the session ended, if not by itself."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stopped `shell` before its terminal was open; `note` says what happened to the run."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note
+
+
+Waiting = Callable[[Entry, Sequence[str]], None]
+"""Called every second with the run that is not running yet, and with warnings."""
+
+
+def open_shell(
+    request: Request,
+    *,
+    context: str = "",
+    terminal: bool,
+    on_wait: Waiting = lambda _entry, _warnings: None,
+    on_open: Callable[[Entry], None] = lambda _entry: None,
+    on_stop: Callable[[str], None] = lambda _run: None,
+    watch: Watch = unwatched,
+) -> Result[Session]:
+    """Submit a job, wait until it runs, and open a terminal in it, or run the words of the request. Ends the job.
+
+    Interrupted, also by SIGTERM and SIGHUP before the session is open: the job is cancelled, or never starts.
+    UnreachableError before the submission: nothing was submitted.
+    """
+    with _signals_interrupt():
+        place = contexts.site(contexts.current_name(context))
+        words = command.read(request.words, Project()).argv if request.words else []
+        known = folders.known_store()
+        planned = plan(place, request, index=known, offline=False, watch=watch)
+        store = known or folders.store()
+        run = planned.plan.run.id
+        try:
+            entry, warnings = enqueue(store, place, planned, watch=watch)
+            entry = _until_running(store, entry, on_wait)
+            on_open(entry)
+            code = _run(entry, words, terminal=terminal)
+        except KeyboardInterrupt:
+            on_stop(run)
+            raise Interrupted(_stop(store, run, leave=terminal)) from None
+        except YurtError as error:
+            note = _stop(store, run, leave=True)
+            if error.exit_code == 4 and store.get(run) is not None:
+                error.hint = note
+            raise
+        except BaseException:  # such as BrokenPipeError: the reader of the command's output exited, as `head` does
+            _stop(store, run)
+            raise
+    done = _ended(store, entry, code)
+    warnings = [*unused_keys.first_time(place.name), *warnings]
+    return Result(kind="shell", data=done, warnings=warnings, exit_code=done.exit_code)
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP interrupt the block as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore signals that would interrupt the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(store: Store, run: str, *, leave: bool = False) -> str:
+    """Cancel a run; with `leave`, not if its session is open, which can be continued. Return what happened."""
+    with _uninterrupted():
+        entry = store.get(run)
+        if entry is None:
+            return "nothing was submitted"
+        if leave and entry.status.state == "running" and _attached(entry):
+            return _left_open(entry)
+        (done,), unreachable = cancel_runs(store, [entry])
+        if unreachable is not None:
+            later = f"the next yurt command that reaches {done.context} will cancel run {run}"
+            return f"{done.note}; {later}"
+        return f"run {run} is cancelled"
+
+
+def _attached(entry: Entry) -> bool:
+    """Return whether a session has begun, or may have begun, in the job of a run."""
+    try:
+        files = connect.named_backend(entry.run.context).files
+        return files.read(entry.run.folder, layout.ATTACHED) is not None
+    except UnreachableError:
+        return True  # it can be continued; if there is none, the job ends by itself
+    except YurtError:
+        return False
+
+
+def _left_open(entry: Entry) -> str:
+    minutes = f"{clocks().next_session / 60:.0f} minutes"
+    return (
+        f"lost the connection to the shell; return to it within {minutes} with `yurt shell {entry.run.id}`,"
+        f" or end it with `yurt cancel {entry.run.id}`"
+    )
+
+
+def _until_running(store: Store, entry: Entry, on_wait: Waiting) -> Entry:
+    """Refresh, less and less often, until a run is running. RefusedError: it ended before."""
+    run, context = entry.run, entry.run.context
+    pause, longest, unsent = clocks().first_refresh, longest_pause([context]), entry.status.state == "waiting"
+    on_wait(entry, [])
+    while True:
+        refreshed = refresh_contexts(store, [context], steps=STEPS, uploads=None, keep=False)
+        if unsent and context in refreshed.failed:
+            raise refreshed.failed[context]
+        entry, unsent = store.get(run.id) or entry, False
+        if entry.status.state == "running":
+            return entry
+        if entry.status.final:
+            reason = f": {entry.status.reason}" if entry.status.reason else ""
+            raise RefusedError(
+                f"run {run.id} ended before its shell was open: it is {entry.status.state}{reason}",
+                code="run-not-running",
+                hint=f"see the run with `yurt show {run.id}`",
+            )
+        until = time.monotonic() + pause
+        on_wait(entry, refreshed.warnings)
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(1.0, left))
+            on_wait(entry, [])
+        pause = next_pause(pause, time.time() - run.created, longest)
+
+
+def _ended(store: Store, entry: Entry, code: int) -> Session:
+    """Return how a session ended. One that did not end by itself has a note; one that never began is cancelled."""
+    run, note = entry.run, ""
+    if code:
+        now = _until_over(store, entry, code)
+        own = now.status.state == "completed" or (now.status.state == "failed" and now.status.exit_code == code)
+        if not now.status.final and not _attached(now):  # such as Ctrl-C before the terminal was open
+            cancelled = _stop(store, run.id)
+            if code in (128 + signal.SIGINT, LOST):
+                raise Interrupted(cancelled)
+            raise RefusedError(
+                f"{run.context}: cannot open a shell in job {now.status.job} (exit code {code}); {cancelled}",
+                code="run-not-running",
+                hint=f"see the run with `yurt show {run.id}`",
+            )
+        if not now.status.final:
+            note, code = _left_open(now), 4
+        elif not own:
+            reason = f": {now.status.reason}" if now.status.reason else ""
+            note = f"the job of this shell ended: it is {now.status.state.replace('_', ' ')}{reason}"
+    status = entry.status
+    return Session(run=run.id, context=run.context, job=status.job, node=status.node, exit_code=code, note=note)
+
+
+def _until_over(store: Store, entry: Entry, code: int) -> Entry:
+    """Refresh until the job of a session has ended; not for long if only the connection may have ended.
+
+    Return at once if the session never began.
+    """
+    until = time.monotonic() + (3.0 if code == LOST else ENDING)
+    while True:
+        refresh_contexts(store, [entry.run.context], steps=STEPS, keep=False)
+        entry = store.get(entry.run.id) or entry
+        if entry.status.final or time.monotonic() > until or not _attached(entry):
+            return entry
+        time.sleep(0.3)
 
 
 def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
@@ -36,6 +261,10 @@ def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
             code="run-not-running",
             hint=f"see the run with `yurt show {run.id}`",
         )
+    return _run(entry, words, terminal=terminal)
+
+
+def _run(entry: Entry, words: Sequence[str], *, terminal: bool) -> int:
     (placement,) = entry.placements
-    runner = connect.named_backend(run.context).exec
-    return runner.run(placement, words, node=entry.status.node, terminal=terminal)
+    runner = connect.named_backend(entry.run.context).exec
+    return runner.run(placement, words, terminal=terminal)

@@ -36,6 +36,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
   insist mkdir -p "$run/@OUTPUTS@" "$run/@CHECKPOINTS@" "$run/@WORK@${subfolder:+/$subfolder}" || fail "cannot write to $run"
   umask "$mask"
   [ -z "${YURT_INSTEAD-}" ] || launcher=
+  [ -z "$first_session" ] || [ -n "${YURT_INSTEAD-}" ] || launcher='' container='' pyxis='' # those are for sessions
   # After your variables are set, none of this script's is used or changed: the names may collide.
   set -- "$(own_packages)$imports" "${place:-$run/@WORK@${subfolder:+/$subfolder}}"
   # srun does not take the CPUs of a task from the job, since Slurm 22.05.
@@ -81,7 +82,7 @@ run_command() { # run_command [NONCE]: runs your command in your environment
       set -- "$yurt_first" "$@"
     done
     shift $(($1 + 1))
-    set -- "$@" sh -c "$YURT_INSTEAD"
+    set -- "$@" sh -c -- "$YURT_INSTEAD"
     unset YURT_INSTEAD
   fi
   unset YURT_KEEP

@@ -61,7 +61,7 @@ newline='
 '
 tidy() { # removes what nobody needs after the end: links to the code, unchanged copies of it, and empty folders
   [ -z "$code" ] || find @WORK@ -type l -lname '*/projects/*/snapshots/*' -delete
-  if [ -e @COPIED@ ] && [ -z "$copy" ] && [ -d "$code" ] && command -v cmp > /dev/null; then
+  if [ -e @COPIED@ ] && { [ -z "$copy" ] || [ -n "$first_session" ]; } && [ -d "$code" ] && command -v cmp > /dev/null; then
     # By their content: the clocks of several nodes may differ. First most files, in few processes; then each that is
     # left: links, names that sha256sum would escape, and results.
     (cd @WORK@ && find . -type f ! -path '*\\*' ! -path "*$newline*" -exec sha256sum {} +) |

@@ -16,11 +16,14 @@ read_written() { # read_written NAME: prints the text written once under a name 
   [ ! -p "$1" ] || return # it would wait for a writer
   { IFS= read -r text < "$1" || IFS= read -r text < "$1.d/text"; } 2> /dev/null && [ -n "$text" ] && printf '%s\n' "$text"
 }
+rename_folder() { # rename_folder FROM TO: fails if TO exists and is not empty; mv of macOS has no -T
+  mv -T "$1" "$2" 2> /dev/null || perl -e 'rename $ARGV[0], $ARGV[1] or die "$!\n"' "$1" "$2"
+}
 write_once() { # write_once NAME TEXT: the first text under a name is permanent; prints it
   tries=0
   while :; do
     if [ -e @NO_LINKS@ ]; then # no hard links on this disk: rename a filled folder instead
-      mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && mv -T "$1.$me" "$1.d"
+      mkdir "$1.$me" && printf '%s\n' "$2" > "$1.$me/text" && rename_folder "$1.$me" "$1.d"
       rm -rf "$1.$me"
     else
       { printf '%s\n' "$2" | dd of="$1.$me" conv=fsync || printf '%s\n' "$2" > "$1.$me"; } && ln "$1.$me" "$1"

@@ -28,8 +28,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   hide_shares
   job=$$
   [ "$kind" != slurm ] || job=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}
-  born=$(cut -d ' ' -f 22 "/proc/$$/stat" 2> /dev/null)
-  read -r boot 2> /dev/null < /proc/sys/kernel/random/boot_id
+  born=$(born $$)
+  { read -r boot < /proc/sys/kernel/random/boot_id || boot=$(sysctl -n kern.bootsessionuuid); } 2> /dev/null
   came=$(date +%s) began=$came
   due=$((came + ${limit:-0})) asked=
 
@@ -78,7 +78,7 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   ([ -z "$stopped" ] || exit 143; [ -z "$local_env" ] || export YURT_ENV_COPY="$local_env"; umask "$mask" && with_shares in_own_session "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside "$nonce") < /dev/null &
   child=$!
   [ -z "$stopped" ] || { sleep 1; on_term; }
-  [ "$kind" = slurm ] || echo "$child $(cut -d ' ' -f 22 "/proc/$child/stat" 2> /dev/null)" > "@CHILD@$k"
+  [ "$kind" = slurm ] || echo "$child $(born "$child")" > "@CHILD@$k"
   [ "$kind" = slurm ] || due=$((came + ${limit:-0}))
   if [ -n "$limit" ] && { [ "$kind" != slurm ] || [ "$requeues" -gt 0 ]; }; then set_alarm; fi
   if [ "$requeues" -gt 0 ] || [ "$retries" -gt 0 ]; then
@@ -116,7 +116,10 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
 }
 case ${1-} in
   '') YURT_RESTARTS=0 exec "$(command -v bash || command -v sh)" "${sweep:-$run}/@JOB@" inside ;;
-  inside) run_command "${2-}" ;;
+  inside)
+    if [ -n "$first_session" ] && [ -n "${YURT_INSTEAD-}" ]; then run_session; else run_command "${2-}"; fi ;;
+  session) begin_session ;;
+  hold) hold_resources ;;
   heartbeat) shift && heartbeat "$@" ;;
   *) run_start "$@" ;;
 esac

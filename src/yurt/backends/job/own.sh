@@ -31,20 +31,23 @@ own() { # own STORAGE BASE [PATH]…: whether BASE, in STORAGE, and the paths be
     set -- "$own_above/." "$@"
     own_above=${own_above%/*}
   done
-  own_open=$(find -H "$own_base/.." "$@" -maxdepth 0 -perm /022 -printf '%M %p\n' 2> /dev/null)
+  # The first ten characters: macOS appends a mark to modes.
+  own_open=$(find -H "$own_base/.." "$@" -prune \( -perm -020 -o -perm -002 \) -exec sh -c 'for each; do
+    mode=$(LC_ALL=C ls -ldH "$each") && printf "%.10s %s\n" "$mode" "$each"
+  done' yurt {} + 2> /dev/null)
   [ -z "$own_open" ] || own_modes
 }
 own_is_trusted() { # own_is_trusted PATH: whether this user or root owns it; of a link, the link itself
-  [ -n "$(find "$1" -maxdepth 0 \( -user root -o -user "$(id -un)" \) 2> /dev/null)" ]
+  [ -n "$(find "$1" -prune \( -user root -o -user "$(id -un)" \) 2> /dev/null)" ]
 }
 own_link() { # only BASE may be a link, made by this user
   unsafe="$own_each is a symbolic link"
   [ "$own_each" = "$own_base" ] || return
-  [ -n "$(find "$own_base" -maxdepth 0 -user "$(id -un)")" ] || { unsafe="$unsafe of another user" && return 1; }
+  [ -n "$(find "$own_base" -prune -user "$(id -un)")" ] || { unsafe="$unsafe of another user" && return 1; }
   [ -d "$own_base" ] || { unsafe="$unsafe to a folder that does not exist" && return 1; }
 }
 own_modes() { # checks the lines MODE PATH in own_open: their groups, or all users, may write to these paths
-  own_entered=$(find -H "$own_base" -maxdepth 0 -perm /011 2> /dev/null)
+  own_entered=$(find -H "$own_base" -prune \( -perm -010 -o -perm -001 \) 2> /dev/null)
   own_real=$(cd -P "$own_storage" 2> /dev/null && pwd)
   while IFS= read -r own_each; do
     own_mode=${own_each%% *} own_each=${own_each#* }
@@ -67,7 +70,9 @@ $own_open
 own_end
 }
 own_group_is_private() { # whether own_each belongs to a group of this user alone
-  own_group=$(find -H "$own_each" -maxdepth 0 -printf %g)
+  read -r _mode _links _owner own_group _rest << own_end
+$(LC_ALL=C ls -ldH "$own_each")
+own_end
   [ "$own_group" = "$(id -un)" ] || return
   case $(getent group "$own_group") in "$own_group":*: | "$own_group":*:"$own_group") ;; *) return 1 ;; esac
 }

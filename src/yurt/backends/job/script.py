@@ -80,6 +80,8 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"container={quote(setup.container)}",
         f"unpack={quote(setup.env if setup.unpack else '')} # environment to unpack onto the disk of each node",
         f"pyxis={quote(setup.pyxis)} # the image for srun, if it starts the container",
+        f"first_session={plan.holder.first if plan.holder else ''} # seconds to wait for a session of `yurt shell`",
+        f"next_session={plan.holder.again if plan.holder else ''} # seconds to wait after a lost session",
         f"gpus={run.resources.gpus or ''}",
         f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
@@ -326,6 +328,7 @@ PARTS = (
     "heartbeat.sh",
     "restart.sh",
     "ending.sh",
+    "holder.sh",
     "main.sh",
 )
 """The parts of job.sh in order: only functions, which main.sh calls at the end."""

@@ -8,7 +8,7 @@ cancel_timers() {
   timers=
 }
 alarm_in() { # alarm_in SECONDS: sends ALRM to this script, unless its process id was reused
-  run_later "$1" "[ \"\$(cut -d ' ' -f 22 /proc/$$/stat 2> /dev/null)\" = '$born' ] && kill -ALRM $$"
+  run_later "$1" "set -- $$; [ \"\$($start_time)\" = '$born' ] && kill -ALRM $$"
 }
 time_left() { # prints the scheduler's remaining seconds; nothing if unknown
   timeout 10 squeue -h -j "$job" -o %L 2> /dev/null | awk -F: '/^[0-9:-]+$/ {

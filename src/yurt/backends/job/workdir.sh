@@ -11,7 +11,7 @@ make_work_folder() { # the working directory: a copy of the code if it is small,
     cp -an "$aside/." "$run/@WORK@/"
     rm -rf "$aside"
   else
-    mv -T "$aside" "$run/@WORK@" 2> /dev/null || [ -d "$run/@WORK@" ]
+    rename_folder "$aside" "$run/@WORK@" 2> /dev/null || [ -d "$run/@WORK@" ]
   fi
 }
 fill_work_folder() {
@@ -86,7 +86,7 @@ make_task_folder() { # the folder of a task, made when it starts; process ids ma
   mkdir -p "$run" && cd "$run" || return
   [ ! -e "$sweep/@NO_LINKS@" ] || make_files @NO_LINKS@ || return
   read -r at size << end
-$(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/@OFFSETS@" | head -c 21 | sed 's/\(^\| \)0*\([0-9]\)/\1\2/g')
+$(tail -c "+$((YURT_TASK_INDEX * 22 + 1))" "$sweep/@OFFSETS@" | head -c 21 | sed -e 's/^0*\([0-9]\)/\1/' -e 's/ 0*\([0-9]\)/ \1/g')
 end
   tail -c "+$((at + 1))" "$sweep/@SETS@" | head -c "$size" > "@SET@.$own" && [ "$(wc -c < "@SET@.$own")" -eq "$size" ] || return
   head -n 1 "@SET@.$own" | cut -c 2- > "@PARAMS@.$own" && mv "@PARAMS@.$own" @PARAMS@ && mv "@SET@.$own" @SET@

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,6 +25,10 @@ from yurt.model import ids, layout, tasks
 from yurt.model.facts import Facts
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.state import CANCELLED, Observation, read_ending, read_metrics
+
+if TYPE_CHECKING:
+    from yurt.model.facts import Account
+    from yurt.model.live import Live
 
 WAITER = Path(waiter.__file__)
 
@@ -86,6 +90,12 @@ class LocalBackend(ShellBackend):
         if not self.slots.is_dir():
             return []
         return sorted(waiter.tickets(str(self.slots)).values(), key=lambda ticket: bool(ticket["running"]))
+
+    def look(self, accounts: Sequence[Account]) -> Live:
+        from yurt.backends.local import live
+
+        del accounts
+        return live.look(self.slots, now=time.time())
 
     def cancel(self, run: RunRef) -> str:
         sweep = ids.is_sweep(run.id)

@@ -22,22 +22,22 @@ JOB, WINNER, EXIT, CANCEL, OUT_LOG, ERR_LOG = "job.sh", "winner", "exit.json", "
 
 
 def born(pid: int) -> int | None:
-    """Return the start time of a process in ticks since boot; None if it does not exist or is a zombie."""
+    """Return a number for the start time of a process; None if it does not exist or is a zombie.
+
+    Ticks since boot where there is /proc, otherwise the digits of the time that ps prints: as `born` in job.sh.
+    """
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
         return None if fields[0] in "ZX" else int(fields[19])
     except (OSError, IndexError, ValueError):
-        return None if os.path.isdir("/proc/self") else _alive_elsewhere(pid)
+        return None if os.path.isdir("/proc/self") else _born_by_ps(pid)
 
 
-def _alive_elsewhere(pid: int) -> int | None:
-    """Return 0 if a process has this id, else None; for systems without /proc."""
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return None
-    return 0
+def _born_by_ps(pid: int) -> int | None:
+    state, _, started = _output("ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)).strip().partition(" ")
+    digits = "".join(filter(str.isdigit, started))
+    return int(digits) if digits and state[0] not in "ZX" else None
 
 
 def boot() -> str:
@@ -46,7 +46,17 @@ def boot() -> str:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return file.read().strip()
     except OSError:
+        return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
+
+
+def _output(*argv: str) -> str:
+    """Return what a program prints, in English and UTC; empty if it fails."""
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC0"}
+    try:
+        done = subprocess.run(argv, capture_output=True, env=environment, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
         return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
 
 
 def machine() -> tuple[int, int]:

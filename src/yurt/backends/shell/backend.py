@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from yurt.backends.shell.exec import ShellExec
     from yurt.backends.shell.files import ShellFiles
     from yurt.backends.shell.forward import ShellForward
+    from yurt.model.facts import Account
+    from yurt.model.live import Live
     from yurt.model.secrets import Shares
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
@@ -55,6 +57,10 @@ class ShellBackend(ABC):
 
     @property
     def runs(self) -> ShellBackend:
+        return self
+
+    @property
+    def site(self) -> ShellBackend:
         return self
 
     @cached_property
@@ -116,6 +122,9 @@ class ShellBackend(ABC):
 
     @abstractmethod
     def cancel_tasks(self, sweep: RunRef) -> dict[int, str]: ...
+
+    @abstractmethod
+    def look(self, accounts: Sequence[Account]) -> Live: ...
 
     def next_start(self, _plan: Plan) -> str:
         """Return the command in job.sh that submits a later start; empty if the script itself continues."""

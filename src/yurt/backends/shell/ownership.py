@@ -10,7 +10,8 @@ from yurt.backends import scripts
 from yurt.backends.job import script as job
 from yurt.errors import RefusedError
 from yurt.hosts import Host
-from yurt.hosts.base import TIMEOUT, Answer, Stream
+from yurt.hosts.base import TIMEOUT, Answer
+from yurt.hosts.stream import Stream
 from yurt.model import layout
 
 OPEN, FOREIGN = 40, 41

@@ -23,6 +23,8 @@ from yurt.model.run import Plan, Resources, RunRef
 
 if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
+    from yurt.model.facts import Account
+    from yurt.model.live import Live
 
 CONTROL = """\
 what=$1 code=0
@@ -105,6 +107,15 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(CONTROL, what, *jobs)
         if answer.code:
             raise refusal(self.host.name, f"cannot {what} the job", answer.errors)
+
+    def look(self, accounts: Sequence[Account]) -> Live:
+        from yurt.backends.slurm import live, probe
+
+        mark = probe.new_mark()
+        answer = self.host.run(live.script(), mark, timeout=90)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the site", answer.errors)
+        return live.read(mark, answer.text, accounts, now=time.time())
 
     def failure(self, answer: Answer) -> YurtError:
         return self._unfinished(answer) or super().failure(answer)

@@ -11,6 +11,7 @@ launch() { # launch [SBATCH-OPTION]...
   case $start in *:*) launch_tasks "$@" && return || exit 8 ;; esac
   for each in @OUT_LOG@ @ERR_LOG@; do : >> "$each"; done # private: created under this umask
   submit "$@" @JOB@ "$nonce" ${start:+"$start"} || exit 8
+  if read_written @WINNER@ > /dev/null && [ "$text" = cancelled ]; then scancel "$job"; fi # cancelled during sbatch
   echo "submitted $job"
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job

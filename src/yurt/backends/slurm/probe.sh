@@ -14,8 +14,13 @@ hostname
 echo "$SHELL"
 
 section variables
-vars=$(login_shell env 2> /dev/null < /dev/null | sed -n '/^[A-Za-z_][A-Za-z0-9_]*=\/[^:]*$/p; /^\(USER\|LOGNAME\)=/p')
+all=$(login_shell env 2> /dev/null < /dev/null)
+vars=$(printf '%s\n' "$all" | sed -n '/^[A-Za-z_][A-Za-z0-9_]*=\/[^:]*$/p; /^\(USER\|LOGNAME\)=/p')
 printf '%s\n' "$vars"
+
+section marks # by which yurt recognises the profile of a site
+printf '%s\n' "$all" | sed -n '/^CC_CLUSTER=/p'
+[ -d /slurm/scripts ] && echo slurm_gcp=yes
 
 section tiers
 printf '%s\n' "$vars" | grep -E '^([A-Z_]*_)?(HOME|SCRATCH|PROJECT|WORK|ARCHIVE)=/' | while IFS='=' read -r name path; do

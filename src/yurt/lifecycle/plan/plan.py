@@ -28,10 +28,10 @@ from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.lifecycle.plan.settle import Draft
-from yurt.model import ids, params
+from yurt.model import ids, layout, params
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
-from yurt.model.run import Chosen, Code, Plan, Run
+from yurt.model.run import Chosen, Code, Holder, Plan, Run
 from yurt.model.settings import TABLE
 from yurt.sites.person import person
 from yurt.sites.project import Project
@@ -39,6 +39,10 @@ from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.envs.declared import Declared
+
+
+HOLD = ("sh", "-c", f'exec sh "$YURT_RUN_DIR/{layout.JOB}" hold')
+"""The command of a job that keeps its resources for sessions; see backends/job/holder.sh."""
 
 
 def plan(
@@ -62,8 +66,9 @@ def plan(
     kind = kind_of(wanted.type)
     in_place = not request.snapshot and kind.here
     _check_text(settings, project, in_place=in_place)
-    what = command.read(request.words, project)
-    about_script = command.check_inside(request.words, project, here=kind.here) if request.snapshot else []
+    words = request.words or HOLD
+    what = command.read(words, project)
+    about_script = command.check_inside(words, project, here=kind.here) if request.snapshot else []
     request = array.applied(request, what.sbatch)
     _check_parallel(request)
     needs = scheduling.needs_of(wanted, request, settings, what.sbatch)
@@ -83,14 +88,14 @@ def plan(
         run=_run(project, wanted, request, settings, needs=needs, given=given, code=code, secrets=secrets),
         project_folder="",
         store=str(project.code),
-        words=[os.fsencode(word) for word in given.words],
+        words=[os.fsencode(word) for word in (HOLD if request.session else given.words)],
         variables=arguments.variables(wanted, given.values, request),
         native_options=needs.options,
         native_lines=needs.lines,
         lease=clocks().lease,
         grace=clocks().grace,
         place=str(project.folder / project.subfolder) if in_place else "",
-        copy=request.copy,
+        copy=request.copy or request.session,
         writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets and not mrunner,
@@ -100,6 +105,7 @@ def plan(
         sources=[] if declared is None else choose.sources(declared, project),
         parallel=request.parallel,
         calls=bool(request.calls),
+        holder=Holder(clocks().first_session, clocks().next_session) if request.session else None,
     )
     encoded = b"" if declared is None else msgspec.json.encode(declared)
     draft = Draft(made, msgspec.structs.replace(wanted, variables={}), needs, encoded, request.calls_python)
@@ -136,7 +142,7 @@ def check(context: Context, request: Request) -> None:
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
     settle.with_signal(request.restart_policy, needs.resources.minutes)
-    _declared(wanted, request, command.read(request.words, project), project)
+    _declared(wanted, request, command.read(request.words or HOLD, project), project)
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
@@ -147,7 +153,7 @@ def _declared(
     wanted: Context, request: Request, what: command.Command, project: Project
 ) -> tuple[Declared | None, list[str]]:
     """Return what declares the environment that yurt builds, and what to tell the user about it."""
-    argv = ["python"] if request.calls else what.argv
+    argv = ["python"] if request.calls or request.session else what.argv
     own_setup = what.sbatch is not None or bool(request.calls and not request.calls_python)
     return choose.chosen(wanted, argv, project, own_setup=own_setup, flag=_env_flag(request))
 
@@ -198,6 +204,7 @@ def _run(
         created=created,
         command=[params.shown(word) for word in _as_shown(request, given.extra)],
         folder="",
+        purpose="shell" if request.session else "run",
         name=params.shown(request.name),
         params=arguments.jsonable(given.typed),
         tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
@@ -256,6 +263,8 @@ def _env_flag(request: Request) -> str:
 
 def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
     """Return the command as users see it."""
+    if request.session:
+        return ["shell", *(["--", *request.words] if request.words else [])]
     return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 

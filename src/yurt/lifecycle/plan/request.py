@@ -15,7 +15,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A user's request for a run or a sweep."""
 
     words: Sequence[str]
-    """The script or command."""
+    """The script or command; may be empty only for a session."""
     arguments: Sequence[str] = ()
     """The arguments after `--`."""
     params: Mapping[str, Any] = {}
@@ -51,6 +51,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     largest_file: int | None = None
     secrets: Sequence[str] = ()
     """Names of variables whose values are read from the environment or the keyring on submission."""
+    session: bool = False
+    """Whether the job runs no command, but keeps its resources for a session with `words`; without words, a shell."""
     calls: str = ""
     """Display name of the function that the tasks call."""
     calls_python: str = ""

@@ -1,0 +1,1 @@
+"""The checks of `yurt doctor`: this machine, and the site of each context. Only `fixes` changes anything."""

@@ -1,0 +1,107 @@
+"""The output of a script that runs on a host, as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+from yurt.clocks import clocks
+from yurt.errors import UnreachableError
+from yurt.hosts import wire
+from yurt.hosts.ssh_errors import RETRY
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from yurt.hosts.base import Host
+
+CHUNK = 1 << 16
+
+
+class Stream:
+    """The output of a running script, chunk by chunk. `code` and `err` are set after the last chunk."""
+
+    def __init__(
+        self,
+        host: Host,
+        parcel: wire.Parcel,
+        process: subprocess.Popen[bytes],
+        err: IO[bytes],
+        *,
+        start: float,
+        silence: float | None,
+    ) -> None:
+        self._host, self._parcel, self._process, self._err = host, parcel, process, err
+        self._start, self._silence = start, silence
+        self.code: int | None = None
+
+    @property
+    def err(self) -> bytes:
+        self._err.seek(0)
+        return wire.errors_after(self._parcel, self._err.read())
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert self._process.stdout is not None
+        held, begun = b"", False
+        while chunk := self._next(self._process.stdout.fileno(), begun):
+            held += chunk
+            if not begun:
+                _noise, found, rest = held.partition(self._parcel.begin)
+                if not found:
+                    continue
+                held, begun = rest, True
+            if sure := wire.certain(self._parcel.end, held):
+                yield held[:sure]
+                held = held[sure:]
+        returned = self._process.wait()
+        last = wire.unpack(self._parcel, self._parcel.begin + held) if begun else None
+        if last is None or last.code is None:
+            self._err.seek(0)
+            raise self._host.lost(returned, self._err.read(), begun=begun)
+        self.code = last.code
+        if last.out:
+            yield last.out
+
+    def _next(self, descriptor: int, begun: bool) -> bytes:
+        """Return the next bytes. UnreachableError if none arrive in time."""
+        if not begun:
+            self._await_start(descriptor)
+        elif not select.select([descriptor], [], [], self._silence)[0]:
+            raise UnreachableError(f"{self._host.name}: the connection timed out", code="timed-out", hint=RETRY)
+        return os.read(descriptor, CHUNK)
+
+    def _await_start(self, descriptor: int) -> None:
+        silence, left = self._host.silence(), max(0.0, self._start - time.monotonic())
+        patience = left if silence is None else min(left, silence)
+        if select.select([descriptor], [], [], min(patience, clocks().slow))[0]:
+            return
+        if patience > clocks().slow:
+            self._host.report_slow()
+            if select.select([descriptor], [], [], patience - clocks().slow)[0]:
+                return
+        if silence is not None and patience == silence:
+            raise self._host.did_not_respond()
+        what = "the remote command did not start in time"
+        raise UnreachableError(f"{self._host.name}: {what}", code="timed-out", hint=RETRY)
+
+    def close(self) -> None:
+        """Stop the script if it still runs, and release its pipes."""
+        kill(self._process)
+        self._err.close()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and close its pipes without draining them: an ssh master may hold them open."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
