@@ -170,7 +170,7 @@ def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, 
     assert laptop("cancel", run["id"]).code == 0
     assert laptop.ended(run["id"])["state"] == "cancelled"
     eventually(lambda: ssh("alpha", f"ls {env_of(run)}/ready 2> /dev/null || true"))
-    assert "yurt-" not in ssh("alpha", "squeue -h -o %j")
+    assert "yurt-" not in ssh("alpha", "squeue -h -t pending,running -o %j")
     assert laptop("--context", "alpha", "env", "remove", run["env"]["address"][:6], "--yes").code == 0
     assert laptop("env", "list", "alpha", "--json").json["data"] == []
 
@@ -203,4 +203,4 @@ def test_a_build_in_a_job(laptop: Laptop, ssh: Ssh) -> None:
     laptop("--context", "beta", "run", "--wait", "train.py")
     shown = laptop("diff", "--all", "--json", run["run"]["id"], "-").json["data"]["rows"]
     assert [(row["key"], row["left"]) for row in shown if row["part"] == "packages"] == [("six", "1.17.0")]
-    assert "yurt-env-" not in ssh("beta", "squeue -h -o %j")
+    assert "yurt-env-" not in ssh("beta", "squeue -h -t pending,running -o %j")

@@ -459,6 +459,7 @@ def test_all_of_a_cluster_including_runs_of_another_laptop(
         assert theirs in refused.json["error"]["message"]
         other.quick("cancel", theirs)
         other.ended(theirs)
+        eventually(lambda: theirs not in ssh(cluster, "squeue -h -o %j"))  # a completing job may still write
         done = laptop.quick("prune", "--all", name, "--yes", "--json")
         assert done.code == 0, done
         assert sum(each["runs"] for each in done.json["data"]["projects"]) == 2
