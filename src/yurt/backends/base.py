@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
+    from yurt.backends.answers import Asked, CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
     from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
     from yurt.model.facts import Account, Facts
@@ -198,6 +198,27 @@ class Exec(Protocol):
         """Run a command in a running run's folder and environment; without `words` a shell.
 
         The standard streams are those of the caller. Return the exit code. UnreachableError: none arrived.
+        """
+
+    def ask(
+        self,
+        placement: Placement,
+        words: Sequence[str],
+        *,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+        silence: float = 60,
+    ) -> Asked:
+        """Run a command on the first node of a running run, without input, and return its output and exit code.
+
+        It starts outside the run's environment, in no particular folder. `on_line` receives each line of its output as
+        it comes. RefusedError: the run is not running. UnreachableError: no exit code arrived, also if the command
+        printed nothing for `silence` seconds.
+        """
+
+    def relay(self, placement: Placement, command: str) -> list[str]:
+        """Return the program of this machine that runs an sh command on the first node of a running run.
+
+        Standard input and output reach the command byte for byte. UnreachableError: there is no connection.
         """
 
 
