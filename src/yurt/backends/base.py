@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
+    from yurt.model.workspace import Workspace
 
 
 class Runs(Protocol):
@@ -299,6 +300,19 @@ class Envs(Protocol):
         """
 
 
+class Workspaces(Protocol):
+    """Read the backups of workspaces, and copy their files."""
+
+    def look(self, folders: Sequence[str]) -> list[Workspace]:
+        """Return what these backups folders contain, in order, in one request."""
+
+    def bring(self, folder: str, names: Sequence[str], target: Path, progress: Progress) -> None:
+        """Fetch files of a folder into the folder `target`. After a lost connection, a retry continues."""
+
+    def send(self, folder: str, name: str, file: Path, moved: Callable[[int], None]) -> None:
+        """Upload a file in pieces, unless the folder has one of this name. UnreachableError: a retry continues."""
+
+
 class Site(Protocol):
     """Look at the whole site, not only at runs of yurt."""
 
@@ -334,5 +348,7 @@ class Backend(Protocol):
     def claims(self) -> Claims: ...
     @property
     def envs(self) -> Envs: ...
+    @property
+    def workspaces(self) -> Workspaces: ...
     @property
     def site(self) -> Site: ...

@@ -6,7 +6,10 @@ import click
 
 from yurt.cli.app import Group
 
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("yurt.cli.dev_up:up", "Start a dev node, or follow the one that there is."),
+    "status": ("yurt.cli.dev_status:status", "Show dev nodes, their time left and their backups."),
+}
 
 
 @click.group(

@@ -24,7 +24,7 @@ from yurt.model.state import ATTEMPTS, CANCELLED
 from yurt.model.verdict import adopt, read_verdict
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
-from yurt.store import Found, older
+from yurt.store import Entry, Found, Store, older
 from yurt.verbs import import_sweeps
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
@@ -74,6 +74,19 @@ def import_(name: str, *, project: str = "", watch: Watch = unwatched) -> Result
         warnings += refresh_contexts(store, sorted(reader.contexts), watch=watch, steps=STEPS).warnings
     done = Imported(context=context.name, new=new, known=len(listed) - len(unknown), unreadable=unreadable)
     return Result(kind="runs-imported", data=done, warnings=warnings)
+
+
+def import_run(store: Store, context: Context, run: str) -> Entry | None:
+    """Import one run from a context's storage; None if it is not there, or not readable. Does not refresh it."""
+    if (known := store.get(run)) is not None:
+        return known
+    files = connect.backend(context).files
+    every = files.list_runs(folders.base_folder(context, facts_if_probed(context))) or []
+    where = [folder for folder in every if folder.rpartition("/")[2] == run]
+    gathered, _count = files.gather(where[:1]) if where else ({}, 0)
+    found = [_Reader(context).read(folder, each) for folder, each in gathered.items()]
+    store.add_found([each for each in found if isinstance(each, Found)])
+    return store.get(run)
 
 
 def _listed(files: Files, name: str, base: str, project: str) -> list[str]:

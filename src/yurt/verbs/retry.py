@@ -162,7 +162,7 @@ def failed_runs(store: Store, project: str, context: str = "") -> list[Entry]:
     where = {"state": FAILED, **({"context": [context]} if context else {})}
     found = store.newest(where=where)
     own = (entry for entry in found if layout.same_folder(entry.run.project, project))
-    return [entry for entry in own if entry.run.purpose != "shell"][::-1]
+    return [entry for entry in own if entry.run.purpose == "run"][::-1]
 
 
 def unfinished(store: Store, project: str, context: str = "") -> list[Entry]:
@@ -217,6 +217,12 @@ def plan(
     if run.purpose == "shell":
         raise UserError(
             f"run {run.id} is a shell, which cannot be retried", code="usage", hint="open a new one with `yurt shell`"
+        )
+    if run.purpose == "dev":
+        raise UserError(
+            f"run {run.id} is a dev node, which cannot be retried",
+            code="usage",
+            hint=f"start it again with `yurt dev up {run.name}`",
         )
     if run.task is not None:
         tasks = [run.task]

@@ -27,8 +27,8 @@ from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.result import Result
+from yurt.verbs.starting import Waiting, until_running
 from yurt.verbs.steps import STEPS
-from yurt.verbs.wait import longest_pause, next_pause
 
 LOST = 255
 """The exit code of ssh if its connection is lost."""
@@ -57,10 +57,6 @@ class Interrupted(KeyboardInterrupt):
         self.note = note
 
 
-Waiting = Callable[[Entry, Sequence[str]], None]
-"""Called every second with the run that is not running yet, and with warnings."""
-
-
 def open_shell(
     request: Request,
     *,
@@ -85,7 +81,7 @@ def open_shell(
         run = planned.plan.run.id
         try:
             entry, warnings = enqueue(store, place, planned, watch=watch)
-            entry = _until_running(store, entry, on_wait)
+            entry = until_running(store, entry, on_wait, before="its shell was open")
             on_open(entry)
             code = _run(entry, words, terminal=terminal)
         except KeyboardInterrupt:
@@ -169,33 +165,6 @@ def _left_open(entry: Entry) -> str:
         f"lost the connection to the shell; return to it within {minutes} with `yurt shell {entry.run.id}`,"
         f" or end it with `yurt cancel {entry.run.id}`"
     )
-
-
-def _until_running(store: Store, entry: Entry, on_wait: Waiting) -> Entry:
-    """Refresh, less and less often, until a run is running. RefusedError: it ended before."""
-    run, context = entry.run, entry.run.context
-    pause, longest, unsent = clocks().first_refresh, longest_pause([context]), entry.status.state == "waiting"
-    on_wait(entry, [])
-    while True:
-        refreshed = refresh_contexts(store, [context], steps=STEPS, uploads=None, keep=False)
-        if unsent and context in refreshed.failed:
-            raise refreshed.failed[context]
-        entry, unsent = store.get(run.id) or entry, False
-        if entry.status.state == "running":
-            return entry
-        if entry.status.final:
-            reason = f": {entry.status.reason}" if entry.status.reason else ""
-            raise RefusedError(
-                f"run {run.id} ended before its shell was open: it is {entry.status.state}{reason}",
-                code="run-not-running",
-                hint=f"see the run with `yurt show {run.id}`",
-            )
-        until = time.monotonic() + pause
-        on_wait(entry, refreshed.warnings)
-        while (left := until - time.monotonic()) > 0:
-            time.sleep(min(1.0, left))
-            on_wait(entry, [])
-        pause = next_pause(pause, time.time() - run.created, longest)
 
 
 def _ended(store: Store, entry: Entry, code: int) -> Session:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from yurt.backends.shell.exec import ShellExec
     from yurt.backends.shell.files import ShellFiles
     from yurt.backends.shell.forward import ShellForward
+    from yurt.backends.shell.workspaces import ShellWorkspaces
     from yurt.model.facts import Account
     from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
@@ -98,6 +99,12 @@ class ShellBackend(ABC):
         from yurt.backends.shell.envs import ShellEnvs
 
         return ShellEnvs(self.host)
+
+    @cached_property
+    def workspaces(self) -> ShellWorkspaces:
+        from yurt.backends.shell.workspaces import ShellWorkspaces
+
+        return ShellWorkspaces(self.host)
 
     @abstractmethod
     def launcher(self) -> str:

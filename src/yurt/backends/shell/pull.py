@@ -72,10 +72,10 @@ def pull(
     """Fetch runs; see `Files.pull`. `has_rsync`: whether the host has rsync; None if that is unknown."""
     if has_rsync is None:
         has_rsync = host.run(HAS_RSYNC).code == 0
-    transfer: Transfer = partial(_transfer, host, has_rsync=has_rsync)
+    bring: Transfer = partial(transfer, host, has_rsync=has_rsync)
     several = len(runs) > 1
     if everything:
-        return _pull_part(host, runs, target, pick, progress, transfer=transfer, part="", several=several)
+        return _pull_part(host, runs, target, pick, progress, transfer=bring, part="", several=several)
     # Working directories first: outputs replace a file of the same name.
     method, done = "", []
     refused: RefusedError | None = None
@@ -84,7 +84,7 @@ def pull(
         if having:
             try:
                 method, brought = _pull_part(
-                    host, having, target, pick, progress, transfer=transfer, part=part, several=several
+                    host, having, target, pick, progress, transfer=bring, part=part, several=several
                 )
                 done.append(brought)
             except RefusedError as error:  # such as a file that cannot be read; the other files are fetched anyway
@@ -150,7 +150,7 @@ def _total(done: Sequence[Brought], names: Sequence[str]) -> Brought:
     )
 
 
-def _transfer(
+def transfer(
     host: Host,
     source: str,
     target: Path,
@@ -160,6 +160,7 @@ def _transfer(
     names: Sequence[str] = (),
     has_rsync: bool,
 ) -> tuple[str, Brought]:
+    """Fetch a folder of the host; return the method and what was fetched. `has_rsync`: whether the host has it."""
     if has_rsync and rsync.usable():
         with contextlib.suppress(rsync.Strange):
             return "rsync", rsync.bring(host, source, target, pick, progress, names=names)

@@ -1,0 +1,322 @@
+"""dev up: start a dev node, or follow the one that there is, until its workspace is ready."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.config import contexts, precedence, unused_keys
+from yurt.dev import configure, desks, holder, nodes, sources, views
+from yurt.dev.desks import Desk
+from yurt.dev.sources import Source
+from yurt.dev.views import DevNode
+from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
+from yurt.lifecycle import bad_nodes
+from yurt.lifecycle.outbox.enqueue import enqueue
+from yurt.lifecycle.plan import checks
+from yurt.lifecycle.plan.plan import plan
+from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model.context import Context
+from yurt.model.facts import Facts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.run import After
+from yurt.model.workspace import Workspace
+from yurt.sites import connect, folders
+from yurt.sites.facts import facts_if_probed
+from yurt.store import Entry, Store
+from yurt.verbs.dev_copy import copied, uploaded
+from yurt.verbs.import_ import import_run
+from yurt.verbs.result import Result
+from yurt.verbs.starting import ended_before, until_running
+from yurt.verbs.steps import STEPS
+
+PATIENCE = 60.0
+"""Seconds for which a job waits for a node that yurt chose."""
+
+EXPECTED = 15.0
+"""Seconds between two queries for the expected start."""
+
+READY = "its workspace was ready"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asks for, beside the settings of the request."""
+
+    name: str = desks.DEFAULT
+    context: str = ""
+    """As given; empty for the current one."""
+    node: str = ""
+    source: str = ""
+    """The value of --from."""
+    restore: str = ""
+    """The version to restore, such as v12; empty for the newest."""
+    given: Sequence[str] = ()
+    """The options that were given, for a note if they are ignored."""
+    wait: bool = True
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """What `on_wait` shows: a run that is not ready, and why."""
+
+    entry: Entry
+    phase: str = ""
+    """What the holder does; empty before the job runs."""
+    expected: float | None = None
+    """When the scheduler expects to start the job."""
+
+
+Waiting = Callable[[Followed, Sequence[str]], None]
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stopped `dev up` while it waited; `note` says what happens to the run."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note
+
+
+def up(
+    request: Request, asked: Asked, *, on_wait: Waiting = lambda _seen, _warnings: None, watch: Watch = unwatched
+) -> Result[DevNode]:
+    """Start a dev node, or follow the unfinished one of this name, until its workspace is ready.
+
+    Interrupted: the user stopped waiting; the run stays. RefusedError: the site rejects it, or it ended.
+    """
+    desks.check_name(asked.name)
+    store = folders.store()
+    entry, warnings, wish = _existing(store, asked, watch)
+    if entry is None:
+        entry, warnings, wish = _started(store, request, asked, watch)
+    try:
+        if asked.wait:
+            entry = _Following(store, entry, on_wait, wish).until_ready()
+    except KeyboardInterrupt:
+        raise Interrupted(_left(store, entry)) from None
+    desk = desks.find(store, asked.name) or Desk(asked.name, entry)
+    (view,), notes = views.several([desk])
+    return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])
+
+
+def _left(store: Store, entry: Entry) -> str:
+    now = store.get(entry.run.id) or entry
+    name = "" if now.run.name == desks.DEFAULT else f" {now.run.name}"
+    return (
+        f"dev node '{now.run.name}' is {now.status.state} and stays; follow it with `yurt dev up{name}`,"
+        f" or remove it with `yurt dev down{name}`"
+    )
+
+
+def _existing(store: Store, asked: Asked, watch: Watch) -> tuple[Entry | None, list[str], str]:
+    """Return the unfinished run of a dev node according to its site, and warnings; None if there is none."""
+    desk = desks.find(store, asked.name)
+    if desk is None:
+        return None, [], ""
+    refreshed = refresh_contexts(store, [desk.entry.run.context], steps=STEPS, watch=watch)
+    if desk.entry.run.context in refreshed.failed:
+        raise refreshed.failed[desk.entry.run.context]
+    desk = desks.find(store, asked.name)
+    if desk is None:
+        return None, refreshed.warnings, ""
+    run = desk.entry.run
+    if asked.context and asked.context != run.context:
+        name = "" if asked.name == desks.DEFAULT else f" {asked.name}"
+        raise RefusedError(
+            f"dev node '{asked.name}' is on {run.context}, not on {asked.context}",
+            code="impossible",
+            hint=f"end it with `yurt dev down{name}`, or choose another name: `yurt dev up NAME"
+            f" --context {asked.context}`",
+        )
+    return desk.entry, [*refreshed.warnings, *_ignored(asked, f"it exists already as run {run.id}")], ""
+
+
+def _ignored(asked: Asked, why: str) -> list[str]:
+    return [f"{', '.join(asked.given)} ignored for dev node '{asked.name}': {why}"] if asked.given else []
+
+
+def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tuple[Entry, list[str], str]:
+    """Submit a dev node, unless another machine has. Return its run, warnings, and the node that yurt chose."""
+    place = contexts.site(contexts.current_name(asked.context))
+    wanted, facts = _wanted(place, request), facts_if_probed(place, watch=watch)
+    folder = configure.backups_folder(wanted, facts, asked.name)
+    (there,) = connect.backend(place).workspaces.look([folder])
+    other = _of_other_machine(store, place, there)
+    if other is not None:
+        return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
+    minutes, note = configure.time_limit(wanted, facts)
+    warnings = [note] if note else []
+    source, restore, about = _source(asked, place, facts, there, folder, watch)
+    warnings += about
+    wish = "" if asked.node else _choice(store, place, wanted, facts, asked.name, watch)
+    request = msgspec.structs.replace(
+        request,
+        name=asked.name,
+        snapshot=source.kind == "project",
+        flags={
+            **request.flags,
+            **({"time": str(minutes)} if minutes is not None else {}),
+            **({"nodelist": asked.node or wish} if asked.node or wish else {}),
+        },
+        dev=configure.configuration(
+            wanted,
+            facts,
+            asked.name,
+            source={"kind": source.kind, "value": source.value},
+            restore=restore,
+            minutes=minutes,
+        ),
+    )
+    planned = plan(place, request, index=store, offline=False, watch=watch)
+    entry, notes = enqueue(store, place, planned, watch=watch)
+    return entry, [*unused_keys.first_time(place.name), *warnings, *notes], wish
+
+
+def _wanted(place: Context, request: Request) -> Context:
+    return precedence.as_context(place.name, precedence.resolve(place, request.flags))
+
+
+def _of_other_machine(store: Store, place: Context, there: Workspace) -> Entry | None:
+    """Return the unfinished run that uses a workspace now, if another machine submitted it."""
+    live = holder.read_live(there.holder)
+    entry = import_run(store, place, live.run) if live is not None and live.run else None
+    if entry is None or entry.run.purpose != "dev":
+        return None
+    refresh_contexts(store, [entry.run.context], steps=STEPS)
+    entry = store.get(entry.run.id) or entry
+    return None if entry.status.final else entry
+
+
+def _source(
+    asked: Asked, place: Context, facts: Facts | None, there: Workspace, folder: str, watch: Watch
+) -> tuple[Source, int, list[str]]:
+    """Return what to make a workspace from, the version to restore (0: the newest), and warnings."""
+    here = kind_of(place.type).here
+    known = contexts.load(contexts.default_file()).contexts
+    source = sources.parse(asked.source, facts, {*known, "local"}, here=here)
+    restore = _version(asked, there)
+    if there.versions and source.kind:
+        why = f"the workspace of dev node '{asked.name}' has {len(there.versions)} backups on {place.name}"
+        return Source(), restore, [f"--from ignored: {why}"]
+    if source.kind == "desk":
+        version = copied(source, place, folder, watch)
+        return Source(), 0, [f"the workspace is restored from v{version} of {source.value}:{source.desk}"]
+    return uploaded(source, place, folder, watch) if source.upload else source, restore, []
+
+
+def _version(asked: Asked, there: Workspace) -> int:
+    if not asked.restore:
+        return 0
+    text = asked.restore.removeprefix("v")
+    if not text.isdigit():
+        raise UserError(f"--restore '{asked.restore}' is not a version", code="usage", hint="for example: `v12`")
+    if int(text) not in [each.number for each in there.versions]:
+        raise NotFoundError(
+            f"the workspace of dev node '{asked.name}' has no version v{text}",
+            code="not-found",
+            hint=f"list its versions with `yurt dev backups {asked.name}`",
+        )
+    return int(text)
+
+
+def _choice(
+    store: Store, place: Context, wanted: Context, facts: Facts | None, name: str, watch: Watch
+) -> str:
+    """Return the node to request; empty to let the scheduler choose."""
+    if facts is None or wanted.nodelist:
+        return ""
+    watch(Event(f"looking for a node of {place.name}"))
+    try:
+        found = connect.backend(place).site.nodes()
+    except YurtError:
+        return ""  # the scheduler can choose without it
+    return nodes.chosen(
+        found,
+        checks.resources_of(wanted),
+        partition=wanted.partition or facts.default_partition,
+        last=desks.last_node(store, name, place.name),
+        avoid=[each.node for each in bad_nodes.known(store, place.name)],
+    )
+
+
+class _Following:
+    """Follows a dev node through the queue and the phases of its holder."""
+
+    def __init__(self, store: Store, entry: Entry, on_wait: Waiting, wish: str) -> None:
+        self._store, self._entry, self._on_wait, self._wish = store, entry, on_wait, wish
+        self._since = self._asked_at = time.monotonic()
+        self._expected: float | None = None
+
+    def until_ready(self) -> Entry:
+        """Return the run when its workspace is ready. RefusedError: it ended before."""
+        self._entry = until_running(
+            self._store, self._entry, self._pending, before=READY, on_refresh=self._queued
+        )
+        backend = connect.named_backend(self._entry.run.context)
+        checked, pause = time.monotonic(), 0.2
+        while True:
+            status = holder.read(backend.files.read(self._entry.run.folder, holder.STATUS))
+            if status is not None and status.phase in ("ready", "ending", "ended"):
+                return self._store.get(self._entry.run.id) or self._entry
+            phase = "starting" if status is None else holder.phase_text(status)
+            self._on_wait(Followed(self._entry, phase), [])
+            time.sleep(pause)
+            pause = min(1.0, pause * 1.3)
+            if time.monotonic() - checked > 2:
+                self._check_running()
+                checked = time.monotonic()
+
+    def _check_running(self) -> None:
+        refresh_contexts(self._store, [self._entry.run.context], steps=STEPS, keep=False)
+        self._entry = self._store.get(self._entry.run.id) or self._entry
+        if self._entry.status.final:
+            raise ended_before(self._entry, READY)
+
+    def _pending(self, entry: Entry, warnings: Sequence[str]) -> None:
+        self._on_wait(Followed(entry, expected=self._expected), warnings)
+
+    def _queued(self, entry: Entry) -> None:
+        """Ask for the expected start now and then, and give up a node that does not become free."""
+        self._entry, now = entry, time.monotonic()
+        if entry.status.state != "queued" or not entry.status.job or now - self._asked_at < min(EXPECTED, PATIENCE):
+            return
+        self._asked_at = now
+        backend = connect.named_backend(entry.run.context)
+        try:
+            live = backend.site.look([])
+            mine = next((job for job in live.queue.mine if job.job == entry.status.job), None)
+            self._expected = mine.starts_at if mine is not None else None
+            busy = mine is not None and mine.reason in ("Resources", "Priority")
+            if self._wish and busy and now - self._since >= PATIENCE:
+                wish, self._wish = self._wish, ""
+                backend.runs.allow_any_node(entry.status.job)
+                self._on_wait(Followed(entry), [f"{wish} is not free; the job may now start on any node"])
+        except YurtError as error:
+            self._on_wait(Followed(entry), [error.message])
+
+
+def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Entry, list[str]]:
+    """Submit another run of the same dev node that starts when the present one has ended. Return it, and warnings."""
+    from yurt.lifecycle.select import no_plan
+    from yurt.model import ids, layout
+
+    old = store.plan(entry.run.id)
+    if old is None:
+        raise no_plan(entry.run.id)
+    place, created = contexts.site(entry.run.context), time.time()
+    run_id = ids.make(created, time.time_ns() & 0xFFFFFFFF)
+    run = msgspec.structs.replace(
+        old.run,
+        id=run_id,
+        created=created,
+        folder=layout.run(old.project_folder, run_id),
+        resources=msgspec.structs.replace(old.run.resources, nodelist=None),
+        after=[After(run=entry.run.id, folder=entry.run.folder, ended=True)],
+    )
+    from yurt.lifecycle.plan.request import Planned
+
+    planned = Planned(msgspec.structs.replace(old, run=run), [])
+    return enqueue(store, place, planned, watch=watch)
