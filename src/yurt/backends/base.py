@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Removed,
         Survey,
     )
-    from yurt.model.live import Live
+    from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
 
@@ -87,6 +87,12 @@ class Runs(Protocol):
 
     def release(self, jobs: Sequence[str]) -> None:
         """Release held jobs, named as for `hold`. Without a scheduler this does nothing."""
+
+    def extend(self, job: str, minutes: int) -> None:
+        """Let a job run longer by so many minutes. RefusedError if the site does not allow it."""
+
+    def allow_any_node(self, job: str) -> None:
+        """Let a pending job start on any node, not only on the one that it names. RefusedError if that fails."""
 
     def discard(self, run: RunRef) -> None:
         """Remove the files of a refused submission, so that it cannot start later. Best effort."""
@@ -301,6 +307,9 @@ class Site(Protocol):
 
         If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
         """
+
+    def nodes(self) -> list[LiveNode]:
+        """Return all nodes of the site, in one request; empty for a site without a scheduler."""
 
 
 class Backend(Protocol):

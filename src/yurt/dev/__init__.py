@@ -1,1 +1,1 @@
-"""Dev nodes: runs that keep a workspace on a node's own disk and are reached under one ssh name."""
+"""Dev nodes: runs that keep a node and a workspace on its disk, and back the workspace up."""
