@@ -8,6 +8,8 @@ NO_EFFECT = (
     *("time", "nodes", "ntasks", "nodelist", "exclude_nodes", "cmd_type", "track", "tags", "env_python", "env_place"),
     "env_cuda",
     *("login_profile", "exclude", "writable", "registry_url", "profile", "lab"),
+    *("dev_workspace", "dev_interval", "dev_compression", "dev_tier", "dev_keep", "dev_limit", "dev_idle"),
+    "dev_idle_release",
 )
 """Keys that only name or limit what a run requests."""
 

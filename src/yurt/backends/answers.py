@@ -48,6 +48,14 @@ class ChangedFiles(msgspec.Struct, frozen=True):
     count: int = 0
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """The result of a command on a node: its exit code and output."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a submission: a job, or a request to upload the code first."""
 

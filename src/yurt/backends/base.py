@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
+    from yurt.backends.answers import Asked, CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
     from yurt.model.calls import CallResult
     from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
     from yurt.model.facts import Account, Facts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Removed,
         Survey,
     )
-    from yurt.model.live import Live
+    from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
 
@@ -87,6 +87,12 @@ class Runs(Protocol):
 
     def release(self, jobs: Sequence[str]) -> None:
         """Release held jobs, named as for `hold`. Without a scheduler this does nothing."""
+
+    def extend(self, job: str, minutes: int) -> None:
+        """Let a job run longer by so many minutes. RefusedError if the site does not allow it."""
+
+    def allow_any_node(self, job: str) -> None:
+        """Let a pending job start on any node, not only on the one that it names. RefusedError if that fails."""
 
     def discard(self, run: RunRef) -> None:
         """Remove the files of a refused submission, so that it cannot start later. Best effort."""
@@ -194,6 +200,27 @@ class Exec(Protocol):
         The standard streams are those of the caller. Return the exit code. UnreachableError: none arrived.
         """
 
+    def ask(
+        self,
+        placement: Placement,
+        words: Sequence[str],
+        *,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+        silence: float = 60,
+    ) -> Asked:
+        """Run a command on the first node of a running run, without input, and return its output and exit code.
+
+        It starts outside the run's environment, in no particular folder. `on_line` receives each line of its output as
+        it comes. RefusedError: the run is not running. UnreachableError: no exit code arrived, also if the command
+        printed nothing for `silence` seconds.
+        """
+
+    def relay(self, placement: Placement, command: str) -> list[str]:
+        """Return the program of this machine that runs an sh command on the first node of a running run.
+
+        Standard input and output reach the command byte for byte. UnreachableError: there is no connection.
+        """
+
 
 class Forward(Protocol):
     """Forward a port of a run to this machine."""
@@ -280,6 +307,9 @@ class Site(Protocol):
 
         If only the scheduler does not respond, `silent` of the result says so. UnreachableError: nothing responds.
         """
+
+    def nodes(self) -> list[LiveNode]:
+        """Return all nodes of the site, in one request; empty for a site without a scheduler."""
 
 
 class Backend(Protocol):

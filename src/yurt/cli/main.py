@@ -26,6 +26,7 @@ VERBS = {
     "hold": ("yurt.cli.hold:hold", "Keep queued runs from starting."),
     "release": ("yurt.cli.hold:release", "Let held runs start."),
     "shell": ("yurt.cli.shell:shell", "Open a shell on a node, or inside a run."),
+    "dev": ("yurt.cli.dev:dev", "Work on a node of your own, with a workspace that is backed up."),
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
     "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),

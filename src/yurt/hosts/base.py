@@ -92,6 +92,10 @@ class Host(ABC):
         """Return the local command line that runs `command` on the host in the user's terminal."""
         return self.argv(command)
 
+    def relay(self, command: str) -> list[str]:
+        """Return the local command line that runs `command` on the host, for as long as its streams are open."""
+        return self.argv(command)
+
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         """Provide what a command needs while it runs, such as a connection. May raise YurtError."""

@@ -51,6 +51,14 @@ class SshHost(Host):
         words = ["-t" if word == "-T" else word for word in self.argv(command)]
         return [*words[:-2], "-o", "LogLevel=ERROR", *words[-2:]]  # no "Shared connection closed" at the end
 
+    def relay(self, command: str) -> list[str]:
+        return [*self._login(), "-T", self.destination, command]
+
+    def _login(self) -> list[str]:
+        """Return ssh on the shared connection; if that has no free session, on a connection of its own."""
+        shared = [] if self._uses_user_master else ["-o", "ControlMaster=no", "-S", self.master.control_path]
+        return [*self.master.program, *shared, *self.master.options]
+
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         if not (self.master.alive() if self._recheck_master else self.master.seems_alive()):

@@ -8,6 +8,7 @@ from yurt.model.env import EnvPlace
 
 ContextType = Literal["local", "slurm", "kubernetes"]
 CommandType = Literal["sbatch", "srun"]
+DevCompression = Literal["auto", "zstd", "lz4", "gzip"]
 
 
 class ContextResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -61,6 +62,15 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     writable: tuple[str, ...] = ()
     registry_url: str | None = None
     profile: str | None = None
+    dev_workspace: str | None = None
+    dev_interval: str | None = None
+    dev_compression: DevCompression | None = None
+    dev_tier: str | None = None
+    dev_keep: dict[str, str] = {}
+    dev_limit: str | None = None
+    dev_idle: str | None = None
+    dev_idle_release: bool = False
+    dev_sshd: bool = False
     lab: str | None = None
 
 

@@ -174,13 +174,18 @@ def run(project_folder: str, run_id: str) -> str:
     return f"{project_folder}/runs/{run_id}"
 
 
-KINDS = ("projects", "envs")
+KINDS = ("projects", "envs", "workspaces")
 """What is directly in yurt's folder on a site, with folders of its own."""
 
 
 def env(base_folder: str, address: str) -> str:
     """Return the folder of an environment."""
     return f"{base_folder}/envs/{address}"
+
+
+def workspace(base_folder: str, name: str) -> str:
+    """Return the folder with the backups of the workspace of a dev node."""
+    return f"{base_folder}/workspaces/{name}"
 
 
 def home(folder: str) -> str:

@@ -135,6 +135,23 @@ class FairShare(msgspec.Struct, frozen=True, kw_only=True):
     """Your effective share of the recent usage."""
 
 
+class LiveNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One node: what it has, and what of that no job uses."""
+
+    name: str
+    partitions: list[str] = []
+    state: str
+    """One of STATES."""
+    cpus: int
+    free_cpus: int
+    memory_mb: int
+    free_memory_mb: int
+    gpus: list[LiveGpus] = []
+    """GPUs by type; free only if the node can start a job."""
+    load: float | None = None
+    """The load average that the node reports; null if unknown."""
+
+
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     starts_at: float | None = None

@@ -7,6 +7,7 @@ checkers; a test compares them with the table.
 
 from __future__ import annotations
 
+from yurt.model.settings_dev import DEV
 from yurt.model.settings_row import Row
 
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
@@ -499,4 +500,4 @@ CONTEXT = (
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 
-TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *RESTARTS, *SWEEP, *CONTEXT)
+TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *RESTARTS, *SWEEP, *CONTEXT, *DEV)

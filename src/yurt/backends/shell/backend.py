@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from yurt.backends.shell.files import ShellFiles
     from yurt.backends.shell.forward import ShellForward
     from yurt.model.facts import Account
-    from yurt.model.live import Live
+    from yurt.model.live import Live, LiveNode
     from yurt.model.secrets import Shares
 
 INCOMPLETE, NO_GIT, NO_BASE = 45, 46, 47
@@ -191,6 +191,16 @@ class ShellBackend(ABC):
         """Do nothing: there is no scheduler."""
 
     def release(self, jobs: Sequence[str]) -> None:  # noqa: B027
+        """Do nothing: there is no scheduler."""
+
+    def nodes(self) -> list[LiveNode]:
+        return []
+
+    def extend(self, job: str, minutes: int) -> None:
+        del job, minutes
+        raise RefusedError(f"{self.host.name} has no scheduler that could let a run run longer", code="impossible")
+
+    def allow_any_node(self, job: str) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
 
     def discard(self, run: RunRef) -> None:

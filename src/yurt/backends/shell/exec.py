@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from yurt.backends.answers import Asked
 from yurt.backends.shell import ownership
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.hosts import Host
 from yurt.hosts.guard import guarded
 from yurt.hosts.passage import pass_through
+from yurt.hosts.ssh_errors import RETRY
 from yurt.model import layout
 from yurt.model.run import Placement
 
 PATIENCE = 60.0
+
+NO_JOB = 143
+"""Exit code of a script if the job has ended."""
 
 TERMINAL = 'exec "${SHELL:-/bin/sh}"'
 """Opens a terminal; job.sh recognises it by its end."""
@@ -43,6 +50,55 @@ class ShellExec:
         """Return the sh command that runs `command` on the first node of the job; `folder` is shared with that node."""
         del job, folder, terminal
         return command
+
+    def ask(
+        self,
+        placement: Placement,
+        words: Sequence[str],
+        *,
+        on_line: Callable[[bytes], None] = lambda _line: None,
+        silence: float = 60,
+    ) -> Asked:
+        mark = f"yurt-code-{os.urandom(8).hex()} ".encode()
+        command = f"({shlex.join(words)}); printf '\\n%s %d\\n' {mark.decode().strip()} $?"
+        rest, out = b"", []
+        with ownership.stream(
+            self._host, [placement.folder], self.asked(command, placement.job), silence=silence
+        ) as stream:
+            for chunk in stream:
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    out.append(line)
+                    if not line.startswith(mark):
+                        on_line(line)
+            returned, err = stream.code, stream.err
+        if not out or not out[-1].startswith(mark):
+            raise self._not_entered(placement.job, returned, err)
+        code = int(out.pop().removeprefix(mark))
+        return Asked(code, b"\n".join(out), err)
+
+    def _not_entered(self, job: str, returned: int | None, err: bytes) -> YurtError:
+        if returned == NO_JOB:
+            return RefusedError(f"{self._host.name}: job {job} is not running", code="run-not-running")
+        lines = err.decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else f"exit code {returned}"
+        return UnreachableError(
+            f"{self._host.name}: cannot run a command in job {job}: {reason}", code="connection-lost", hint=RETRY
+        )
+
+    def asked(self, command: str, job: str) -> str:
+        """Return the script that runs `command` on the first node of the job and exits with its code."""
+        del job
+        return command
+
+    def relay(self, placement: Placement, command: str) -> list[str]:
+        with self._host.session(time.monotonic() + PATIENCE):
+            return self._host.relay(f"sh -c {shlex.quote(self.relayed(command, placement.job))}")
+
+    def relayed(self, command: str, job: str) -> str:
+        """Return the sh command that runs `command` on the first node of the job, with its standard streams."""
+        del job
+        return f"exec {command}"
 
     def _terminal(self, command: str, folder: str) -> int:
         ownership.run(self._host, [folder], ":")

@@ -24,7 +24,10 @@ from yurt.model.run import Plan, Resources, RunRef
 if TYPE_CHECKING:
     from yurt.backends.slurm.exec import SlurmExec
     from yurt.model.facts import Account
-    from yurt.model.live import Live
+    from yurt.model.live import Live, LiveNode
+
+UPDATE = 'timeout 60 scontrol update "jobid=$1" "$2"'
+"""Changes a job."""
 
 CONTROL = """\
 what=$1 code=0
@@ -107,6 +110,25 @@ class SlurmBackend(ShellBackend):
         answer = self.host.run(CONTROL, what, *jobs)
         if answer.code:
             raise refusal(self.host.name, f"cannot {what} the job", answer.errors)
+
+    def extend(self, job: str, minutes: int) -> None:
+        self._update(job, f"TimeLimit=+{minutes}", f"cannot extend job {job}")
+
+    def allow_any_node(self, job: str) -> None:
+        self._update(job, "ReqNodeList=", f"cannot change the nodes of job {job}")
+
+    def _update(self, job: str, change: str, what: str) -> None:
+        answer = self.host.run(UPDATE, job, change, timeout=90)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
+
+    def nodes(self) -> list[LiveNode]:
+        from yurt.backends.slurm import live
+
+        answer = self.host.run(live.nodes_script(), timeout=60)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, "cannot query the nodes", answer.errors)
+        return live.read_nodes(answer.text)
 
     def look(self, accounts: Sequence[Account]) -> Live:
         from yurt.backends.slurm import live, probe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from yurt.backends.shell.exec import ShellExec
+from yurt.backends.shell.exec import NO_JOB, ShellExec
 from yurt.model import layout
 
 ENTER = """\
@@ -35,6 +35,14 @@ STEP = "trap : INT QUIT; ({command}); code=$?; echo $code > {file} || exit $code
 """The exit code is in a file: srun would print an error about any that is not 0."""
 
 
+FIND = """\
+set -- $(squeue -h -j {job} -o '%A %B')
+[ $# -eq 2 ] || exit {no_job}
+set -- srun --jobid="$1" --nodelist="$2" --quiet --overlap --nodes=1 --ntasks=1 --mem=0
+"""
+"""Sets the arguments to the command that starts a step on the node of the job script."""
+
+
 class SlurmExec(ShellExec):
     """Uses srun in the existing allocation."""
 
@@ -43,3 +51,12 @@ class SlurmExec(ShellExec):
         step = STEP.format(command=command, file=file)
         pty = "--pty" if terminal else ""
         return ENTER.format(pause=PAUSE, job=shlex.quote(job), pty=pty, step=shlex.quote(step), file=file)
+
+    def asked(self, command: str, job: str) -> str:
+        return self._find(job) + f'"$@" sh -c {shlex.quote(command)}'
+
+    def relayed(self, command: str, job: str) -> str:
+        return self._find(job) + f'exec "$@" --unbuffered --input=0 sh -c {shlex.quote(f"exec {command}")}'
+
+    def _find(self, job: str) -> str:
+        return FIND.format(job=shlex.quote(job), no_job=NO_JOB)

@@ -16,6 +16,7 @@ from yurt.model.live import (
     FairShare,
     Live,
     LiveJob,
+    LiveNode,
     LiveNodes,
     LivePartition,
     NodeTrouble,
@@ -109,6 +110,38 @@ def read_gpus(gres: str) -> dict[str, int]:
         if words[0] == "gpu" and len(words) > 1 and words[-1].isdigit():
             kind = words[1] if len(words) > 2 else ""
             found[kind] = found.get(kind, 0) + int(words[-1])
+    return found
+
+
+def nodes_script() -> str:
+    return scripts.text("nodes.sh", "slurm")
+
+
+def read_nodes(text: str) -> list[LiveNode]:
+    """Return the nodes in the output of nodes.sh. Lines of an unknown form are left out."""
+    found = []
+    for line in text.splitlines():
+        words = line.split("|")
+        if words[0] != "node" or len(words) < 11:
+            continue
+        _node, name, partitions, state, cpus, taken, memory, held, gres, used, load = words[:11]
+        try:
+            group = Group("|".join(("1", cpus, taken, memory, held, partitions, state, gres, used)))
+        except ValueError:
+            continue
+        found.append(
+            LiveNode(
+                name=name,
+                partitions=group.partitions,
+                state=group.state,
+                cpus=group.cpus,
+                free_cpus=group.free_cpus,
+                memory_mb=group.memory,
+                free_memory_mb=group.free_memory,
+                gpus=gpu_counts(group.gpus),
+                load=_decimal(load),
+            )
+        )
     return found
 
 

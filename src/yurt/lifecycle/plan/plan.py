@@ -22,13 +22,13 @@ from yurt.config import precedence
 from yurt.config.precedence import Setting
 from yurt.errors import UnreachableError, UserError
 from yurt.lifecycle.env import choose
-from yurt.lifecycle.plan import arguments, array, checks, command, scheduling, settle
+from yurt.lifecycle.plan import arguments, array, checks, command, holders, scheduling, settle
 from yurt.lifecycle.plan.arguments import Given
 from yurt.lifecycle.plan.code import snapshot_of, writable_folders
 from yurt.lifecycle.plan.request import Planned, Request, Unsettled
 from yurt.lifecycle.plan.scheduling import Needs
 from yurt.lifecycle.plan.settle import Draft
-from yurt.model import ids, layout, params
+from yurt.model import ids, params
 from yurt.model.context import Context
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Chosen, Code, Holder, Plan, Run
@@ -39,10 +39,6 @@ from yurt.store import Store
 
 if TYPE_CHECKING:
     from yurt.envs.declared import Declared
-
-
-HOLD = ("sh", "-c", f'exec sh "$YURT_RUN_DIR/{layout.JOB}" hold')
-"""The command of a job that keeps its resources for sessions; see backends/job/holder.sh."""
 
 
 def plan(
@@ -64,9 +60,10 @@ def plan(
     settings = precedence.resolve(context, request.flags)
     wanted = precedence.as_context(context.name, settings)
     kind = kind_of(wanted.type)
-    in_place = not request.snapshot and kind.here
+    in_place = not request.snapshot and kind.here and request.dev is None
     _check_text(settings, project, in_place=in_place)
-    words = request.words or HOLD
+    holding = holders.words(request)
+    words = request.words or holding
     what = command.read(words, project)
     about_script = command.check_inside(words, project, here=kind.here) if request.snapshot else []
     request = array.applied(request, what.sbatch)
@@ -88,14 +85,14 @@ def plan(
         run=_run(project, wanted, request, settings, needs=needs, given=given, code=code, secrets=secrets),
         project_folder="",
         store=str(project.code),
-        words=[os.fsencode(word) for word in (HOLD if request.session else given.words)],
-        variables=arguments.variables(wanted, given.values, request),
+        words=[os.fsencode(word) for word in (holding or given.words)],
+        variables={**arguments.variables(wanted, given.values, request), **holders.variables(request)},
         native_options=needs.options,
         native_lines=needs.lines,
         lease=clocks().lease,
         grace=clocks().grace,
         place=str(project.folder / project.subfolder) if in_place else "",
-        copy=request.copy or request.session,
+        copy=request.copy or bool(holding),
         writable=writable_folders(wanted),
         sets=[arguments.jsonable(each) for each in request.sets],
         arguments=request.pass_sets and not mrunner,
@@ -114,6 +111,8 @@ def plan(
         planned = Planned(made, needs.warnings, Unsettled(msgspec.json.encode(draft), unreachable))
     else:
         planned = settle.settle(draft, facts, index, watch)
+    if request.dev is not None:
+        planned = holders.on_the_node(planned)
     variables = variables_of(planned.plan)
     arguments.check_size(given.words, variables)
     arguments.check_sets(made.sets, given.words, variables, passed=made.arguments)
@@ -142,7 +141,7 @@ def check(context: Context, request: Request) -> None:
     needs = scheduling.needs_of(wanted, request, settings, None)
     _secrets(wanted, request, needs, kind)
     settle.with_signal(request.restart_policy, needs.resources.minutes)
-    _declared(wanted, request, command.read(request.words or HOLD, project), project)
+    _declared(wanted, request, command.read(request.words or holders.words(request), project), project)
     facts = recorded_facts.load(wanted) if kind.probed else None
     if kind.here or facts is not None:
         with suppress(UnreachableError):
@@ -153,7 +152,7 @@ def _declared(
     wanted: Context, request: Request, what: command.Command, project: Project
 ) -> tuple[Declared | None, list[str]]:
     """Return what declares the environment that yurt builds, and what to tell the user about it."""
-    argv = ["python"] if request.calls or request.session else what.argv
+    argv = ["python"] if request.calls or holders.words(request) else what.argv
     own_setup = what.sbatch is not None or bool(request.calls and not request.calls_python)
     return choose.chosen(wanted, argv, project, own_setup=own_setup, flag=_env_flag(request))
 
@@ -204,7 +203,7 @@ def _run(
         created=created,
         command=[params.shown(word) for word in _as_shown(request, given.extra)],
         folder="",
-        purpose="shell" if request.session else "run",
+        purpose=holders.purpose(request),
         name=params.shown(request.name),
         params=arguments.jsonable(given.typed),
         tags=[params.shown(tag) for tag in dict.fromkeys([*wanted.tags, *request.tags])],
@@ -263,8 +262,8 @@ def _env_flag(request: Request) -> str:
 
 def _as_shown(request: Request, extra: Sequence[str]) -> Sequence[str]:
     """Return the command as users see it."""
-    if request.session:
-        return ["shell", *(["--", *request.words] if request.words else [])]
+    if holding := holders.shown(request):
+        return holding
     return [request.calls] if request.calls else [*request.words, *request.arguments, *extra]
 
 

@@ -53,6 +53,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Names of variables whose values are read from the environment or the keyring on submission."""
     session: bool = False
     """Whether the job runs no command, but keeps its resources for a session with `words`; without words, a shell."""
+    dev: Mapping[str, Any] | None = None
+    """If the job is a dev node, which `name` names: the configuration of the program that holds it."""
     calls: str = ""
     """Display name of the function that the tasks call."""
     calls_python: str = ""

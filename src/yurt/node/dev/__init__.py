@@ -1,1 +1,1 @@
-"""The dev node: the program that holds a workspace on a compute node, backs it up and answers requests."""
+"""The dev node, inside its job: holds the workspace, keeps its backups and serves ssh."""

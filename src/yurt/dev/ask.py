@@ -1,0 +1,66 @@
+"""Sends requests to the holder of a dev node: its job, which listens on a socket on the node's own disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from yurt.errors import RefusedError, UnreachableError
+from yurt.model import layout
+from yurt.sites import connect
+from yurt.store import Entry
+
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from yurt.node.dev.__main__ import main; sys.exit(main())"
+"""Starts yurt's program on a node: `python3 -I -S -c START FOLDER WORD…`. No other yurt on the node is found."""
+
+ASK = f"""\
+cd "$1" && eval "$(sed -n '/^imports=/{{p;q;}}' {layout.JOB})" || exit
+export YURT_RUN_DIR="$1"
+exec python3 -I -S -c '{START}' "$imports" ask "$2"
+"""
+"""Asks with the version of the program that the run's job uses; job.sh names its folder."""
+
+SILENCE = 300.0
+"""Seconds without a line after which a request has failed."""
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _progress: None) -> dict[str, Any]:
+    """Send a request to the holder of a running dev node; return its answer.
+
+    `on_progress` receives what the holder reports meanwhile. RefusedError: the holder rejects the request, or the dev
+    node is not running. UnreachableError: there is no answer; the request may have taken effect. Safe to retry.
+    """
+
+    def on_line(line: bytes) -> None:
+        found = _read(line)
+        if "progress" in found:
+            on_progress(found["progress"])
+
+    (placement,) = entry.placements
+    words = ["sh", "-c", ASK, "sh", placement.folder, msgspec.json.encode(request).decode()]
+    backend = connect.named_backend(entry.run.context)
+    asked = backend.exec.ask(placement, words, on_line=on_line, silence=SILENCE)
+    answer = next((found for line in reversed(asked.out.splitlines()) if (found := _read(line))), {})
+    if isinstance(answer.get("error"), str):
+        raise RefusedError(f"{entry.run.context}: {answer['error']}", code="site-refused")
+    if not answer.get("ok"):
+        errors = asked.err.decode(errors="replace").strip().splitlines()
+        reason = errors[-1] if errors else f"exit code {asked.code}"
+        raise UnreachableError(
+            f"{entry.run.context}: the dev node does not answer: {reason}",
+            code="connection-lost",
+            hint=f"see its log with `yurt logs {entry.run.id}`",
+        )
+    return answer
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
