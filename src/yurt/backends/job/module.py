@@ -24,12 +24,19 @@ FILES = {
     "mrunner/helpers/client_helper.py": "shim/mrunner/helpers/client_helper.py",
     "munch/__init__.py": "shim/munch/__init__.py",
 }
+PACKAGES = ("backup", "dev")
+"""The program of dev nodes: all files of these folders."""
 
 
 @cache
 def files() -> Mapping[str, bytes]:
     """Return the content of each file, by path."""
-    return {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
+    found = {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
+    for package in PACKAGES:
+        for each in sorted((SOURCE / package).iterdir()):
+            if each.suffix in (".py", ".sh"):
+                found[f"yurt/node/{package}/{each.name}"] = each.read_bytes()
+    return found
 
 
 @cache

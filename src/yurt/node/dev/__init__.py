@@ -1,0 +1,1 @@
+"""The dev node, inside its job: holds the workspace, keeps its backups and serves ssh."""

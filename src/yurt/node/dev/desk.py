@@ -1,0 +1,215 @@
+"""The workspace on this node and its backups: opened, saved, restored. One caller at a time."""
+
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from yurt.node import backup
+from yurt.node.dev import sources, swap
+from yurt.node.dev.config import Config
+from yurt.node.dev.files import HolderError, remove
+from yurt.node.dev.place import Place
+from yurt.node.dev.status import Status, backup_of
+
+
+class Desk:
+    """What a dev node has open. `workspace` is None until `open` has put the folder in place."""
+
+    def __init__(self, config: Config, place: Place, status: Status, log: Callable[[str], None]) -> None:
+        self.config, self.place, self.status, self.log = config, place, status, log
+        self.workspace = None  # type: Optional[backup.Workspace]
+        self.stopping = False
+        """Set when the job ends: a restore then gives up, as it would not be complete in time."""
+
+    def open(self) -> None:
+        """Put the workspace in place: kept, restored or created. Raises HolderError or BackupError."""
+        swap.finish(self.place)
+        swap.tidy(self.place)
+        path = self.place.workspace
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+            raise HolderError("%s is not a folder; rename it, or choose another workspace name" % path)
+        workspace = self._load()
+        known = {each.number for each in backup.versions(self.config.backups)}
+        if workspace.base and workspace.base not in known:
+            remove(self.place.state)  # of another backups folder, or dropped there: the next backup is a full one
+            workspace = self._load()
+        newest = backup.newest(self.config.backups)
+        wanted = self._wanted()
+        if not os.path.isdir(path):
+            if wanted or newest:
+                self._replace(wanted or newest.number)
+            else:
+                self._create()
+            return
+        if not workspace.base and not swap.is_ours(self.place):
+            raise HolderError(
+                "%s is there, and yurt did not make it; rename it, or choose another workspace name" % path
+            )
+        if wanted:
+            self._set_aside(workspace, wanted)
+        elif newest is None or workspace.base == newest.number:
+            self.workspace = workspace
+            self.log("kept %s (v%d)" % (path, workspace.base))
+        elif workspace.changes():
+            self._fork(workspace, newest.number)
+        else:
+            aside = self._replace(newest.number, ".old-v%d" % workspace.base)
+            remove(aside)
+        self.status.set(version=self._open_workspace().base)
+
+    def save(self, reason: str) -> Optional[Any]:
+        """Save the workspace as a new version, and drop old versions; None if nothing changed.
+
+        Raises BackupError: nothing was published.
+        """
+        workspace = self._open_workspace()
+        version = workspace.save(reason, run=self.config.run, host=os.uname().nodename)
+        self.status.set(version=workspace.base, progress=None)
+        if version is None:
+            return None
+        self.status.set(backup=backup_of(version))
+        text = "backup v%d: %d files, %s, %.1f s" % (
+            version.number,
+            version.new_files,
+            shown_size(version.new_size),
+            version.seconds,
+        )
+        if version.fork:
+            text += "; v%d is a fork of v%d: another dev node saved the workspace meanwhile" % (
+                version.number,
+                version.parent,
+            )
+            self.status.set(fork=text.partition("; ")[2])
+        self.log(text)
+        return version
+
+    def retain(self) -> None:
+        """Drop versions that the rule does not keep."""
+        keep = self.config.keep
+        dropped = backup.retain(self.config.backups, keep.last, keep.days, keep.weeks, self.config.limit)
+        if dropped:
+            self.log("dropped old versions %s" % ", ".join("v%d" % each for each in dropped))
+
+    def verify(self) -> int:
+        """Read the newest version of this workspace back; return its number. Raises BackupError if it is damaged."""
+        number = self._open_workspace().base
+        backup.verify(self.config.backups, number)
+        return number
+
+    def restore(self, number: int) -> str:
+        """Replace the workspace by a version; return the path of the previous one. It is saved and kept."""
+        number = self._existing(number)
+        return self._set_aside(self._open_workspace(), number)
+
+    def restore_paths(self, number: int, paths: List[str]) -> Dict[str, Any]:
+        """Restore some paths of a version into a fresh folder beside the workspace."""
+        number = self._existing(number)
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        target = swap.unused("%s.restored-v%d-%s" % (self.place.workspace, number, stamp))
+        found = backup.restore_paths(self.config.backups, number, paths, target, on_progress=self._restoring)
+        self.status.set(progress=None)
+        self.log("restored %d paths of v%d to %s" % (len(paths), number, target))
+        return {"folder": target, "paths": found}
+
+    def _wanted(self) -> int:
+        """Return the version that the user asked for, unless an earlier start of this run restored it."""
+        if not self.config.restore or os.path.exists(self._restored_mark()):
+            return 0
+        return self._existing(self.config.restore)
+
+    def _restored_mark(self) -> str:
+        return os.path.join(self.config.run_folder, "restored-v%d" % self.config.restore)
+
+    def _existing(self, number: int) -> int:
+        newest = backup.newest(self.config.backups)
+        numbers = [each.number for each in backup.versions(self.config.backups)]
+        if not number and newest:
+            return int(newest.number)
+        if number not in numbers:
+            raise HolderError("there is no version v%d; see `yurt dev backups`" % number)
+        return number
+
+    def _create(self) -> None:
+        self.status.set(phase="creating")
+        target = swap.fresh(self.place, "new")
+        os.mkdir(target, 0o700)
+        try:
+            sources.fill(self.config.source, target, os.path.basename(self.place.workspace), self.config.run_folder)
+        except BaseException:
+            remove(target)
+            raise
+        swap.put_in_place(self.place, target)
+        self.workspace = self._load()
+        source = self.config.source
+        origin = "from %s %s" % (source.kind, sources.hide_password(source.value)) if source.kind else "empty"
+        self.log("created %s, %s" % (self.place.workspace, origin.strip()))
+        self.save("first")
+
+    def _fork(self, workspace: "backup.Workspace", newest: int) -> None:
+        """Keep unsaved changes of a workspace that another node has saved since: as a version and as a folder."""
+        base, version = workspace.base, workspace.save("fork", run=self.config.run, host=os.uname().nodename)
+        number = version.number if version else workspace.base
+        aside = self._replace(newest, ".fork-v%d" % base)
+        text = "this node had changes that were not saved after v%d; they are v%d and the folder %s" % (
+            base,
+            number,
+            aside,
+        )
+        self.status.set(fork=text, aside=aside)
+        self.log(text)
+
+    def _set_aside(self, workspace: "backup.Workspace", number: int) -> str:
+        """Save what is there, then replace it by a version."""
+        workspace.save("restore", run=self.config.run, host=os.uname().nodename)
+        aside = self._replace(number, ".before-v%d" % number)
+        self.status.set(aside=aside)
+        self.log("the previous workspace is %s" % aside)
+        return aside
+
+    def _replace(self, number: int, suffix: str = "") -> str:
+        """Restore a version and make it the workspace; return where the previous one is, if it was there."""
+        began = time.time()
+        phase = self.status.get("phase")
+        self.status.set(phase="restoring" if phase != "ready" else phase, note="restoring v%d" % number)
+        target, state = swap.fresh(self.place, "restored"), swap.fresh(self.place, "state")
+        try:
+            backup.restore(self.config.backups, number, target, state, on_progress=self._restoring)
+        finally:
+            self.status.set(progress=None, note="")
+        aside = swap.unused(self.place.workspace + suffix) if suffix else ""
+        swap.put_in_place(self.place, target, state, aside)
+        self.workspace = self._load()
+        if self.config.restore == number:
+            with open(self._restored_mark(), "w"):
+                pass
+        self.status.set(version=number)
+        self.log("restored v%d in %.0f s" % (number, time.time() - began))
+        return aside
+
+    def _restoring(self, phase: str, done: int, total: int) -> None:
+        if self.stopping:
+            raise HolderError("the job ends, so the restore was stopped")
+        self.status.set(progress={"phase": phase, "done": done, "total": total})
+
+    def _load(self) -> "backup.Workspace":
+        return backup.Workspace(
+            self.place.workspace,
+            self.config.backups,
+            self.place.state,
+            compression=self.config.compression,
+            on_progress=self.status.progress(),
+        )
+
+    def _open_workspace(self) -> "backup.Workspace":
+        if self.workspace is None:
+            raise HolderError("the workspace is not there yet")
+        return self.workspace
+
+
+def shown_size(size: float) -> str:
+    """Return a size for people: 3.2 MB."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return "%.1f %s" % (size, unit) if unit != "B" else "%d B" % size
+        size /= 1000.0
+    return "%.1f TB" % size

@@ -1,0 +1,97 @@
+"""What the laptop can ask of a dev node over its socket, and the answers."""
+
+from typing import Any, Callable, Dict, Optional
+
+from yurt.node import backup
+from yurt.node.dev import ssh
+from yurt.node.dev.control import Send
+from yurt.node.dev.desk import Desk
+from yurt.node.dev.files import HolderError
+from yurt.node.dev.worker import Task, Worker
+
+PAUSE = 0.5
+QUIET = 10.0
+"""A line is sent at least so often, so that the client can tell a long backup from a lost connection."""
+
+
+class Requests:
+    """Answers requests. Work on the workspace goes to the worker; the rest is answered at once."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        worker: Worker,
+        save: Callable[[str], Any],
+        look: Callable[[], Optional[float]],
+        leave: Callable[[], None],
+        served: Dict[str, str],
+    ) -> None:
+        self._desk, self._worker, self._save, self._look, self._leave = desk, worker, save, look, leave
+        self._served = served
+
+    def answer(self, request: Dict[str, Any], send: Send) -> Optional[Dict[str, Any]]:
+        """Carry out one request and return its answer; None if it was sent. Raises HolderError with the reason."""
+        do = request.get("do")
+        if do == "info":
+            return dict(self._desk.status.fields(), **self._served)
+        if do == "authorize":
+            try:
+                ssh.authorize(self._desk.place.folder, str(request.get("key") or ""))
+            except ssh.SshError as error:
+                raise HolderError(str(error))
+            return {}
+        if do == "time":
+            return {"end": self._look()}
+        if do == "backup":
+            reason = str(request.get("reason") or "asked")
+            return self._wait(self._worker.submit("backup", lambda: self._backup(reason)), send)
+        if do == "restore":
+            number, paths = int(request.get("version") or 0), [str(each) for each in request.get("paths") or []]
+            return self._wait(self._worker.submit("restore", lambda: self._restore(number, paths)), send)
+        if do == "down":
+            self._down(bool(request.get("backup", True)), send)
+            return None
+        raise HolderError("unknown request %r" % do)
+
+    def _wait(self, task: Task, send: Send) -> Dict[str, Any]:
+        last, quiet = None, 0.0
+        while not task.wait(PAUSE):
+            progress, quiet = self._desk.status.get("progress"), quiet + PAUSE
+            if progress != last or quiet >= QUIET:
+                send({"progress": progress or {"phase": task.name, "done": 0, "total": 0}})
+                last, quiet = progress, 0.0
+        if isinstance(task.error, backup.BackupError):
+            raise HolderError(str(task.error))
+        if task.error is not None:
+            raise task.error
+        return dict(task.result)
+
+    def _backup(self, reason: str) -> Dict[str, Any]:
+        version = self._save(reason)
+        if version is not None:
+            return {"version": version._asdict(), "changed": True}
+        base = self._desk.status.get("version")
+        known = [each for each in backup.versions(self._desk.config.backups) if each.number == base]
+        return {"version": known[0]._asdict() if known else None, "changed": False}
+
+    def _restore(self, number: int, paths: "list[str]") -> Dict[str, Any]:
+        if paths:
+            return self._desk.restore_paths(number, paths)
+        return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
+
+    def _down(self, with_backup: bool, send: Send) -> None:
+        answer = {"version": 0}
+        if with_backup:
+            try:
+                answer = self._wait(self._worker.submit("backup", self._last_backup), send)
+            except HolderError as error:
+                raise HolderError(
+                    "the last backup failed, so the dev node stays: %s; `yurt dev down --now` ends it without a backup"
+                    % error
+                )
+        send(dict(answer, ok=True))
+        self._leave()
+
+    def _last_backup(self) -> Dict[str, Any]:
+        self._save("down")
+        return {"version": self._desk.verify()}

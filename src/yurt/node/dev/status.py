@@ -1,0 +1,74 @@
+"""The status of a dev node: dev.json in the run folder, written when it changes, for readers elsewhere."""
+
+import os
+import threading
+import time
+from typing import Any, Callable, Dict, Optional
+
+from yurt.node.dev.files import write_json
+
+FILE = "dev.json"
+PAUSE = 2.0
+"""Seconds between two writes."""
+
+
+class Status:
+    """The fields of dev.json. Any thread may set them; one thread writes them, as the shared disk may hang."""
+
+    def __init__(self, run_folder: str, **fields: Any) -> None:
+        self._path = os.path.join(run_folder, FILE)
+        self._fields = {
+            **{"phase": "starting", "note": "", "workspace": "", "folder": "", "socket": "", "failure": "", "fork": ""},
+            **{"aside": "", "end": None, "progress": None, "version": 0, "backup": None, "next": None},
+            **{"warnings": [], "idle_since": None},
+            **fields,
+        }  # type: Dict[str, Any]
+        self._changed = threading.Condition()
+        self._dirty = True
+        threading.Thread(target=self._write_on_change, daemon=True).start()
+
+    def set(self, **fields: Any) -> None:
+        """Change fields. Equal values cause no write."""
+        with self._changed:
+            if any(self._fields.get(name) != value for name, value in fields.items()):
+                self._fields.update(fields)
+                self._dirty = True
+                self._changed.notify()
+
+    def get(self, name: str) -> Any:
+        return self._fields[name]
+
+    def fields(self) -> Dict[str, Any]:
+        """Return a copy of all fields."""
+        with self._changed:
+            return dict(self._fields, written=time.time())
+
+    def write(self) -> None:
+        """Write the file now. A disk that is full or gone is no reason to stop: the next change tries again."""
+        with self._changed:
+            self._dirty = False
+        try:
+            write_json(self._path, self.fields())
+        except OSError:
+            with self._changed:
+                self._dirty = True
+
+    def progress(self) -> Callable[[str, int, int], None]:
+        """Return the callback that shows how far a backup or a restore is."""
+        return lambda phase, done, total: self.set(progress={"phase": phase, "done": done, "total": total})
+
+    def _write_on_change(self) -> None:
+        while True:
+            with self._changed:
+                while not self._dirty:
+                    self._changed.wait()
+            self.write()
+            time.sleep(PAUSE)
+
+
+def backup_of(version: Any) -> Optional[Dict[str, Any]]:
+    """Return what dev.json says of a version."""
+    if version is None:
+        return None
+    names = ("number", "time", "reason", "size", "new_size", "seconds")
+    return {name: getattr(version, name) for name in names}

@@ -1,0 +1,54 @@
+"""The user's terminals on this node: when they were last used, and messages to them."""
+
+import os
+import stat
+from typing import Iterator
+
+PTS = "/dev/pts"
+
+
+def terminals(folder: str = PTS) -> Iterator[str]:
+    """Yield the terminals of this user."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            found = os.lstat(path)
+        except OSError:
+            continue
+        if name.isdigit() and stat.S_ISCHR(found.st_mode) and found.st_uid == os.getuid():
+            yield path
+
+
+def last_use(folder: str = PTS) -> float:
+    """Return when a terminal of this user last read or wrote something; 0 without terminals."""
+    latest = 0.0
+    for path in terminals(folder):
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        latest = max(latest, found.st_atime, found.st_mtime)
+    return latest
+
+
+def tell(message: str, folder: str = PTS) -> int:
+    """Write a line to all terminals of this user, without waiting for one that is stuck; return to how many."""
+    line = ("\r\n\ayurt: %s\r\n" % message).encode("utf-8", "replace")
+    told = 0
+    for path in terminals(folder):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            os.write(descriptor, line)
+            told += 1
+        except OSError:
+            pass
+        finally:
+            os.close(descriptor)
+    return told
