@@ -9,12 +9,15 @@ from yurt.cli.app import Group
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("yurt.cli.dev_up:up", "Start a dev node, or follow the one that there is."),
     "status": ("yurt.cli.dev_status:status", "Show dev nodes, their time left and their backups."),
+    "backup": ("yurt.cli.dev_backup:backup", "Back up the workspace of a dev node now."),
+    "backups": ("yurt.cli.dev_backups:backups", "List the backups of a workspace, newest first."),
+    "restore": ("yurt.cli.dev_restore:restore", "Bring a version of a workspace back, the newest by default."),
+    "extend": ("yurt.cli.dev_extend:extend", "Let a dev node run longer, by 2 hours unless TIME is given."),
+    "down": ("yurt.cli.dev_down:down", "Back up the workspace, verify the backup, and release the node."),
 }
 
 
-@click.group(
-    cls=Group, lazy=COMMANDS, examples=["yurt dev up --gpus 1 --time 8h", "yurt dev status", "yurt dev down"]
-)
+@click.group(cls=Group, lazy=COMMANDS, examples=["yurt dev up --gpus 1 --time 8h", "yurt dev status", "yurt dev down"])
 def dev() -> None:
     """Work on a node of your own, with a workspace that is backed up.
 

@@ -98,5 +98,3 @@ def time_limit(wanted: Context, facts: Facts | None) -> tuple[int | None, str]:
 def _span(minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{rest} min"
-
-

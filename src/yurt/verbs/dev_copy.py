@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -22,11 +23,14 @@ def uploaded(source: Source, place: Context, folder: str, watch: Watch) -> Sourc
     """Upload an archive of this machine; return the source with its path on the site."""
     above, _, name = folder.rpartition("/")
     target, file = f"{above}/.from-{name}", sources.upload_name(source)
-    size = Path(source.upload).stat().st_size
-    text = f"uploading {file} to {place.name}"
-    send = connect.backend(place).workspaces.send
-    send(target, file, Path(source.upload), lambda done: watch(Event(text, done, size, bytes=True)))
+    archive = Path(source.upload)
+    connect.backend(place).workspaces.send(target, file, archive, _moved(archive, place.name, watch))
     return msgspec.structs.replace(source, value=f"{target}/{file}", upload="")
+
+
+def _moved(file: Path, site: str, watch: Watch) -> Callable[[int], None]:
+    size = file.stat().st_size
+    return lambda done: watch(Event(f"uploading {file.name} to {site}", done, size, bytes=True))
 
 
 def copied(source: Source, place: Context, folder: str, watch: Watch) -> int:
@@ -40,13 +44,7 @@ def copied(source: Source, place: Context, folder: str, watch: Watch) -> int:
         names = bring(origin, there, found.number, here, watch)
         backend = connect.backend(place)
         for file in names:  # the version file last: it makes the version
-            size, text = (here / file).stat().st_size, f"uploading {file} to {place.name}"
-            backend.workspaces.send(
-                folder,
-                file,
-                here / file,
-                lambda done, text=text, size=size: watch(Event(text, done, size, bytes=True)),
-            )
+            backend.workspaces.send(folder, file, here / file, _moved(here / file, place.name, watch))
     return found.number
 
 

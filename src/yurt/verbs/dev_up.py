@@ -222,9 +222,7 @@ def _version(asked: Asked, there: Workspace) -> int:
     return int(text)
 
 
-def _choice(
-    store: Store, place: Context, wanted: Context, facts: Facts | None, name: str, watch: Watch
-) -> str:
+def _choice(store: Store, place: Context, wanted: Context, facts: Facts | None, name: str, watch: Watch) -> str:
     """Return the node to request; empty to let the scheduler choose."""
     if facts is None or wanted.nodelist:
         return ""
@@ -252,9 +250,7 @@ class _Following:
 
     def until_ready(self) -> Entry:
         """Return the run when its workspace is ready. RefusedError: it ended before."""
-        self._entry = until_running(
-            self._store, self._entry, self._pending, before=READY, on_refresh=self._queued
-        )
+        self._entry = until_running(self._store, self._entry, self._pending, before=READY, on_refresh=self._queued)
         backend = connect.named_backend(self._entry.run.context)
         checked, pause = time.monotonic(), 0.2
         while True:

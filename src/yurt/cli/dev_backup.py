@@ -1,0 +1,37 @@
+"""`yurt dev backup [NAME]`: back up a workspace now."""
+
+from __future__ import annotations
+
+import click
+
+from yurt.cli import app, render
+from yurt.cli.app import verb
+from yurt.cli.dev_names import dev_names
+
+
+@verb(examples=["yurt dev backup", "yurt dev backup paper --json"], context_help="")
+@click.argument("name", metavar="[NAME]", required=False, default="default", shell_complete=dev_names)
+def backup(name: str) -> int:
+    """Back up the workspace of a dev node now.
+
+    Waits until the backup is complete and was read back. Only what changed since the last one is written. Backups are
+    also made by the dev node itself, every 30 minutes and before it ends.
+    """
+    from yurt.cli.progress import watching_late
+    from yurt.verbs import dev_backup as verbs
+
+    with watching_late() as watch:
+        found = verbs.backup(name, context=app.current().context, watch=watch)
+
+    def print_text() -> None:
+        done, version = found.data, found.data.version
+        if version is None:
+            print("nothing to back up")
+        elif not done.changed:
+            print(f"nothing changed since v{version.number} of {render.moment(version.time)}")
+        else:
+            verified = "verified" if version.verified else "not verified"
+            sizes = f"{render.amount(version.size)}, {render.amount(version.new_size)} new"
+            print(f"v{version.number}: {sizes}, {version.seconds:.1f} s, {verified}")
+
+    return render.result(found, print_text)

@@ -1,0 +1,58 @@
+"""`yurt dev backups [NAME]`: the versions of a workspace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from yurt.cli import app, render
+from yurt.cli.app import verb
+from yurt.cli.dev_names import dev_names
+
+if TYPE_CHECKING:
+    from yurt.model.workspace import Version
+    from yurt.verbs.dev_backups import BackupList
+
+
+@verb(
+    examples=["yurt dev backups", "yurt dev backups paper --context big", "yurt dev backups --json"],
+    context_help="The context with the backups; by default that of the last dev node of this name.",
+)
+@click.argument("name", metavar="[NAME]", required=False, default="default", shell_complete=dev_names)
+def backups(name: str) -> int:
+    """List the backups of a workspace, newest first.
+
+    Each version contains the whole workspace. Versions are on the shared disk of the site, so no dev node needs to run.
+    Bring one back with `yurt dev restore --at VERSION`.
+    """
+    from yurt.cli.progress import watching_late
+    from yurt.verbs import dev_backups as verbs
+
+    with watching_late() as watch:
+        found = verbs.backups(name, context=app.current().context, watch=watch)
+    return render.result(found, lambda: _print(found.data), requested=True)
+
+
+def _print(found: BackupList) -> None:
+    if not found.versions:
+        print(f"no backups of dev node '{found.name}' on {found.context}")
+        return
+    titles = ["version", "when", "why", "files", "size", "new data", "node", "verified", "notes"]
+    render.table(titles, [_row(each) for each in reversed(found.versions)], numbers=["files", "size", "new data"])
+    print(render.plain(f"{render.amount(found.size)} in {found.folder} on {found.context}"))
+
+
+def _row(each: Version) -> list[str]:
+    fork = f"fork of v{each.parent}" if each.fork else ""
+    return [
+        f"v{each.number}",
+        render.moment(each.time),
+        each.reason,
+        str(each.files),
+        render.amount(each.size),
+        render.amount(each.new_size),
+        each.host,
+        "yes" if each.verified else "no",
+        "; ".join(part for part in (fork, each.note) if part),
+    ]

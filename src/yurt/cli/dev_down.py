@@ -1,0 +1,49 @@
+"""`yurt dev down [NAME]`: back up a workspace and release the node."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from yurt.cli import app, render
+from yurt.cli.app import verb
+from yurt.cli.dev_names import dev_names
+
+
+@verb(examples=["yurt dev down", "yurt dev down paper", "yurt dev down --now --yes"], context_help="")
+@click.argument("name", metavar="[NAME]", required=False, default="default", shell_complete=dev_names)
+@click.option("--now", is_flag=True, help="Do not make a last backup: changes since the last one may be lost.")
+@click.option("--yes", is_flag=True, help="With --now, do not ask for confirmation.")
+def down(name: str, now: bool, yes: bool) -> int:
+    """Back up the workspace, verify the backup, and release the node.
+
+    If the backup fails, or the dev node does not answer, nothing is released. A dev node that is still queued is
+    cancelled, and so is its follow-up. The next `yurt dev up` restores the workspace.
+    """
+    from yurt.cli.progress import watching_late
+    from yurt.verbs import dev_down as verbs
+
+    if now and not yes:
+        _confirm(f"end dev node '{name}' without a last backup?")
+    with watching_late() as watch:
+        found = verbs.down(name, now=now, watch=watch)
+
+    def print_text() -> None:
+        done = found.data
+        saved = f"; its workspace is v{done.version}" if done.version else ""
+        print(f"dev node '{done.name}' ended: run {done.run} is {done.state}{saved}")
+        if done.follow_up:
+            print(f"its follow-up, run {done.follow_up}, is cancelled")
+
+    return render.result(found, print_text)
+
+
+def _confirm(question: str) -> None:
+    """Ask the user; UserError without a terminal. Aborts if the answer is no."""
+    from yurt.errors import UserError
+
+    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UserError("nothing was ended: there is no terminal to ask on", code="usage", hint="add `--yes`")
+    if not click.confirm(question, default=False, err=True):
+        raise click.Abort

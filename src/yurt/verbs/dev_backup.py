@@ -1,0 +1,59 @@
+"""dev backup: back up the workspace of a running dev node now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from yurt.dev.ask import ask
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.workspace import Version
+from yurt.sites import folders
+from yurt.verbs import dev_find
+from yurt.verbs.result import Result
+
+
+class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a workspace's backups after a request for one."""
+
+    name: str
+    run: str
+    context: str
+    version: Version | None
+    """The version that the workspace is saved as now."""
+    changed: bool
+    """Whether a new version was made; false if nothing had changed since the last one."""
+
+
+def backup(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackedUp]:
+    """Make a backup, verify it and return it. RefusedError: it failed, or the dev node is not running."""
+    store = folders.store()
+    entry = dev_find.running(store, name, context).entry
+    answer = ask(entry, {"do": "backup", "reason": "asked"}, shown(watch, entry.run.context))
+    done = BackedUp(
+        name=name,
+        run=entry.run.id,
+        context=entry.run.context,
+        version=version_in(answer),
+        changed=bool(answer.get("changed", True)),
+    )
+    return Result(kind="dev-backup", data=done)
+
+
+def version_in(answer: dict[str, Any]) -> Version | None:
+    """Return the version in an answer of the holder."""
+    found = answer.get("version")
+    return msgspec.convert(found, Version) if isinstance(found, dict) else None
+
+
+def shown(watch: Watch, context: str) -> Any:
+    """Return a function that shows what the holder reports while it works."""
+
+    def on_progress(progress: Any) -> None:
+        if isinstance(progress, dict):
+            phase, done, total = (progress.get(key) or 0 for key in ("phase", "done", "total"))
+            text = f"{context}: {phase or 'working'}"
+            watch(Event(text, int(done), int(total), bytes=bool(total)))
+
+    return on_progress

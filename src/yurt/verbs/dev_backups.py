@@ -1,0 +1,33 @@
+"""dev backups: list the versions of a workspace; works without a running dev node."""
+
+from __future__ import annotations
+
+import msgspec
+
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.workspace import Version
+from yurt.verbs import dev_find
+from yurt.verbs.result import Result
+
+
+class BackupList(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of a workspace on a site, oldest first."""
+
+    name: str
+    context: str
+    folder: str
+    """The folder on the site that contains them."""
+    size: int
+    """Bytes on the disk of the site."""
+    versions: list[Version]
+
+
+def backups(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackupList]:
+    """Read the versions from the shared disk, in one request. There may be none."""
+    watch(Event("reading the backups"))
+    there = dev_find.backups(name, context)
+    found = there.found
+    done = BackupList(
+        name=name, context=there.context.name, folder=there.folder, size=found.size, versions=found.versions
+    )
+    return Result(kind="dev-backups", data=done)

@@ -1,0 +1,103 @@
+"""dev down: make a last backup, verify it, and end the job of a dev node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from yurt.dev import desks
+from yurt.dev.ask import ask
+from yurt.dev.desks import Desk
+from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import folders
+from yurt.store import Entry, Store
+from yurt.verbs.cancel import cancel_runs
+from yurt.verbs.dev_backup import shown
+from yurt.verbs.dev_words import named
+from yurt.verbs.result import Result
+from yurt.verbs.steps import STEPS
+from yurt.verbs.wait import until_ended
+
+ENDING = 120.0
+"""Seconds within which the job must be over after its holder said that it ends."""
+
+
+class Down(msgspec.Struct, frozen=True, kw_only=True):
+    """A dev node that was ended."""
+
+    name: str
+    run: str
+    context: str
+    state: str
+    """The state of its run now."""
+    version: int = 0
+    """The version with the last state of the workspace; 0 if no backup was made."""
+    follow_up: str = ""
+    """The queued run that was cancelled too."""
+
+
+def find(name: str) -> Desk:
+    """Return an unfinished dev node, according to its site."""
+    store = folders.store()
+    where = desks.present(store, name).entry.run.context
+    refreshed = refresh_contexts(store, [where], steps=STEPS)
+    if where in refreshed.failed:
+        raise refreshed.failed[where]
+    return desks.present(store, name)
+
+
+def down(name: str, *, now: bool = False, watch: Watch = unwatched) -> Result[Down]:
+    """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
+
+    Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node does not
+    answer. In both cases it keeps its node. No other job is touched.
+    """
+    desk, store = find(name), folders.store()
+    entry, version = desk.entry, 0
+    ask_first = entry.status.state == "running" and not now
+    if desk.follow_up is not None:  # it would start when the present one ends
+        if ask_first:
+            _asked(entry, name, {"do": "backup", "reason": "down"}, watch)
+        _cancel(store, desk.follow_up)
+    if ask_first:
+        version = int(_asked(entry, name, {"do": "down", "backup": True}, watch).get("version") or 0)
+        watch(Event(f"waiting for the end of run {entry.run.id}"))
+        (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
+        if not entry.status.final:
+            raise UnreachableError(
+                f"run {entry.run.id} is backed up as v{version}, but its job has not ended yet",
+                code="timed-out",
+                hint=f"see it with `yurt show {entry.run.id}`",
+            )
+    else:
+        _cancel(store, entry)
+        (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
+    done = Down(
+        name=name,
+        run=entry.run.id,
+        context=entry.run.context,
+        state=entry.status.state,
+        version=version,
+        follow_up="" if desk.follow_up is None else desk.follow_up.run.id,
+    )
+    return Result(kind="dev-down", data=done)
+
+
+def _asked(entry: Entry, name: str, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """Return the answer of the holder. An error says that nothing was released."""
+    hint = f"try again, or end it without a backup with `yurt dev down{named(name)} --now`"
+    try:
+        return ask(entry, request, shown(watch, entry.run.context))
+    except RefusedError as error:
+        raise RefusedError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+    except UnreachableError as error:
+        raise UnreachableError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+
+
+def _cancel(store: Store, entry: Entry) -> None:
+    _done, unreachable = cancel_runs(store, [entry])
+    if unreachable is not None:
+        raise unreachable

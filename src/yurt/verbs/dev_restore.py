@@ -1,0 +1,107 @@
+"""dev restore: bring a version of a workspace back, on the dev node or on this machine."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from yurt.dev import moments
+from yurt.dev.ask import ask
+from yurt.errors import RefusedError, UserError
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.workspace import Version
+from yurt.sites import folders
+from yurt.verbs import dev_find
+from yurt.verbs.dev_backup import shown
+from yurt.verbs.dev_copy import bring
+from yurt.verbs.result import Result
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """A version, or some paths of it, that was restored."""
+
+    name: str
+    context: str
+    version: int
+    folder: str
+    """Where the files are now: on the node, or on this machine."""
+    here: bool
+    """Whether that is on this machine."""
+    aside: str = ""
+    """The folder on the node to which the workspace was moved, if it was replaced."""
+    paths: list[str] = []
+    """The restored paths; empty if all were restored."""
+
+
+def find(name: str, at: str, *, context: str = "") -> tuple[dev_find.Backups, Version]:
+    """Return the backups of a workspace, and the version that `at` names, the newest by default."""
+    there = dev_find.backups(name, context)
+    return there, moments.chosen(there.found.versions, at, time.time())
+
+
+def on_node(
+    name: str, at: str, paths: Sequence[str] = (), *, context: str = "", watch: Watch = unwatched
+) -> Result[Restored]:
+    """Restore a version through the running dev node.
+
+    The whole workspace is saved, moved aside and replaced; some paths are restored into a new folder beside it.
+    """
+    store = folders.store()
+    entry = dev_find.running(store, name, context).entry
+    _there, version = find(name, at, context=entry.run.context)
+    request = {"do": "restore", "version": version.number, "paths": list(paths)}
+    answer = ask(entry, request, shown(watch, entry.run.context))
+    done = Restored(
+        name=name,
+        context=entry.run.context,
+        version=version.number,
+        folder=str(answer.get("folder") or answer.get("workspace") or ""),
+        here=False,
+        aside=str(answer.get("aside") or ""),
+        paths=[str(each) for each in answer.get("paths") or ()],
+    )
+    return Result(kind="dev-restored", data=done)
+
+
+def to_folder(
+    name: str, at: str, paths: Sequence[str], folder: str, *, context: str = "", watch: Watch = unwatched
+) -> Result[Restored]:
+    """Restore a version into a new folder of this machine. It is complete, or not there. UserError: it exists."""
+    target = os.path.abspath(os.path.expanduser(folder))
+    if os.path.lexists(target):
+        raise UserError(f"'{folder}' exists already", code="usage", hint="name a folder that does not exist")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise UserError(f"the folder above '{folder}' does not exist", code="usage", hint="create it first")
+    there, version = find(name, at, context=context)
+    with tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=os.path.dirname(target)) as temporary:
+        bring(there.context, there.folder, version.number, Path(temporary), watch)
+        restored = _restore(temporary, version.number, target, paths, watch)
+    done = Restored(
+        name=name,
+        context=there.context.name,
+        version=version.number,
+        folder=target,
+        here=True,
+        paths=restored,
+    )
+    return Result(kind="dev-restored", data=done)
+
+
+def _restore(backups: str, number: int, target: str, paths: Sequence[str], watch: Watch) -> list[str]:
+    from yurt.node import backup
+
+    def on_progress(phase: str, done: int, total: int) -> None:
+        watch(Event(phase, done, total, bytes=True))
+
+    try:
+        if paths:
+            return list(backup.restore_paths(backups, number, list(paths), target, on_progress=on_progress))
+        backup.restore(backups, number, target, on_progress=on_progress)
+    except backup.BackupError as error:
+        raise RefusedError(f"cannot restore v{number}: {error}", code="site-refused") from None
+    return []
