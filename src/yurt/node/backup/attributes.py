@@ -1,0 +1,30 @@
+"""Extended attributes of folders, which no pack holds."""
+
+import json
+import os
+from typing import Dict
+
+from yurt.node.backup.entries import raw, text
+
+KEPT = ("user.", "system.posix_acl_")
+CAN = hasattr(os, "listxattr")
+
+
+def read(path: bytes) -> bytes:
+    """Return the attributes and access lists of a folder, encoded; b"" if it has none."""
+    found: Dict[str, str] = {}
+    try:
+        for name in os.listxattr(path, follow_symlinks=False) if CAN else ():
+            if name.startswith(KEPT):
+                found[name] = text(os.getxattr(path, name, follow_symlinks=False))
+    except OSError:
+        pass  # the file system has none, or the folder is gone
+    return raw(json.dumps(found, sort_keys=True)) if found else b""
+
+
+def write(path: bytes, encoded: bytes) -> None:
+    """Set attributes that `read` returned. OSError if this file system has none."""
+    if encoded and CAN:
+        values: Dict[str, str] = json.loads(text(encoded))
+        for name, value in values.items():
+            os.setxattr(path, name, raw(value), follow_symlinks=False)

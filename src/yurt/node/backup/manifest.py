@@ -1,0 +1,126 @@
+"""Version files `v<N>` and full indexes `i<N>-<random>`: what a version has, and in which packs.
+
+A version names one index and lists what differs from it, so that it needs these two files and no other version.
+"""
+
+import hashlib
+import json
+import os
+import zlib
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from yurt.node.backup import storage
+from yurt.node.backup.entries import Entry, from_row, raw, row, text
+from yurt.node.backup.errors import BackupError, shown
+
+FORMAT = 1
+MARK = ', "check": "'
+FIRST_READ = 1 << 16
+
+Header = Dict[str, Any]
+
+
+class Pack(NamedTuple):
+    """One pack file: its name, its size and sha256 on disk, the bytes and number of the files in it."""
+
+    name: str
+    size: int
+    sum: str
+    content: int
+    members: int
+
+
+class Manifest(NamedTuple):
+    """One version, complete."""
+
+    header: Header
+    entries: Dict[bytes, Entry]
+    packs: Dict[str, Pack]
+    differing: Set[bytes]
+    """The paths that the version file itself lists; all others are as in the index."""
+
+
+def encode(header: Header, rows: List[Any]) -> bytes:
+    """Return a file: one line of JSON, which ends with a checksum of itself, then the compressed rows."""
+    body = zlib.compress(json.dumps(rows, separators=(",", ":")).encode("ascii"), 1)
+    first = json.dumps(dict(header, format=FORMAT, body=hashlib.sha256(body).hexdigest(), length=len(body)))
+    return (first[:-1] + MARK + _check(first[:-1]) + '"}\n').encode("ascii") + body
+
+
+def decode(content: bytes, name: str) -> Tuple[Header, List[Any]]:
+    """Return header and rows of a file. BackupError names the file if it is damaged."""
+    line, _, body = content.partition(b"\n")
+    header = decode_header(line, name)
+    if len(body) != header["length"] or hashlib.sha256(body).hexdigest() != header["body"]:
+        raise damaged(name)
+    rows: List[Any] = json.loads(zlib.decompress(body).decode("ascii"))
+    return header, rows
+
+
+def decode_header(line: bytes, name: str) -> Header:
+    try:
+        written = line.decode("ascii")
+        header: Header = json.loads(written)
+    except ValueError:
+        raise damaged(name) from None
+    start, mark, _ = written.rpartition(MARK)
+    if not mark or header.get("check") != _check(start):
+        raise damaged(name)
+    if header["format"] != FORMAT:
+        raise BackupError("%s has format %s; this yurt reads format %d" % (shown(name), header["format"], FORMAT))
+    return header
+
+
+def damaged(name: str) -> BackupError:
+    return BackupError("the backup file %s is damaged; restore another version" % shown(name))
+
+
+def read_header(folder: str, number: int) -> Optional[Header]:
+    """Return the first line of a version; None if there is no such version."""
+    path = os.path.join(folder, "v%d" % number)
+    start = storage.read(path, FIRST_READ)
+    if start is not None and b"\n" not in start:
+        start = storage.read(path)
+    return None if start is None else decode_header(start.partition(b"\n")[0], path)
+
+
+def read(folder: str, number: int) -> Manifest:
+    """Return a version. BackupError if there is none, or a file of it is damaged or missing."""
+    path = os.path.join(folder, "v%d" % number)
+    content = storage.read(path)
+    if content is None:
+        raise BackupError("there is no version v%d in %s; list them with `yurt dev backups`" % (number, shown(folder)))
+    header, rows = decode(content, path)
+    index = os.path.join(folder, header["index"])
+    base = storage.read(index)
+    if base is None:
+        raise BackupError("version v%d cannot be restored: its index %s is missing" % (number, shown(index)))
+    index_header, index_rows = decode(base, index)
+    entries = {raw(each[0]): from_row(each, index_header["packs"]) for each in index_rows}
+    packs = [Pack(*each) for each in header["packs"]]
+    names = [each.name for each in packs]
+    for each in rows:
+        if len(each) > 1:
+            entries[raw(each[0])] = from_row(each, names)
+        else:
+            entries.pop(raw(each[0]), None)
+    return Manifest(header, entries, {each.name: each for each in packs}, {raw(each[0]) for each in rows})
+
+
+def version_file(header: Header, packs: Dict[str, Pack], entries: Dict[bytes, Entry], differing: Set[bytes]) -> bytes:
+    """Return the content of a version file."""
+    names = sorted(packs)
+    numbers = {name: number for number, name in enumerate(names)}
+    rows = [row(path, entries[path], numbers) if path in entries else [text(path)] for path in sorted(differing)]
+    return encode(dict(header, packs=[list(packs[name]) for name in names]), rows)
+
+
+def index_file(entries: Dict[bytes, Entry]) -> bytes:
+    """Return the content of a full index."""
+    names = sorted({entry.pack for entry in entries.values() if entry.pack})
+    numbers = {name: number for number, name in enumerate(names)}
+    return encode({"packs": names}, [row(path, entry, numbers) for path, entry in entries.items()])
+
+
+def _check(line: str) -> str:
+    return hashlib.sha256(line.encode("ascii")).hexdigest()[:16]

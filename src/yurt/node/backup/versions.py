@@ -1,0 +1,79 @@
+"""Lists the versions of a backups folder."""
+
+import os
+import re
+from typing import Iterable, List, NamedTuple, Optional
+
+from yurt.node.backup import manifest
+from yurt.node.backup.errors import BackupError
+
+NAME = re.compile(r"v([1-9]\d*)")
+
+
+class Version(NamedTuple):
+    """One complete backup of a workspace."""
+
+    number: int
+    time: float
+    reason: str
+    host: str
+    run: str
+    parent: int
+    fork: bool
+    files: int
+    size: int
+    """Bytes of the files in the workspace."""
+    new_files: int
+    new_size: int
+    """Bytes of the packs that this version added."""
+    seconds: float
+    verified: bool
+    note: str
+    id: str = ""
+    """A random name: two versions of the same number in the life of a folder differ in it."""
+
+
+def versions(backups_folder: str) -> List[Version]:
+    """Return all complete versions, oldest first; reads only their first lines. Skips damaged files."""
+    found = []
+    for number in numbers(_names(backups_folder)):
+        version = read_version(backups_folder, number)
+        if version is not None:
+            found.append(version)
+    return found
+
+
+def newest(backups_folder: str) -> Optional[Version]:
+    """Return the newest version that is not a fork; None if there is none."""
+    return newest_of(backups_folder, _names(backups_folder))
+
+
+def newest_of(folder: str, names: Iterable[str]) -> Optional[Version]:
+    for number in reversed(numbers(names)):
+        version = read_version(folder, number)
+        if version is not None and not version.fork:
+            return version
+    return None
+
+
+def read_version(folder: str, number: int) -> Optional[Version]:
+    """Return one version; None if it does not exist or its first line is damaged."""
+    try:
+        header = manifest.read_header(folder, number)
+    except BackupError:
+        return None
+    return None if header is None else Version(**header["version"])
+
+
+def numbers(names: Iterable[str]) -> List[int]:
+    """Return the numbers of the version files among these names, in order."""
+    return sorted(int(found.group(1)) for found in map(NAME.fullmatch, names) if found)
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BackupError("cannot list the backups folder %s: %s" % (folder, error.strerror)) from None

@@ -1,0 +1,274 @@
+"""A workspace that is backed up: keeps in memory what the last save found, so that the next one is quick."""
+
+import os
+import random
+import stat
+import time
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set
+
+from yurt.node.backup import attributes, manifest, state, storage
+from yurt.node.backup.entries import MODE, SIZE, Entry, Key, unsure
+from yurt.node.backup.errors import BackupError, from_os, shown
+from yurt.node.backup.keeping import Keeping
+from yurt.node.backup.manifest import Pack
+from yurt.node.backup.plan import Plan, differing, plan, unwanted_packs
+from yurt.node.backup.progress import OnProgress
+from yurt.node.backup.publishing import Draft, publish
+from yurt.node.backup.reach import Reach
+from yurt.node.backup.saving import Saved, Saver, notes, sure, wait_for_clock
+from yurt.node.backup.scan import Scan, scan
+from yurt.node.backup.versions import Version, read_version
+
+FULL_INDEX = 4
+"""A new full index is written when more than one in this many entries differs from the last one."""
+
+LEAST_FREE = 0.1
+"""A note warns if less than this part of the shared disk would stay free."""
+
+
+class Details(NamedTuple):
+    """What a version says about itself."""
+
+    reason: str
+    run: str
+    host: str
+    note: str
+    began: float
+    token: str
+
+
+class Workspace:
+    """A folder on a node's disk and its backups folder. Not for several threads at once."""
+
+    def __init__(
+        self,
+        folder: str,
+        backups: str,
+        state_folder: str,
+        ignore: Sequence[str] = (),
+        compression: str = "auto",
+        *,
+        on_progress: OnProgress = None,
+    ) -> None:
+        self.folder = os.fsencode(os.path.abspath(folder))
+        self.backups = os.path.abspath(backups)
+        self.state_folder = os.path.abspath(state_folder)
+        self.ignore = tuple(ignore)
+        self.compression = compression
+        self.on_progress = on_progress
+        self.base = 0
+        """The version that the folder was last saved as or restored from; 0 if that is unknown."""
+        self._id = ""
+        self._known: Dict[bytes, Entry] = {}
+        self._packs: Dict[str, Pack] = {}
+        self._index = ""
+        self._differing: Set[bytes] = set()
+        self._skipped: Dict[bytes, Key] = {}
+        self._journal_is_current = True
+        self._load()
+
+    def changes(self) -> int:
+        """Return the number of entries that differ from `base`."""
+        changed, gone = differing(scan(self.folder, self.ignore), self._known)
+        return len(changed) + len(gone)
+
+    def save(self, reason: str, run: str = "", host: str = "") -> Optional[Version]:
+        """Back the folder up as a new version; None if nothing changed since `base`, and that still exists.
+
+        On return the version is complete, on the disk and read back. BackupError: nothing was published, and the next
+        save starts from the same state. If another writer has published since `base`, the version is a fork.
+        """
+        try:
+            return self._save(reason, run, host)
+        except OSError as error:
+            raise from_os(error, "back up to %s" % shown(self.backups)) from None
+
+    def _save(self, reason: str, run: str, host: str) -> Optional[Version]:
+        began = time.time()
+        storage.prepare(self.backups)
+        scanned = scan(self.folder, self.ignore)
+        changed, gone = differing(scanned, self._known)
+        changed = [path for path in changed if self._skipped.get(path) != scanned.keys[path]]
+        names = set(storage.sweep(self.backups))
+        whole = "v%d" % self.base in names and self._index in names and names.issuperset(self._packs)
+        if whole and not changed and not gone:
+            return None
+        with Keeping(self.backups, [*self._packs, self._index]) as keeping:
+            missing = {name for name, pack in self._packs.items() if not self._has(pack)}
+            todo = plan(scanned, self._known, changed, gone, unwanted_packs(self._known, self._packs, missing))
+            warning = self._space(sum(scanned.keys[path][SIZE] for path in todo.saved))
+            saver = Saver(self.folder, self.backups, "%d%s" % (self.base + 1, keeping.token), self.on_progress)
+            try:
+                saved = saver.save(scanned, todo, self.compression)
+                updates = self._updates(scanned, todo, saved)
+                note = "; ".join([*notes(saved, scanned.problems), *warning])
+                version = self._publish(updates, saved, Details(reason, run, host, note, began, keeping.token))
+            except BaseException:
+                saver.undo()
+                raise
+        self._skipped = {path: scanned.keys[path] for path in saved.unreadable}
+        return version
+
+    def _publish(self, updates: state.Updates, saved: Saved, details: Details) -> Version:
+        """Publish a version with these changes, then keep them as the present state."""
+        entries = dict(self._known)
+        differs = set(self._differing)
+        for path, entry in updates.items():
+            differs.add(path)
+            if entry is None:
+                entries.pop(path, None)
+            else:
+                entries[path] = entry
+        used = {entry.pack for entry in entries.values() if entry.pack}
+        packs = {name: pack for name, pack in self._packs.items() if name in used}
+        packs.update({pack.name: pack for pack in saved.packs if pack.name in used})
+        index = self._index
+        if len(differs) * FULL_INDEX > len(entries) or not os.path.exists(os.path.join(self.backups, index)):
+            index = ""
+        identity = "%016x" % random.SystemRandom().getrandbits(64)
+        draft = Draft(
+            Version(
+                number=0,
+                time=details.began,
+                reason=details.reason,
+                host=details.host,
+                run=details.run,
+                parent=self.base,
+                fork=False,
+                files=sum(1 for entry in entries.values() if not stat.S_ISDIR(entry.key[MODE])),
+                size=sum(entry.key[SIZE] for entry in entries.values()),
+                new_files=sum(1 for entry in updates.values() if entry is not None),
+                new_size=sum(pack.size for pack in saved.packs),
+                seconds=0.0,
+                verified=True,
+                note=details.note,
+                id=identity,
+            ),
+            index,
+            entries,
+            packs,
+            differs if index else set(),
+            details.token,
+        )
+        inode = os.stat(self.folder).st_ino
+        length = -1
+
+        def before(number: int) -> None:
+            nonlocal length
+            if length >= 0:
+                state.undo(self.state_folder, length)
+            length = self._remember(inode, number, identity, updates)
+
+        try:
+            version, name = publish(self.backups, draft, self._id, before)
+        except BaseException:
+            if length >= 0:
+                state.undo(self.state_folder, length)
+            raise
+        self.base, self._id, self._known, self._packs = version.number, identity, entries, packs
+        self._index, self._differing = name, draft.differing
+        self._confirm(inode)
+        for pack in saved.packs:
+            if pack.name not in used:
+                storage.remove(os.path.join(self.backups, pack.name))
+        return version
+
+    def _updates(self, scanned: Scan, todo: Plan, saved: Saved) -> state.Updates:
+        """Return the new entry of each changed path, None for each that is gone."""
+        updates: state.Updates = dict.fromkeys(todo.gone)
+        first = {path: leader for leader, paths in todo.saved.items() for path in paths}
+        wait_for_clock(scanned.keys[path] for path in todo.changed if path not in first)
+        with Reach(self.folder) as reach:
+            for path in todo.changed:
+                key = sure(scanned.keys[path])
+                group = scanned.groups.get(path, b"")
+                if path in todo.reused:
+                    pack, name = todo.reused[path]
+                    updates[path] = Entry(key, pack, b"" if name == path else name, group)
+                elif path in first:
+                    entry = self._content(path, first[path], saved)
+                    if entry is not None:
+                        updates[path] = entry._replace(group=group)
+                    elif path in saved.vanished:
+                        updates[path] = None
+                else:
+                    try:
+                        updates[path] = Entry(key, "", _extra(reach.path(path), key), group)
+                    except OSError:
+                        updates[path] = None
+        return updates
+
+    def _content(self, path: bytes, leader: bytes, saved: Saved) -> Optional[Entry]:
+        """Return the entry of a saved file. One that cannot be read keeps the content that it had."""
+        entry = saved.entries.get(leader)
+        if entry is not None:
+            name = entry.extra or leader
+            return entry._replace(key=sure(entry.key), extra=b"" if name == path else name)
+        old = self._known.get(path)
+        if leader in saved.unreadable and old is not None and old.pack:
+            return old._replace(key=unsure(old.key))
+        return None
+
+    def _load(self) -> None:
+        """Take over what this node knows from an earlier process."""
+        try:
+            inode = os.stat(self.folder).st_ino
+        except OSError:
+            return
+        known = state.load(self.state_folder, inode, self._is_published)
+        if known is None or not known.base:
+            return
+        self.base, self._id = known.base, known.id
+        try:
+            held = manifest.read(self.backups, known.base)
+        except BackupError:
+            return  # the entries are not usable without the packs: the next save takes everything
+        if held.header["version"]["id"] == known.id:
+            self._known, self._packs = known.entries, held.packs
+            self._index, self._differing = held.header["index"], held.differing
+
+    def _is_published(self, number: int, identity: str) -> bool:
+        version = read_version(self.backups, number)
+        return version is not None and version.id == identity
+
+    def _remember(self, inode: int, number: int, identity: str, updates: state.Updates) -> int:
+        """Write to the journal before publishing. The journal is a cache: a full disk of the node stops no backup."""
+        if not self._journal_is_current:
+            return -1
+        try:
+            return state.append(self.state_folder, inode, number, identity, updates)
+        except OSError:
+            self._journal_is_current = False
+            return -1
+
+    def _confirm(self, inode: int) -> None:
+        """Confirm the published version in the journal; write the journal anew if it is incomplete or long."""
+        try:
+            long = state.size(self.state_folder) > 400 * len(self._known) + (1 << 20)
+            if self._journal_is_current and not long:
+                state.confirm(self.state_folder, self._id)
+                return
+            state.start(self.state_folder, inode, state.Known(self.base, self._id, self._known))
+            self._journal_is_current = True
+        except OSError:
+            self._journal_is_current = False
+
+    def _has(self, pack: Pack) -> bool:
+        try:
+            return os.stat(os.path.join(self.backups, pack.name)).st_size == pack.size
+        except OSError:
+            return False
+
+    def _space(self, size: int) -> List[str]:
+        """Return a warning if the shared disk will be nearly full."""
+        found = os.statvfs(self.backups)
+        free = found.f_bavail * found.f_frsize
+        if free - size >= LEAST_FREE * found.f_blocks * found.f_frsize:
+            return []
+        return ["the disk of the backups is nearly full: %d MB free" % (free >> 20)]
+
+
+def _extra(path: bytes, key: Key) -> bytes:
+    if stat.S_ISLNK(key[MODE]):
+        return os.readlink(path)
+    return attributes.read(path) if stat.S_ISDIR(key[MODE]) else b""
