@@ -24,7 +24,9 @@ from yurt.store import Entry
 
 Way = Literal["here", "node", "job"]
 
-NODE_KEYS = "cat /etc/ssh/ssh_host_*_key.pub"
+NODE_KEYS = "cat /etc/ssh/ssh_host_*_key.pub; ssh-keyscan -T 3 127.0.0.1 $(hostname -I) 2> /dev/null | sort -u; :"
+"""Prints the host keys of the node's sshd, on the node itself: those of the usual files, and those that it shows."""
+
 KEY = re.compile(r"(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
 TRY = 30
@@ -99,7 +101,8 @@ def _try_node(entry: Entry, found: Link, name: str) -> None:
     (placement,) = entry.placements
     runner = connect.named_backend(entry.run.context).exec
     asked = runner.ask(placement, ["sh", "-c", NODE_KEYS])
-    lines = [f"{found.node} {key}\n" for key in KEY.findall(asked.out.decode(errors="replace"))]
+    found_keys = dict.fromkeys(KEY.findall(asked.out.decode(errors="replace")))
+    lines = [f"{found.node} {key}\n" for key in found_keys]
     reason = "its host keys cannot be read"
     if lines:
         paths.write_private(_node_hosts(name), "".join(lines).encode())
