@@ -68,6 +68,7 @@ def up(name: str, **options: Any) -> int:
 
     The job makes a backup every 30 minutes, and before it ends for any reason.
     """
+    from yurt.cli.dev_include import propose
     from yurt.cli.dev_status import print_detail
     from yurt.verbs import dev_up as verbs
 
@@ -97,7 +98,9 @@ def up(name: str, **options: Any) -> int:
         return 130
     finally:
         line.clear()
-    return render.result(found, lambda: print_detail(found.data))
+    code = render.result(found, lambda: print_detail(found.data))
+    propose()
+    return code
 
 
 class _Line:
