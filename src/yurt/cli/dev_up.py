@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
+from yurt.cli.dev_include import propose
 from yurt.cli.dev_names import dev_names
 from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options

@@ -32,7 +32,7 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs.dev_copy import copied, uploaded
-from yurt.verbs.dev_ssh import prepared
+from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.import_ import import_run
 from yurt.verbs.result import Result
 from yurt.verbs.starting import ended_before, until_running
@@ -101,7 +101,7 @@ def up(
             entry = _Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
-    warnings += prepared(entry)
+    add_name(entry)
     desk = desks.find(store, asked.name) or Desk(asked.name, entry)
     (view,), notes = views.several([desk])
     return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])
