@@ -111,7 +111,7 @@ def test_restore(dev: DevNodes) -> None:
 
 
 def test_interval_and_idle(dev: DevNodes) -> None:
-    node = dev(interval=0.3, idle=1, idle_release=True).ready()
+    node = dev(interval=0.3, idle=2, idle_release=True, unused=True).ready()
     (node.workspace / "a.txt").write_text("a")
     assert node.ended() == 0, node.log
     assert "released, as it is idle" in node.log and len(node.numbers()) == 2
