@@ -135,7 +135,7 @@ def test_sessions_have_the_environment_of_the_job(dev: DevNodes) -> None:
     node = dev(limit_seconds=3600).ready()
     folder = Path(node.ask("info")["folder"])
     script = f". {folder}/environment; echo $MODULE_ROOT:$MY_TOKEN:$CCACHE_DIR:$TMPDIR"
-    out = subprocess.run(["sh", "-c", script], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True).stdout
+    out = subprocess.check_output(["sh", "-c", script], env={"PATH": os.environ["PATH"]}, text=True)
     assert out == f"it's here::{folder}/caches/ccache:{folder}/caches/tmp\n"
     assert {stat.S_IMODE((folder / "caches" / each).stat().st_mode) for each in ("pip", "uv", "tmp")} == {0o700}
     assert abs(int((folder / "end").read_text()) - node.ask("time")["end"]) <= 1

@@ -52,7 +52,14 @@ def test_failed_saves_are_repeated_with_growing_pauses() -> None:
 
 def test_warnings() -> None:
     made = schedule(HOUR)
-    assert [made.warning(now) for now in (0.0, 1799.0, 1800.0, 1801.0, 3000.0, 3001.0)] == [None, None, 30, None, 10, None]
+    assert [made.warning(now) for now in (0.0, 1799.0, 1800.0, 1801.0, 3000.0, 3001.0)] == [
+        None,
+        None,
+        30,
+        None,
+        10,
+        None,
+    ]
     made.looked(3100.0, 2 * HOUR)  # extended
     assert [made.warning(now) for now in (3100.0, 5400.0, 6600.0)] == [None, 30, 10]
     short = schedule(900.0)

@@ -26,7 +26,9 @@ def run(*words: str, cwd: Path) -> None:
 
 
 @pytest.mark.parametrize("top", [".", "work", "desk", "scratch/alice/work"])
-@pytest.mark.parametrize(("ending", "option"), [(".tar.lz4", "lz4"), (".tar.zst", "zstd"), (".tar.gz", "gzip"), (".tar", "")])
+@pytest.mark.parametrize(
+    ("ending", "option"), [(".tar.lz4", "lz4"), (".tar.zst", "zstd"), (".tar.gz", "gzip"), (".tar", "")]
+)
 def test_archives(tmp_path: Path, top: str, ending: str, option: str) -> None:
     """The workspace may be the only folder in the archive, also below the path that it had."""
     made = tmp_path / "made"
