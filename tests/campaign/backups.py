@@ -76,7 +76,9 @@ class Desk:
 
     def edit(self, times: int) -> None:
         Editor(self.work, self.dice).edit(times)
-        (self.work / f"data{self.dice.randrange(3)}").write_bytes(self.dice.randbytes(400_000))
+        large = self.work / f"data{self.dice.randrange(3)}"
+        if large.is_file() or not large.exists():  # an edit may have put a folder in its place
+            large.write_bytes(self.dice.randbytes(400_000))
 
     def save(self) -> None:
         there = fingerprint(self.work)

@@ -77,12 +77,10 @@ def test_damage_is_noticed_and_named(desk: Desk, name: str, damage: str) -> None
         file.unlink()
     else:
         file.write_bytes(content if damage == "flip" else content[:-3])
-    for action in (
-        lambda: verify(str(desk.backups), 1),
-        lambda: restore(str(desk.backups), 1, str(desk.folder / "restored")),
-    ):
-        with pytest.raises(BackupError, match=file.name[:2]):
-            action()
+    with pytest.raises(BackupError, match=file.name[:2]):
+        verify(str(desk.backups), 1)
+    with pytest.raises(BackupError, match=file.name[:2]):
+        restore(str(desk.backups), 1, str(desk.folder / "restored"))
     assert sorted(each.name for each in desk.folder.iterdir()) == ["backups", "state", "work"]
 
 
