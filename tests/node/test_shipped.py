@@ -20,9 +20,9 @@ from yurt.backends.job import module
 SAYS = "import sys, yurt\nprint(yurt.__file__)\n"
 
 
-@pytest.mark.parametrize("name", module.FILES)
+@pytest.mark.parametrize("name", [name for name in module.files(dev=True) if name.endswith(".py")])
 def test_old_pythons_can_read_it(name: str) -> None:
-    tree = ast.parse(module.files()[name], feature_version=(3, 6))
+    tree = ast.parse(module.files(dev=True)[name], feature_version=(3, 6))
     imported = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -34,7 +34,7 @@ def test_old_pythons_can_read_it(name: str) -> None:
     top = {each.partition(".")[0] for each in imported}
     assert top <= sys.stdlib_module_names | {"yurt", *(("gin", "mrunner", "munch") if "yurt" not in name else ())}
     own = {each for each in imported if each.startswith(("yurt", "mrunner", "munch"))}
-    assert own <= {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in module.FILES}
+    assert own <= {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in module.files(dev=True)}
 
 
 @pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(6, 15)])
@@ -51,8 +51,8 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 
 def test_every_file_is_uploaded() -> None:
-    """Every file is uploaded with a run, except the program that runs function calls: the calls include it."""
-    sent = {name[len("yurt/node/") :] for name in module.files() if name.startswith("yurt/node/")}
+    """Every file is uploaded with a dev node, except the program that runs function calls: the calls include it."""
+    sent = {name[len("yurt/node/") :] for name in module.files(dev=True) if name.startswith("yurt/node/")}
     there = {
         each.relative_to(module.SOURCE).as_posix() for each in module.SOURCE.rglob("*") if each.suffix in (".py", ".sh")
     }
@@ -60,13 +60,14 @@ def test_every_file_is_uploaded() -> None:
 
 
 def test_it_is_small() -> None:
-    assert len(zlib.compress(b"".join(module.files().values()))) < 70_000
+    assert len(zlib.compress(b"".join(module.files().values()))) < 8_000
+    assert len(zlib.compress(b"".join(module.files(dev=True).values()))) < 70_000
 
 
 def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     before = module.name()
     changed = {**module.files(), "yurt/__init__.py": b"# changed\n"}
-    monkeypatch.setattr(module, "files", lambda: changed)
+    monkeypatch.setattr(module, "files", lambda *, dev: changed)
     module.name.cache_clear()
     assert module.name() != before
     monkeypatch.undo()

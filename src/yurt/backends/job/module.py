@@ -1,6 +1,6 @@
 """The modules that scripts in a run can import, as uploaded: files in a folder named by their checksum.
 
-They are `yurt`, and replacements for mrunner and munch.
+They are `yurt`, and replacements for mrunner and munch. A dev node also gets its own program.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PACKAGES = ("backup", "dev")
 
 
 @cache
-def files() -> Mapping[str, bytes]:
+def files(*, dev: bool = False) -> Mapping[str, bytes]:
     """Return the content of each file, by path."""
     found = {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
-    for package in PACKAGES:
+    for package in PACKAGES if dev else ():
         for each in sorted((SOURCE / package).iterdir()):
             if each.suffix in (".py", ".sh"):
                 found[f"yurt/node/{package}/{each.name}"] = each.read_bytes()
@@ -40,14 +40,15 @@ def files() -> Mapping[str, bytes]:
 
 
 @cache
-def name() -> str:
+def name(*, dev: bool = False) -> str:
     """Return the name of the folder: a checksum of the files."""
-    return checksum(b"".join(name.encode() + b"\0%d\0" % len(each) + each for name, each in files().items()), 10).hex()
+    content = (name.encode() + b"\0%d\0" % len(each) + each for name, each in files(dev=dev).items())
+    return checksum(b"".join(content), 10).hex()
 
 
 @cache
-def parcel() -> bytes:
+def parcel(*, dev: bool = False) -> bytes:
     """Return all files in one gzip stream, as place.sh expects it: each file follows a line with its size and path."""
     packing = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
-    text = b"".join(f"{len(each)} {name}\n".encode() + each for name, each in files().items())
+    text = b"".join(f"{len(each)} {name}\n".encode() + each for name, each in files(dev=dev).items())
     return packing.compress(text) + packing.flush()

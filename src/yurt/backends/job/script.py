@@ -83,7 +83,7 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"first_session={plan.holder.first if plan.holder else ''} # seconds to wait for a session of `yurt shell`",
         f"next_session={plan.holder.again if plan.holder else ''} # seconds to wait after a lost session",
         f"gpus={run.resources.gpus or ''}",
-        f"imports={quote(layout.module(plan.project_folder, module.name()))} # for Python: import yurt",
+        f"imports={quote(imports(plan))} # for Python: import yurt",
         f"limit={plan.limit or ''} # seconds",
         f"requeues={policy.max_requeues} # maximum restarts at its time limit, or when it asks for one",
         f"before={policy.signal_before} # seconds before the limit at which it is signalled to save",
@@ -115,10 +115,15 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
     return "\n".join(head) + "\n" + below_the_head()
 
 
+def imports(plan: Plan) -> str:
+    """Return the folder of the modules that the run can import."""
+    return layout.module(plan.project_folder, module.name(dev=plan.run.purpose == "dev"))
+
+
 def used(plan: Plan) -> list[str]:
     """Return the paths that job.sh executes, except the folders of the run."""
     folder, project = plan.run.folder, plan.project_folder
-    modules = layout.module(project, module.name())
+    modules = imports(plan)
     code = [f"{project}/snapshots", layout.snapshot(project, plan.run.code.tree)] if plan.run.code.tree else []
     env = [plan.setup.env.rpartition("/")[0], plan.setup.env] if plan.setup.env and not elsewhere(plan) else []
     return [f"{folder}/{layout.JOB}", f"{folder}/{layout.DATA}", *code, modules.rpartition("/")[0], modules, *env]

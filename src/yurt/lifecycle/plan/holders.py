@@ -27,7 +27,7 @@ CONFIGURATION = "YURT_DEV"
 def words(request: Request) -> Sequence[str]:
     """Return the command of the job, if it is not the words of the request; else nothing."""
     if request.dev is not None:
-        return ("sh", "-c", HOLD_DEV, "sh", START, module.name())
+        return ("sh", "-c", HOLD_DEV, "sh", START, module.name(dev=True))
     return HOLD if request.session else ()
 
 
