@@ -25,7 +25,9 @@ def propose(*, quiet: bool = False) -> None:
     before, after = found.before.splitlines(), found.after.splitlines()
     for text in list(difflib.unified_diff(before, after, found.file, found.file, lineterm="", n=1)):
         print(app_text(text), file=sys.stderr)
-    print("Include yurt's ssh configuration, so that ssh, scp and editors know yurt-dev? [Y/n] ", end="", file=sys.stderr)
+    print(
+        "Include yurt's ssh configuration, so that ssh, scp and editors know yurt-dev? [Y/n] ", end="", file=sys.stderr
+    )
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if answer.strip().lower() in ("", "y", "yes") and answer:
