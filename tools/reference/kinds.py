@@ -23,6 +23,7 @@ from yurt.verbs.dev_backups import BackupList
 from yurt.verbs.dev_down import Down
 from yurt.verbs.dev_extend import Extended
 from yurt.verbs.dev_restore import Restored
+from yurt.verbs.dev_ssh import Editor
 from yurt.verbs.diff import Difference
 from yurt.verbs.doctor import Diagnosis
 from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
@@ -79,6 +80,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "envs-removed": ("yurt env remove", EnvsRemoved),
     "dev-node": ("yurt dev up", DevNode),
     "dev-nodes": ("yurt dev status", list[DevNode]),
+    "dev-code": ("yurt dev code", Editor),
     "dev-backup": ("yurt dev backup", BackedUp),
     "dev-backups": ("yurt dev backups", BackupList),
     "dev-restored": ("yurt dev restore", Restored),

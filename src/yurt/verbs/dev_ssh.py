@@ -28,7 +28,9 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     ssh: str
+    """The name under which ssh reaches it."""
     workspace: str
+    """The folder on the node."""
     command: list[str]
     installed: bool
     """Whether this machine has the command."""
