@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.calls import YURT
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
@@ -28,9 +30,17 @@ class Desk:
         self.host = f"yurt-dev-{context}"
         self.config = laptop.home / "config" / "ssh_config"
         self.environment = {**os.environ, **laptop.environment}
-        done = laptop("--context", context, "--json", "dev", "up", self.name, "--time", "20m")
-        assert done.code == 0, done
-        self.data = done.json["data"]
+        self.data = self.up()
+
+    def up(self, *words: str) -> dict[str, str]:
+        """Start the dev node and return the data of `yurt dev up`."""
+        argv = [YURT, "--context", self.context, "--json", "dev", "up", self.name, "--time", "20m", *words]
+        done = subprocess.run(
+            argv, capture_output=True, env=self.environment, cwd=self.laptop.project, check=False, timeout=120
+        )
+        assert done.returncode == 0, done
+        data: dict[str, str] = json.loads(done.stdout)["data"]
+        return data
 
     def run(self, program: str, *words: str, **more: object) -> subprocess.CompletedProcess[bytes]:
         argv = [program, "-F", str(self.config), *words]
@@ -154,7 +164,5 @@ def test_the_name_follows_the_node(desk: Desk) -> None:
     assert desk.laptop("dev", "down", desk.name).code == 0
     assert b"not running" in (ended := desk.ssh("true")).stderr or b"no dev node" in ended.stderr
     other = "n1" if before != b"n1\n" else "n2"
-    done = desk.laptop("--context", "alpha", "--json", "dev", "up", desk.name, "--time", "20m", "--node", other)
-    assert done.code == 0, done
-    desk.data = done.json["data"]
+    desk.data = desk.up("--node", other)
     assert desk.ssh("uname -n").stdout.decode().strip() == other

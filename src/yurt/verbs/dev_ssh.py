@@ -27,9 +27,13 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
     """How VS Code opens the workspace of a dev node."""
 
     name: str
+    """The name of the dev node."""
     ssh: str
+    """The name under which ssh reaches it."""
     workspace: str
+    """The folder on its node."""
     command: list[str]
+    """The command that opens the editor."""
     installed: bool
     """Whether this machine has the command."""
 
