@@ -198,8 +198,9 @@ class Holder:
                 self.worker.submit("backup", lambda reason=reason: self._save_quietly(reason))
             minutes = self.schedule.warning(now)
             if minutes is not None:
-                terminals.tell("%d minutes left on %s; the workspace is backed up before the end" % (
-                    minutes, os.uname().nodename))
+                terminals.tell(
+                    "%d minutes left on %s; the workspace is backed up before the end" % (minutes, os.uname().nodename)
+                )
                 say("%d minutes left" % minutes)
             self._see_idle(now)
             self._sleep()
