@@ -34,7 +34,9 @@ def test_old_pythons_can_read_it(name: str) -> None:
     top = {each.partition(".")[0] for each in imported}
     assert top <= sys.stdlib_module_names | {"yurt", *(("gin", "mrunner", "munch") if "yurt" not in name else ())}
     own = {each for each in imported if each.startswith(("yurt", "mrunner", "munch"))}
-    assert own <= {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in module.files(dev=True)}
+    assert own <= {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in module.files(dev=True)
+    }
 
 
 @pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(6, 15)])
