@@ -69,7 +69,7 @@ def test_it_is_small() -> None:
 def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     before = module.name()
     changed = {**module.files(), "yurt/__init__.py": b"# changed\n"}
-    monkeypatch.setattr(module, "files", lambda *, dev: changed)
+    monkeypatch.setattr(module, "files", lambda **_dev: changed)
     module.name.cache_clear()
     assert module.name() != before
     monkeypatch.undo()

@@ -50,3 +50,4 @@ def ssh(words: tuple[str, ...]) -> int:
         return verbs.inside(name, command, terminal=terminal)
     propose(quiet=bool(command))
     os.execvp(argv[0], argv)
+    raise AssertionError("not reached")

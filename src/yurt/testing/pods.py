@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,10 +41,11 @@ from yurt.model.files import (
     Survey,
 )
 from yurt.model.live import Live, LiveNode
-from yurt.model.run import Placement, Plan, Resources, RunRef
+from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.testing.pod import NODE, Pod
+from yurt.testing.pod_exec import PodExec
 
 
 class Pods:
@@ -66,7 +65,11 @@ class Pods:
     def runs(self) -> Pods:
         return self
 
-    files = code = exec = claims = runs
+    files = code = claims = runs
+
+    @property
+    def exec(self) -> PodExec:
+        return PodExec(self._pods)
 
     @property
     def forward(self) -> _Ports:
@@ -212,18 +215,6 @@ class Pods:
             self._trees[tree] = parcel.content
         moved(len(parcel.content))
         return "complete"
-
-    # Exec
-
-    def run(self, placement: Placement, words: Sequence[str], *, terminal: bool) -> int:
-        del terminal
-        pod = self._pods[placement.folder]
-        done = subprocess.run(
-            list(words) or ["sh"], cwd=pod.disk / "work", env=pod.environment, stdout=subprocess.PIPE, check=False
-        )
-        sys.stdout.buffer.write(done.stdout)
-        sys.stdout.buffer.flush()
-        return done.returncode
 
     # Files
 
