@@ -62,6 +62,38 @@ def test_a_fork(dev: DevNodes) -> None:
     assert (target / "a.txt").read_text() == "unsaved"
 
 
+def test_ignored_files_are_not_removed(dev: DevNodes) -> None:
+    """The workspace of a node that another one moved on from stays aside if it has files that no version has."""
+    first = dev("n1").ready()
+    (first.workspace / ".yurtignore").write_text("build\n")
+    (first.workspace / "build").write_text("built here")
+    first.ask("down")
+    second = dev("n2").ready()
+    assert not (second.workspace / "build").exists()
+    (second.workspace / "b.txt").write_text("b")
+    second.ask("down")
+    third = dev("n1").ready()
+    assert (third.root / "work.old-v2" / "build").read_text() == "built here"
+    assert (third.workspace / "b.txt").read_text() == "b" and "not backed up" in third.log
+
+
+def test_power_lost_just_after_a_restore(dev: DevNodes) -> None:
+    """Files that were only in memory may be damaged, so they are restored again; what was there stays aside."""
+    first = dev("n1").ready()
+    (first.workspace / "a.txt").write_text("whole")
+    first.ask("down")
+    second = dev("n2").ready()
+    mark = second.root / ".yurt-dev" / "default" / "unwritten"
+    eventually(lambda: not mark.exists(), pause=0.02)
+    (second.workspace / "a.txt").write_text("")
+    second.signal(signal.SIGKILL)
+    mark.write_text('{"boot": "an earlier one"}')
+    third = dev("n2").ready()
+    assert (third.workspace / "a.txt").read_text() == "whole" and third.numbers() == [1, 2]
+    assert (third.root / "work.before-power-loss" / "a.txt").read_text() == "" and "lost power" in third.log
+    eventually(lambda: not mark.exists(), pause=0.02)
+
+
 def test_two_at_once(dev: DevNodes) -> None:
     first = dev("n1").ready()
     assert "runs on this node already" in dev("n1").why()

@@ -73,6 +73,15 @@ class Workspace:
         changed, gone = differing(scan(self.folder, self.ignore), self._known)
         return len(changed) + len(gone)
 
+    def has_more_than_saved(self) -> bool:
+        """Return whether the folder has anything that `base` lacks, such as ignored files. Changes are not counted."""
+        failed: List[OSError] = []
+        for place, folders, files in os.walk(self.folder, onerror=failed.append):
+            prefix = os.path.relpath(place, self.folder) + b"/" if place != self.folder else b""
+            if any(prefix + name not in self._known for name in [*folders, *files]):
+                return True
+        return bool(failed)
+
     def succeed(self, version: Version) -> None:
         """Make the next save the successor of a version, as after the user went back to an older one.
 

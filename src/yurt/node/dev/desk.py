@@ -5,7 +5,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from yurt.node import backup
-from yurt.node.dev import sources, swap
+from yurt.node.dev import power, sources, swap
 from yurt.node.dev.config import Config
 from yurt.node.dev.files import HolderError, remove
 from yurt.node.dev.place import Place
@@ -35,6 +35,8 @@ class Desk:
             workspace = self._load()
         newest = backup.newest(self.config.backups)
         wanted = self._wanted()
+        if newest and os.path.isdir(path) and power.is_doubtful(self.place.folder):
+            workspace = self._replace_doubtful(newest.number)
         if not os.path.isdir(path):
             if wanted:
                 self._go_back(wanted)
@@ -42,6 +44,7 @@ class Desk:
                 self._replace(newest.number)
             else:
                 self._create()
+            power.settle(self.place.folder)
             return
         if not workspace.base and not swap.is_ours(self.place):
             raise HolderError(
@@ -55,8 +58,8 @@ class Desk:
         elif workspace.changes():
             self._fork(workspace, newest.number)
         else:
-            aside = self._replace(newest.number, ".old-v%d" % workspace.base)
-            remove(aside)
+            self._replace_saved(workspace, newest.number)
+        power.settle(self.place.folder)
         self.status.set(version=self._open_workspace().base)
 
     def save(self, reason: str) -> Optional[Any]:
@@ -148,6 +151,27 @@ class Desk:
         self.log("created %s, %s" % (self.place.workspace, origin.strip()))
         self.save("first")
 
+    def _replace_saved(self, workspace: "backup.Workspace", newest: int) -> None:
+        """Replace a workspace whose changes are all saved. It stays aside if it has anything that is in no version."""
+        is_needed = workspace.has_more_than_saved()
+        aside = self._replace(newest, ".old-v%d" % workspace.base)
+        if is_needed:
+            self.status.set(aside=aside)
+            self.log("the previous workspace has files that are not backed up, so it stays in %s" % aside)
+        else:
+            remove(aside)
+
+    def _replace_doubtful(self, newest: int) -> "backup.Workspace":
+        """Restore a workspace again that this node lost power on: its files may be damaged."""
+        aside = self._replace(newest, ".before-power-loss")
+        text = "this node lost power just after a restore, so v%d was restored again; the previous folder is %s" % (
+            newest,
+            aside,
+        )
+        self.status.set(aside=aside)
+        self.log(text)
+        return self._open_workspace()
+
     def _fork(self, workspace: "backup.Workspace", newest: int) -> None:
         """Keep unsaved changes of a workspace that another node has saved since: as a version and as a folder."""
         base, version = workspace.base, workspace.save("fork", run=self.config.run, host=os.uname().nodename)
@@ -192,6 +216,7 @@ class Desk:
         finally:
             self.status.set(progress=None, note="")
         aside = swap.unused(self.place.workspace + suffix) if suffix else ""
+        power.begin(self.place.folder)
         swap.put_in_place(self.place, target, state, aside)
         self.workspace = self._load()
         self.status.set(version=number)
