@@ -331,7 +331,12 @@ def test_all_of_a_context(here: Here) -> None:
     assert [each.name for each in project.iterdir()] == ["mine"]
     assert (here.data / "node").is_dir(), "kept while there is a project"
     (project / "mine").unlink()
-    assert here.quick("prune", "--all", "local", "--yes").code == 0
+    version = here.data / "workspaces" / "default" / "v1"
+    version.parent.mkdir(parents=True)
+    version.write_text("a backup")
+    done = here.quick("prune", "--all", "local", "--yes")
+    assert done.code == 0 and f"kept, because it contains the backups of dev nodes: {version.parent.parent}" in done.out
+    assert version.read_text() == "a backup"
     assert not project.parent.exists() and not (here.data / "node").exists()
     assert (here.data / "yurt.db").exists()
     assert "(removed 20" in here.quick("show", result).out

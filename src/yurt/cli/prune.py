@@ -251,4 +251,5 @@ def _print_all(found: Cleared) -> None:
     rows = [[each.project, str(each.runs), render.amount(each.size)] for each in found.projects]
     render.table(["project", "runs", "size"], rows, numbers=["runs", "size"])
     for folder in found.left:
-        print(f"kept, because it contains files that yurt did not create: {render.plain(folder)}")
+        why = "the backups of dev nodes" if folder == f"{found.folder}/workspaces" else "files that yurt did not create"
+        print(f"kept, because it contains {why}: {render.plain(folder)}")

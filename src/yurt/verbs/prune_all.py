@@ -43,7 +43,7 @@ class Cleared(msgspec.Struct, frozen=True, kw_only=True):
     projects: list[Holding]
     runs: list[str]
     left: list[str] = []
-    """Folders that are kept: they contain files that yurt did not create, or new files."""
+    """Folders that are kept: they contain files that yurt did not create, new files, or the backups of dev nodes."""
 
 
 def survey(name: str, *, unfetched: bool = False, watch: Watch = unwatched) -> Result[Cleared]:

@@ -146,6 +146,8 @@ clear_out() { # clear_out BASE HOME RUN-FOLDER…: removes those, then all other
   for name in node envs wheels tools incoming; do # runs need them: the modules for scripts, environments
     if [ -d "$base/$name" ] && [ ! -h "$base/$name" ]; then remove_tree "$base/$name"; fi
   done
+  # The backups of dev nodes are the only copy of their workspaces.
+  [ ! -d "$base/workspaces" ] || rmdir "$base"/workspaces/* "$base/workspaces" 2> /dev/null || echo "left $base/workspaces"
   rmdir "$base" 2> /dev/null
   for name in ${home:+envs wheels tools incoming}; do
     if [ -d "$home/$name" ] && [ ! -h "$home/$name" ]; then remove_tree "$home/$name"; fi
