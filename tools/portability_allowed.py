@@ -40,4 +40,5 @@ ALLOWED = {
     ("node/dev/control.py", "Linux constant"): "elsewhere, the folder of the socket keeps other users out",
     ("node/dev/idle.py", "/proc"): "without it, a dev node never counts as idle",
     ("node/metrics.py", "/proc"): "without it, each node writes its own file",
+    ("node/dev/power.py", "/proc"): "elsewhere, a loss of power is not noticed",
 }

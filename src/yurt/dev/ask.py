@@ -8,12 +8,10 @@ from typing import Any
 import msgspec
 
 from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.plan.holders import START
 from yurt.model import layout
 from yurt.sites import connect
 from yurt.store import Entry
-
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from yurt.node.dev.__main__ import main; sys.exit(main())"
-"""Starts yurt's program on a node: `python3 -I -S -c START FOLDER WORD…`. No other yurt on the node is found."""
 
 ASK = f"""\
 cd "$1" && eval "$(sed -n '/^imports=/{{p;q;}}' {layout.JOB})" || exit

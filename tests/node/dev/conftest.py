@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from yurt.backends.job import module
-from yurt.dev.ask import START
+from yurt.lifecycle.plan.holders import START
 from yurt.testing.waiting import eventually
 
 PYTHON = os.environ.get("YURT_NODE_PYTHON") or str(Path(sys.executable).resolve())
