@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import msgspec
+
+_FILE = re.compile(r"[pi][A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """One complete backup of a workspace: the first line of its version file."""
+    """One complete backup of a workspace."""
 
     number: int
     time: float
@@ -32,6 +37,15 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class _Header(msgspec.Struct, frozen=True):
+    """The first line of a version file."""
+
+    version: Version
+    index: str
+    packs: list[list[Any]]
+    """The name of each pack comes first."""
+
+
 class Workspace(msgspec.Struct, frozen=True):
     """A backups folder: its versions, oldest first, who writes to it, and its size on the disk."""
 
@@ -39,6 +53,8 @@ class Workspace(msgspec.Struct, frozen=True):
     holder: str = ""
     """The content of the file in which a dev node says that it uses the workspace; empty if there is none."""
     size: int = 0
+    files: dict[int, list[str]] = {}
+    """The files that each version needs, the version file last."""
 
     @property
     def newest(self) -> Version | None:
@@ -69,9 +85,12 @@ def _with(before: Workspace, word: str, rest: str) -> Workspace:
     if word == "version":
         name, _, head = rest.partition(" ")
         try:
-            version = msgspec.json.decode(head.encode(), type=Version)
+            header = msgspec.json.decode(head.encode(), type=_Header)
         except msgspec.MsgspecError:
             return before
-        if name == f"v{version.number}":
-            return msgspec.structs.replace(before, versions=[*before.versions, version])
+        version = header.version
+        needed = [*(str(pack[0]) for pack in header.packs if pack), header.index]
+        if name == f"v{version.number}" and all(_FILE.fullmatch(each) for each in needed):
+            files = {**before.files, version.number: [*needed, name]}
+            return msgspec.structs.replace(before, versions=[*before.versions, version], files=files)
     return before

@@ -72,20 +72,20 @@ def to_folder(
     name: str, at: str, paths: Sequence[str], folder: str, *, context: str = "", watch: Watch = unwatched
 ) -> Result[Restored]:
     """Restore a version into a new folder of this machine. It is complete, or not there. UserError: it exists."""
-    target = os.path.abspath(os.path.expanduser(folder))
+    target = Path(folder).expanduser().absolute()
     if os.path.lexists(target):
         raise UserError(f"'{folder}' exists already", code="usage", hint="name a folder that does not exist")
-    if not os.path.isdir(os.path.dirname(target)):
+    if not target.parent.is_dir():
         raise UserError(f"the folder above '{folder}' does not exist", code="usage", hint="create it first")
     there, version = find(name, at, context=context)
-    with tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=os.path.dirname(target)) as temporary:
-        bring(there.context, there.folder, version.number, Path(temporary), watch)
-        restored = _restore(temporary, version.number, target, paths, watch)
+    with tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=target.parent) as temporary:
+        bring(there, version.number, Path(temporary), watch)
+        restored = _restore(temporary, version.number, str(target), paths, watch)
     done = Restored(
         name=name,
         context=there.context.name,
         version=version.number,
-        folder=target,
+        folder=str(target),
         here=True,
         paths=restored,
     )

@@ -10,7 +10,7 @@ Key = Tuple[int, int, int, int, int, int]
 MODE, SIZE, MTIME, INODE, LINKS, CTIME = range(6)
 
 UNSURE = -1
-"""In place of a ctime: it matches nothing, so that the next save takes the entry again."""
+"""In place of a ctime."""
 
 ROOT = b"."
 """The path of the workspace itself."""
@@ -40,6 +40,11 @@ def key_of(found: os.stat_result) -> Key:
         found.st_nlink,
         found.st_ctime_ns,
     )
+
+
+def unsure(key: Key) -> Key:
+    """Return a key that matches nothing, so that the next save takes the entry again."""
+    return (key[MODE], key[SIZE], key[MTIME], key[INODE], key[LINKS], UNSURE)
 
 
 def root_key(found: os.stat_result) -> Key:

@@ -34,10 +34,10 @@ class Rules:
             rules = rules.above
         return False
 
-    def within(self, folder: str, prefix: bytes) -> "Rules":
+    def within(self, folder: bytes, prefix: bytes) -> "Rules":
         """Return the rules for a folder, which may have a .yurtignore. Raises OSError if that cannot be read."""
         try:
-            with open(os.path.join(os.fsencode(folder), NAME), "rb") as stream:
+            with open(os.path.join(folder, NAME), "rb") as stream:
                 own = parse(stream.read().split(b"\n"))
         except FileNotFoundError:
             return self

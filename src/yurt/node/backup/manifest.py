@@ -107,9 +107,7 @@ def read(folder: str, number: int) -> Manifest:
     return Manifest(header, entries, {each.name: each for each in packs}, {raw(each[0]) for each in rows})
 
 
-def version_file(
-    header: Header, packs: Dict[str, Pack], entries: Dict[bytes, Entry], differing: Set[bytes]
-) -> bytes:
+def version_file(header: Header, packs: Dict[str, Pack], entries: Dict[bytes, Entry], differing: Set[bytes]) -> bytes:
     """Return the content of a version file."""
     names = sorted(packs)
     numbers = {name: number for number, name in enumerate(names)}

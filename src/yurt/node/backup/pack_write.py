@@ -23,15 +23,14 @@ DIFFERS = 1
 """The exit code of tar if a file changed while it was read."""
 
 
-def write_pack(
-    backups: str, name: str, folder: bytes, members: List[bytes], compression: programs.Compression, progress: Progress
-) -> Pack:
+def write_pack(backups: str, name: str, folder: bytes, members: List[bytes], progress: Progress) -> Pack:
     """Write these files of a folder, named relative to it, into a new pack.
 
     A file that disappeared or cannot be read is not in the pack; one that changes meanwhile may be there in any state.
     On return the pack has its name and is on the disk. BackupError: nothing was left.
     """
     temporary = storage.aside(backups, name)
+    compression = programs.of_pack(name)
     with tempfile.TemporaryFile() as complaints:
         started: List["subprocess.Popen[bytes]"] = []
         try:
@@ -54,9 +53,9 @@ def write_pack(
                 archiver.stdout.close()
                 assert packer.stdout is not None
                 size, checksum = _copy(packer.stdout.fileno(), output, progress)
-                for process, fine in ((archiver, (0, DIFFERS)), (packer, (0,))):
-                    if process.wait() not in fine:
-                        raise BackupError("%s failed: %s" % (process.args[0], programs.said(complaints)))
+                if archiver.wait() not in (0, DIFFERS) or packer.wait():
+                    program = compression.program if packer.wait() else "tar"
+                    raise BackupError("cannot write %s: %s: %s" % (name, program, programs.said(complaints)))
                 os.fsync(output)
             finally:
                 os.close(output)

@@ -17,7 +17,7 @@ class Draft(NamedTuple):
     """A version that has no number yet."""
 
     version: Version
-    index: str
+    full: str
     """The full index that it builds on; "" if it needs a new one."""
     entries: Dict[bytes, Entry]
     packs: Dict[str, Pack]
@@ -34,7 +34,7 @@ def publish(backups: str, draft: Draft, parent_id: str, before: Callable[[int], 
     """
     left: List[str] = []
     try:
-        index = draft.index
+        index = draft.full
         for _ in range(TRIES):
             names = os.listdir(backups)
             newest = newest_of(backups, names)

@@ -6,7 +6,7 @@ import stat
 from typing import Dict, Iterable, List, Sequence
 
 from yurt.node.backup import claims, manifest, state
-from yurt.node.backup.entries import ROOT, Entry, raw
+from yurt.node.backup.entries import ROOT, Entry
 from yurt.node.backup.errors import BackupError, from_os, shown
 from yurt.node.backup.manifest import Manifest
 from yurt.node.backup.progress import OnProgress, Progress
@@ -20,7 +20,7 @@ def restore(backups: str, number: int, target: str, state_folder: str = "", on_p
     With a state folder, the next save of a Workspace there is incremental.
     """
     version = manifest.read(backups, number)
-    _restore(backups, version, version.entries, target, state_folder, on_progress)
+    _restore(backups, version, version.entries, target, state_folder=state_folder, on_progress=on_progress)
 
 
 def restore_paths(
@@ -32,7 +32,7 @@ def restore_paths(
     """
     version = manifest.read(backups, number)
     wanted = _below(version.entries, [os.fsencode(os.path.normpath(each)) for each in paths], number)
-    _restore(backups, version, wanted, target, "", on_progress)
+    _restore(backups, version, wanted, target, on_progress=on_progress)
     return sorted(os.fsdecode(path) for path, entry in wanted.items() if not stat.S_ISDIR(entry.key[0]))
 
 
@@ -57,8 +57,9 @@ def _restore(
     version: Manifest,
     entries: Dict[bytes, Entry],
     target: str,
-    state_folder: str,
-    on_progress: OnProgress,
+    *,
+    state_folder: str = "",
+    on_progress: OnProgress = None,
 ) -> None:
     target = os.path.abspath(target)
     if os.path.lexists(target):

@@ -5,7 +5,7 @@ import time
 from typing import Dict, Iterable, List, Set
 
 from yurt.node.backup import manifest, storage
-from yurt.node.backup.errors import BackupError, from_os, shown
+from yurt.node.backup.errors import from_os, shown
 from yurt.node.backup.keeping import kept
 from yurt.node.backup.versions import Version, numbers, versions
 

@@ -6,7 +6,7 @@ import time
 from typing import Dict, Iterable, List, Optional, Set, Tuple
 
 from yurt.node.backup import programs, storage
-from yurt.node.backup.entries import CTIME, INODE, LINKS, MODE, MTIME, SIZE, UNSURE, Entry, Key, key_of
+from yurt.node.backup.entries import CTIME, INODE, LINKS, MODE, MTIME, SIZE, UNSURE, Entry, Key, key_of, unsure
 from yurt.node.backup.errors import shown
 from yurt.node.backup.manifest import Pack, damaged
 from yurt.node.backup.pack_read import list_pack
@@ -99,7 +99,7 @@ class Saver:
         name = "p%s%s%s" % (self.name, count, self._compression.suffix)
         progress = Progress(self.report, "write", sum(size for _, size in files))
         members = [path[start:] for path, _ in files]
-        pack = write_pack(self.backups, name, reach.base(above), members, self._compression, progress)
+        pack = write_pack(self.backups, name, reach.base(above), members, progress)
         self._written.append(name)
         progress.end()
         progress = Progress(self.report, "verify", pack.size)
@@ -120,7 +120,7 @@ def wait_for_clock(keys: Iterable[Key]) -> None:
 
 def sure(key: Key) -> Key:
     """Return a key, marked as unsure if its ctime is so new that another change could have the same one."""
-    return key if key[CTIME] + TICK <= time.time() * 1e9 else key[:5] + (UNSURE,)
+    return key if key[CTIME] + TICK <= time.time() * 1e9 else unsure(key)
 
 
 def _look(reach: Reach, path: bytes) -> Optional[Key]:

@@ -7,7 +7,7 @@ import time
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set
 
 from yurt.node.backup import attributes, manifest, state, storage
-from yurt.node.backup.entries import CTIME, MODE, SIZE, UNSURE, Entry, Key
+from yurt.node.backup.entries import MODE, SIZE, Entry, Key, unsure
 from yurt.node.backup.errors import BackupError, from_os, shown
 from yurt.node.backup.keeping import Keeping
 from yurt.node.backup.manifest import Pack
@@ -47,6 +47,7 @@ class Workspace:
         state_folder: str,
         ignore: Sequence[str] = (),
         compression: str = "auto",
+        *,
         on_progress: OnProgress = None,
     ) -> None:
         self.folder = os.fsencode(os.path.abspath(folder))
@@ -95,12 +96,12 @@ class Workspace:
         with Keeping(self.backups, [*self._packs, self._index]) as keeping:
             missing = {name for name, pack in self._packs.items() if not self._has(pack)}
             todo = plan(scanned, self._known, changed, gone, unwanted_packs(self._known, self._packs, missing))
-            note = self._space(sum(scanned.keys[path][SIZE] for path in todo.saved))
+            warning = self._space(sum(scanned.keys[path][SIZE] for path in todo.saved))
             saver = Saver(self.folder, self.backups, "%d%s" % (self.base + 1, keeping.token), self.on_progress)
             try:
                 saved = saver.save(scanned, todo, self.compression)
                 updates = self._updates(scanned, todo, saved)
-                note = "; ".join([*notes(saved, scanned.problems), *note])
+                note = "; ".join([*notes(saved, scanned.problems), *warning])
                 version = self._publish(updates, saved, Details(reason, run, host, note, began, keeping.token))
             except BaseException:
                 saver.undo()
@@ -205,7 +206,7 @@ class Workspace:
             return entry._replace(key=sure(entry.key), extra=b"" if name == path else name)
         old = self._known.get(path)
         if leader in saved.unreadable and old is not None and old.pack:
-            return old._replace(key=old.key[:CTIME] + (UNSURE,))
+            return old._replace(key=unsure(old.key))
         return None
 
     def _load(self) -> None:
