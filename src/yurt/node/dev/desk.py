@@ -64,6 +64,7 @@ class Desk:
         """
         workspace = self._open_workspace()
         version = workspace.save(reason, run=self.config.run, host=os.uname().nodename)
+        swap.note_made(self.place)
         self.status.set(version=workspace.base, progress=None)
         if version is None:
             return None

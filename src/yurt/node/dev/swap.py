@@ -61,6 +61,12 @@ def is_ours(place: Place) -> bool:
         return False
 
 
+def note_made(place: Place) -> None:
+    """Note that the present folder is the workspace: it is saved, also if the user has replaced it."""
+    if not is_ours(place):
+        write_json(os.path.join(place.folder, MADE), {"inode": os.lstat(place.workspace).st_ino})
+
+
 def unused(path: str) -> str:
     """Return this path, or one with a number if it is taken."""
     found, number = path, 2
