@@ -17,6 +17,7 @@ from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
+from yurt.verbs.dev_ssh import Editor
 from yurt.verbs.diff import Difference
 from yurt.verbs.doctor import Diagnosis
 from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
@@ -39,6 +40,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "plan": ("yurt run --dry-run", PlanView),
     "runs": ("yurt ps", list[RunRow]),
     "shell": ("yurt shell", Session),
+    "dev-code": ("yurt dev code", Editor),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),

@@ -222,6 +222,12 @@ class Exec(Protocol):
         Standard input and output reach the command byte for byte. UnreachableError: there is no connection.
         """
 
+    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+        """Return the program of this machine that runs an sh command on a node by ssh to the node itself.
+
+        As for `relay`. `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
+        """
+
 
 class Forward(Protocol):
     """Forward a port of a run to this machine."""

@@ -186,7 +186,7 @@ def _say(now: App, text: str) -> None:
 class Group(_WithExamples, click.Group):
     """A group of commands. The module of a lazy command is imported when the command is called.
 
-    `lazy` maps the name of a command to ("module:attribute", short help).
+    `lazy` maps the name of a command to ("module:attribute", short help); without a short help it is hidden.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Group(_WithExamples, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         loaded = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
         with formatter.section("Commands"):
-            formatter.write_dl([*loaded, *((name, line) for name, (_where, line) in self.lazy.items())])
+            formatter.write_dl([*loaded, *((name, line) for name, (_where, line) in self.lazy.items() if line)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
+from yurt.cli.dev_include import propose
 from yurt.cli.dev_names import dev_names
 from yurt.cli.progress import watching
 from yurt.cli.settings import options as setting_options
@@ -97,7 +98,9 @@ def up(name: str, **options: Any) -> int:
         return 130
     finally:
         line.clear()
-    return render.result(found, lambda: print_detail(found.data))
+    code = render.result(found, lambda: print_detail(found.data))
+    propose()
+    return code
 
 
 class _Line:

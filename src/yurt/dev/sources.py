@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -41,30 +40,39 @@ def parse(text: str, facts: Facts | None, contexts: Collection[str], *, here: bo
         return Source(kind="project")
     if URL.match(text):
         return Source(kind="git", value=text)
-    archive = text.endswith(ARCHIVES)
-    local = os.path.abspath(os.path.expanduser(text))
-    if archive and os.path.isfile(local):
-        return Source(kind="archive", value=local) if here else Source(kind="archive", upload=local)
-    if here and os.path.isdir(local):
-        return Source(kind="folder", value=local)
-    if text.startswith("/") and not here:
-        return Source(kind="archive" if archive else "folder", value=text)
-    first, _, rest = text.partition(":")
-    tiers = {each.name: each.path for each in facts.tiers} if facts is not None else {}
-    if first in tiers and rest:
-        return Source(kind="archive" if archive else "folder", value=f"{tiers[first].rstrip('/')}/{rest.lstrip('/')}")
-    if first in contexts:
-        name, _, version = rest.partition("@")
-        if not version or re.fullmatch(r"v?[0-9]+", version):
-            return Source(
-                kind="desk", value=first, desk=name or DEFAULT, version=int(version.removeprefix("v")) if version else 0
-            )
+    found = _file(text, here=here) or _on_site(text, facts, contexts)
+    if found is not None:
+        return found
     raise UserError(
         f"--from '{text}' is not a git URL, `project`, a folder or an archive that exists, or a context",
         code="usage",
         hint="for example: `--from https://host/repository.git`, `--from project`, `--from scratch:data`, or"
         " `--from /shared/work.tar.zst`",
     )
+
+
+def _file(text: str, *, here: bool) -> Source | None:
+    """Return a folder or an archive that a path names, on this machine or on the site."""
+    archive, local = text.endswith(ARCHIVES), Path(text).expanduser().absolute()
+    if archive and local.is_file():
+        return Source(kind="archive", value=str(local)) if here else Source(kind="archive", upload=str(local))
+    if here:
+        return Source(kind="folder", value=str(local)) if local.is_dir() else None
+    return Source(kind="archive" if archive else "folder", value=text) if text.startswith("/") else None
+
+
+def _on_site(text: str, facts: Facts | None, contexts: Collection[str]) -> Source | None:
+    """Return what TIER:PATH or CONTEXT[:NAME[@vN]] names."""
+    first, _, rest = text.partition(":")
+    tiers = {each.name: each.path for each in facts.tiers} if facts is not None else {}
+    if first in tiers and rest:
+        kind = "archive" if text.endswith(ARCHIVES) else "folder"
+        return Source(kind=kind, value=f"{tiers[first].rstrip('/')}/{rest.lstrip('/')}")
+    name, _, version = rest.partition("@")
+    if first not in contexts or (version and not re.fullmatch(r"v?[0-9]+", version)):
+        return None
+    number = int(version.removeprefix("v")) if version else 0
+    return Source(kind="desk", value=first, desk=name or DEFAULT, version=number)
 
 
 def upload_name(source: Source) -> str:

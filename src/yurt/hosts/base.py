@@ -96,6 +96,14 @@ class Host(ABC):
         """Return the local command line that runs `command` on the host, for as long as its streams are open."""
         return self.argv(command)
 
+    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+        """Return the local command line that runs `command` on a node behind the host, by the node's own sshd.
+
+        `known_hosts` contains the node's host keys under its name. `prompt`: ssh may prompt the user.
+        """
+        del node, known_hosts, prompt
+        return self.relay(command)
+
     @contextlib.contextmanager
     def session(self, deadline: float) -> Iterator[None]:
         """Provide what a command needs while it runs, such as a connection. May raise YurtError."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, UserError, YurtError
@@ -53,6 +55,24 @@ class SshHost(Host):
 
     def relay(self, command: str) -> list[str]:
         return [*self._login(), "-T", self.destination, command]
+
+    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+        through = shlex.join([*self._login(), "-W", f"{node}:22", self.destination])
+        settings = {  # the first value of a setting counts, so these go before the options for the login node
+            "ProxyCommand": through.replace("%", "%%"),
+            "HostName": node,
+            "Port": "22",
+            "User": self.master.settings().get("user", ""),
+            "HostKeyAlias": node,
+            "UserKnownHostsFile": f'"{known_hosts}"'.replace("%", "%%"),
+            "GlobalKnownHostsFile": "/dev/null",
+            "StrictHostKeyChecking": "yes",
+            "UpdateHostKeys": "no",
+            "ControlPath": "none",
+            "BatchMode": "no" if prompt else "yes",
+        }
+        words = [word for key, value in settings.items() if value for word in ("-o", f"{key}={value}")]
+        return [*self.master.program, *words, *self.master.options, "-T", node, command]
 
     def _login(self) -> list[str]:
         """Return ssh on the shared connection; if that has no free session, on a connection of its own."""

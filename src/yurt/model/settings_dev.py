@@ -43,8 +43,8 @@ DEV = (
         key="dev_keep",
         form="mapping",
         example="{last: 10, days: 7, weeks: 4}",
-        about="Which versions of a workspace are kept: the last ones, the last one of each day, and the last one of each"
-        " week. Default: {last: 10, days: 7, weeks: 4}.",
+        about="Which versions of a workspace are kept: the last ones, the last one of each day, and the last one of"
+        " each week. Default: {last: 10, days: 7, weeks: 4}.",
     ),
     Row(
         key="dev_limit",
@@ -72,8 +72,8 @@ DEV = (
         form="flag",
         site=True,
         example="true",
-        about="Whether `ssh yurt-dev` may start an sshd of your own inside the job, where nodes accept no ssh; some sites"
-        " forbid that. Default: false.",
+        about="Whether `ssh yurt-dev` may start an sshd of your own inside the job, where nodes accept no ssh; some"
+        " sites forbid that. Default: false.",
         effect="lets ssh into your jobs through an sshd that yurt starts in them",
     ),
 )

@@ -19,7 +19,6 @@ from yurt.verbs import dev_find
 from yurt.verbs.dev_find import Backups
 
 
-
 def uploaded(source: Source, place: Context, folder: str, watch: Watch) -> Source:
     """Upload an archive of this machine; return the source with its path on the site."""
     above, _, name = folder.rpartition("/")
@@ -60,7 +59,7 @@ def bring(there: Backups, number: int, target: Path, watch: Watch) -> None:
     connect.backend(there.context).workspaces.bring(there.folder, names, target, progress)
     if missing := [name for name in names if not (target / name).exists()]:
         raise NotFoundError(
-            f"{there.context.name}: {there.folder}/{missing[0]} does not exist; version v{number} was removed meanwhile",
+            f"{there.context.name}: {there.folder}/{missing[0]} does not exist; v{number} was removed meanwhile",
             code="not-found",
             hint="list the versions with `yurt dev backups`",
         )

@@ -52,8 +52,8 @@ def find(name: str) -> Desk:
 def down(name: str, *, now: bool = False, watch: Watch = unwatched) -> Result[Down]:
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 
-    Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node does not
-    answer. In both cases it keeps its node. No other job is touched.
+    Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node
+    does not answer. In both cases it keeps its node. No other job is touched.
     """
     desk, store = find(name), folders.store()
     entry, version = desk.entry, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,8 +19,10 @@ from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import checks
 from yurt.lifecycle.plan.plan import plan
-from yurt.lifecycle.plan.request import Request
+from yurt.lifecycle.plan.request import Planned, Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.lifecycle.select import no_plan
+from yurt.model import ids, layout
 from yurt.model.context import Context
 from yurt.model.facts import Facts
 from yurt.model.progress import Event, Watch, unwatched
@@ -30,6 +33,7 @@ from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs.dev_copy import copied, uploaded
 from yurt.verbs.import_ import import_run
+from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.result import Result
 from yurt.verbs.starting import ended_before, until_running
 from yurt.verbs.steps import STEPS
@@ -97,6 +101,7 @@ def up(
             entry = _Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
+    add_name(entry)
     desk = desks.find(store, asked.name) or Desk(asked.name, entry)
     (view,), notes = views.several([desk])
     return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])
@@ -149,9 +154,9 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
         return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
     minutes, note = configure.time_limit(wanted, facts)
     warnings = [note] if note else []
-    source, restore, about = _source(asked, place, facts, there, folder, watch)
+    source, restore, about = _source(asked, place, facts, there, folder=folder, watch=watch)
     warnings += about
-    wish = "" if asked.node else _choice(store, place, wanted, facts, asked.name, watch)
+    wish = "" if asked.node else _choice(store, place, wanted, facts, name=asked.name, watch=watch)
     request = msgspec.structs.replace(
         request,
         name=asked.name,
@@ -191,7 +196,7 @@ def _of_other_machine(store: Store, place: Context, there: Workspace) -> Entry |
 
 
 def _source(
-    asked: Asked, place: Context, facts: Facts | None, there: Workspace, folder: str, watch: Watch
+    asked: Asked, place: Context, facts: Facts | None, there: Workspace, *, folder: str, watch: Watch
 ) -> tuple[Source, int, list[str]]:
     """Return what to make a workspace from, the version to restore (0: the newest), and warnings."""
     here = kind_of(place.type).here
@@ -222,7 +227,7 @@ def _version(asked: Asked, there: Workspace) -> int:
     return int(text)
 
 
-def _choice(store: Store, place: Context, wanted: Context, facts: Facts | None, name: str, watch: Watch) -> str:
+def _choice(store: Store, place: Context, wanted: Context, facts: Facts | None, *, name: str, watch: Watch) -> str:
     """Return the node to request; empty to let the scheduler choose."""
     if facts is None or wanted.nodelist:
         return ""
@@ -296,14 +301,11 @@ class _Following:
 
 def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Entry, list[str]]:
     """Submit another run of the same dev node that starts when the present one has ended. Return it, and warnings."""
-    from yurt.lifecycle.select import no_plan
-    from yurt.model import ids, layout
-
     old = store.plan(entry.run.id)
     if old is None:
         raise no_plan(entry.run.id)
-    place, created = contexts.site(entry.run.context), time.time()
-    run_id = ids.make(created, time.time_ns() & 0xFFFFFFFF)
+    created = time.time()
+    run_id = ids.make(created, int.from_bytes(os.urandom(4)))
     run = msgspec.structs.replace(
         old.run,
         id=run_id,
@@ -312,7 +314,5 @@ def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Ent
         resources=msgspec.structs.replace(old.run.resources, nodelist=None),
         after=[After(run=entry.run.id, folder=entry.run.folder, ended=True)],
     )
-    from yurt.lifecycle.plan.request import Planned
-
     planned = Planned(msgspec.structs.replace(old, run=run), [])
-    return enqueue(store, place, planned, watch=watch)
+    return enqueue(store, contexts.site(entry.run.context), planned, watch=watch)

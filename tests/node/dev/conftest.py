@@ -68,7 +68,7 @@ class DevNode:
 
         def is_ready() -> bool:
             assert self.process.poll() is None, self.log
-            return "ready: " in self.log.rpartition("starting")[2]
+            return bool(self.status.get("phase") == "ready")
 
         eventually(is_ready, pause=0.02)
         return self

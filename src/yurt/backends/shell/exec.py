@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from yurt.backends.answers import Asked
 from yurt.backends.shell import ownership
@@ -94,6 +95,10 @@ class ShellExec:
     def relay(self, placement: Placement, command: str) -> list[str]:
         with self._host.session(time.monotonic() + PATIENCE):
             return self._host.relay(f"sh -c {shlex.quote(self.relayed(command, placement.job))}")
+
+    def hop(self, node: str, known_hosts: Path, command: str, *, prompt: bool) -> list[str]:
+        with self._host.session(time.monotonic() + PATIENCE):
+            return self._host.hop(node, known_hosts, command, prompt=prompt)
 
     def relayed(self, command: str, job: str) -> str:
         """Return the sh command that runs `command` on the first node of the job, with its standard streams."""

@@ -65,12 +65,20 @@ class Workspace:
         self._differing: Set[bytes] = set()
         self._skipped: Dict[bytes, Key] = {}
         self._journal_is_current = True
+        self._is_to_publish = False
         self._load()
 
     def changes(self) -> int:
         """Return the number of entries that differ from `base`."""
         changed, gone = differing(scan(self.folder, self.ignore), self._known)
         return len(changed) + len(gone)
+
+    def succeed(self, version: Version) -> None:
+        """Make the next save the successor of a version, as after the user went back to an older one.
+
+        That save publishes a version also if nothing changed.
+        """
+        self.base, self._id, self._is_to_publish = version.number, version.id, True
 
     def save(self, reason: str, run: str = "", host: str = "") -> Optional[Version]:
         """Back the folder up as a new version; None if nothing changed since `base`, and that still exists.
@@ -91,7 +99,7 @@ class Workspace:
         changed = [path for path in changed if self._skipped.get(path) != scanned.keys[path]]
         names = set(storage.sweep(self.backups))
         whole = "v%d" % self.base in names and self._index in names and names.issuperset(self._packs)
-        if whole and not changed and not gone:
+        if whole and not changed and not gone and not self._is_to_publish:
             return None
         with Keeping(self.backups, [*self._packs, self._index]) as keeping:
             missing = {name for name, pack in self._packs.items() if not self._has(pack)}
@@ -166,7 +174,7 @@ class Workspace:
                 state.undo(self.state_folder, length)
             raise
         self.base, self._id, self._known, self._packs = version.number, identity, entries, packs
-        self._index, self._differing = name, draft.differing
+        self._index, self._differing, self._is_to_publish = name, draft.differing, False
         self._confirm(inode)
         for pack in saved.packs:
             if pack.name not in used:

@@ -14,10 +14,10 @@ __yurt_folder=${BASH_SOURCE[0]%/ssh/*}
 }
 unset __yurt_each
 __yurt_prompt() { # your own prompt follows; a prompt that is set again each time is supported
-  local end now minutes
+  local end= now minutes
   PS1=${PS1#"${__yurt_left-}"}
   __yurt_left=
-  { read -r end < "$__yurt_folder/end"; } 2> /dev/null || return 0
+  { read -r end < "$__yurt_folder/end"; } 2> /dev/null || [ -n "$end" ] || return 0
   end=${end%%.*}
   case $end in '' | *[!0-9]*) return 0 ;; esac
   printf -v now '%(%s)T' -1

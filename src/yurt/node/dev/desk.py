@@ -36,8 +36,10 @@ class Desk:
         newest = backup.newest(self.config.backups)
         wanted = self._wanted()
         if not os.path.isdir(path):
-            if wanted or newest:
-                self._replace(wanted or newest.number)
+            if wanted:
+                self._go_back(wanted)
+            elif newest:
+                self._replace(newest.number)
             else:
                 self._create()
             return
@@ -162,9 +164,21 @@ class Desk:
     def _set_aside(self, workspace: "backup.Workspace", number: int) -> str:
         """Save what is there, then replace it by a version."""
         workspace.save("restore", run=self.config.run, host=os.uname().nodename)
-        aside = self._replace(number, ".before-v%d" % number)
+        aside = self._go_back(number, ".before-v%d" % number)
         self.status.set(aside=aside)
         self.log("the previous workspace is %s" % aside)
+        return aside
+
+    def _go_back(self, number: int, suffix: str = "") -> str:
+        """Restore the version that the user wants, and publish it as the newest: the next node starts from it."""
+        aside, newest = self._replace(number, suffix), backup.newest(self.config.backups)
+        workspace = self._open_workspace()
+        if newest is not None and newest.number != number:
+            workspace.succeed(newest)
+            self.save("restore of v%d" % number)
+        if self.config.restore == number:
+            with open(self._restored_mark(), "w"):
+                pass
         return aside
 
     def _replace(self, number: int, suffix: str = "") -> str:
@@ -180,9 +194,6 @@ class Desk:
         aside = swap.unused(self.place.workspace + suffix) if suffix else ""
         swap.put_in_place(self.place, target, state, aside)
         self.workspace = self._load()
-        if self.config.restore == number:
-            with open(self._restored_mark(), "w"):
-                pass
         self.status.set(version=number)
         self.log("restored v%d in %.0f s" % (number, time.time() - began))
         return aside

@@ -5,7 +5,7 @@ folder=${here%/*}
 export SHLVL=1 # bash reads ~/.bashrc for sshd at the first level only; it has done so
 
 time_left() { # prints how long the job may still run; nothing if that is unknown
-  { read -r end < "$folder/end"; } 2> /dev/null || return 0
+  { read -r end < "$folder/end"; } 2> /dev/null || [ -n "${end-}" ] || return 0
   end=${end%%.*}
   case $end in '' | *[!0-9]*) return 0 ;; esac
   minutes=$(((end - $(date +%s)) / 60))

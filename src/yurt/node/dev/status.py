@@ -9,7 +9,9 @@ from yurt.node.dev.files import write_json
 
 FILE = "dev.json"
 PAUSE = 2.0
-"""Seconds between two writes."""
+"""Seconds between two writes, unless a field changes for which others wait."""
+
+URGENT = ("phase", "socket", "failure", "fork", "backup")
 
 
 class Status:
@@ -24,15 +26,18 @@ class Status:
             **fields,
         }  # type: Dict[str, Any]
         self._changed = threading.Condition()
-        self._dirty = True
+        self._writing = threading.Lock()
+        self._dirty, self._urgent = True, False
         threading.Thread(target=self._write_on_change, daemon=True).start()
 
     def set(self, **fields: Any) -> None:
         """Change fields. Equal values cause no write."""
         with self._changed:
-            if any(self._fields.get(name) != value for name, value in fields.items()):
+            changed = [name for name, value in fields.items() if self._fields.get(name) != value]
+            if changed:
                 self._fields.update(fields)
                 self._dirty = True
+                self._urgent = self._urgent or any(name in URGENT for name in changed)
                 self._changed.notify()
 
     def get(self, name: str) -> Any:
@@ -46,9 +51,10 @@ class Status:
     def write(self) -> None:
         """Write the file now. A disk that is full or gone is no reason to stop: the next change tries again."""
         with self._changed:
-            self._dirty = False
+            self._dirty = self._urgent = False
         try:
-            write_json(self._path, self.fields())
+            with self._writing:
+                write_json(self._path, self.fields())
         except OSError:
             with self._changed:
                 self._dirty = True
@@ -63,7 +69,8 @@ class Status:
                 while not self._dirty:
                     self._changed.wait()
             self.write()
-            time.sleep(PAUSE)
+            with self._changed:
+                self._changed.wait_for(lambda: self._urgent, PAUSE)
 
 
 def backup_of(version: Any) -> Optional[Dict[str, Any]]:

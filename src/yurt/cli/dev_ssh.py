@@ -1,0 +1,52 @@
+"""`yurt dev ssh [NAME] [-- COMMAND…]`: a terminal on a dev node, or a command in its workspace."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from yurt.cli.app import verb
+from yurt.cli.dev_names import dev_names
+from yurt.cli.shell import Shell
+from yurt.errors import RefusedError, UserError
+
+EXAMPLES = ["yurt dev ssh", "yurt dev ssh paper", "yurt dev ssh -- make test", "yurt dev ssh paper -- nvidia-smi"]
+
+
+@verb(
+    cls=Shell,
+    examples=EXAMPLES,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    context_help="",
+)
+@click.argument("words", nargs=-1, metavar="[NAME] [-- COMMAND...]", type=click.UNPROCESSED, shell_complete=dev_names)
+def ssh(words: tuple[str, ...]) -> int:
+    """Open a terminal on a dev node, or run a command in its workspace.
+
+    The session has the environment of the job. The exit code is that of the command. `ssh yurt-dev`, or
+    `ssh yurt-dev-NAME`, does the same, and works with scp, rsync, port forwarding and editors. Where ssh cannot reach
+    the node, the terminal opens through the scheduler.
+    """
+    from yurt.cli.dev_include import propose
+    from yurt.cli.progress import watching_late
+    from yurt.verbs import dev_ssh as verbs
+
+    at = words.index("--") if "--" in words else len(words)
+    names, command = words[:at], words[at + 1 :]
+    if len(names) > 1:
+        raise UserError(
+            f"unexpected argument '{names[1]}'", code="usage", hint=f"for example: `yurt dev ssh {names[0]} -- ls`"
+        )
+    name = names[0] if names else "default"
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        with watching_late() as watch:
+            argv = verbs.command(name, command, terminal=terminal, watch=watch)
+    except RefusedError as error:
+        if error.code != "ssh-failed":
+            raise
+        return verbs.inside(name, command, terminal=terminal)
+    propose(quiet=bool(command))
+    os.execvp(argv[0], argv)

@@ -1,0 +1,152 @@
+"""Connects ssh to the node of a dev node: finds the way, and makes its host key known before ssh sees it.
+
+The host keys are read through the job, so ssh never accepts an unknown one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.config import contexts, paths
+from yurt.dev import keys, ssh_config
+from yurt.dev.ask import ask
+from yurt.dev.desks import ssh_name
+from yurt.errors import RefusedError, UnreachableError
+from yurt.model.context import Context
+from yurt.sites import connect
+from yurt.store import Entry
+
+Way = Literal["here", "node", "job"]
+
+NODE_KEYS = "cat /etc/ssh/ssh_host_*_key.pub; ssh-keyscan -T 3 127.0.0.1 $(hostname -I) 2> /dev/null | sort -u; :"
+"""Prints the host keys of the node's sshd, on the node itself: those of the usual files, and those that it shows."""
+
+KEY = re.compile(r"(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[A-Za-z0-9@.-]+ [A-Za-z0-9+/=]+")
+
+TRY = 30
+"""Seconds that a first connection to a node may take."""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """How ssh reaches a dev node while it is on this node."""
+
+    run: str
+    job: str
+    node: str
+    restarts: int
+    way: Way
+    sshd: str
+    """The sh command on the node that serves one connection."""
+    workspace: str
+
+
+def link(entry: Entry, name: str) -> Link:
+    """Return how ssh reaches a running dev node; its host key is known and this machine's key is authorized there.
+
+    No request is sent if ssh has reached the same node before. RefusedError: ssh cannot reach it.
+    """
+    place = contexts.site(entry.run.context)
+    known = _saved(name)
+    if known is not None and _same(known, entry) and _way(place) in (known.way, "node"):
+        return known
+    info = ask(entry, {"do": "info"})
+    sshd, host_key = str(info.get("sshd") or ""), str(info.get("host_key") or "")
+    if not sshd or not KEY.fullmatch(host_key):
+        raise RefusedError(
+            f"ssh cannot reach dev node '{name}': its node has no sshd program",
+            code="ssh-failed",
+            hint=f"use `yurt dev ssh{'' if name == 'default' else ' ' + name}` instead",
+        )
+    ask(entry, {"do": "authorize", "key": keys.public_key()})
+    status = entry.status
+    found = Link(
+        run=entry.run.id,
+        job=status.job,
+        node=status.node,
+        restarts=status.restarts,
+        way=_way(place),
+        sshd=sshd,
+        workspace=str(info.get("workspace") or ""),
+    )
+    if found.way == "node":
+        _try_node(entry, found, name)
+    paths.write_private(ssh_config.known_hosts(name), f"{ssh_name(name)} {host_key}\n".encode())
+    paths.write_private(_file(name), msgspec.json.encode(found))
+    return found
+
+
+def argv(entry: Entry, found: Link, name: str) -> list[str]:
+    """Return the program that connects its standard streams to the ssh server of a dev node."""
+    (placement,) = entry.placements
+    runner = connect.named_backend(entry.run.context).exec
+    if found.way == "node":
+        return runner.hop(found.node, _node_hosts(name), found.sshd, prompt=True)
+    return runner.relay(placement, found.sshd)
+
+
+def _way(place: Context) -> Way:
+    if kind_of(place.type).here:
+        return "here"
+    return "job" if place.dev_sshd else "node"
+
+
+def _try_node(entry: Entry, found: Link, name: str) -> None:
+    """Read the host keys of the node through the job, and log in to it once. RefusedError if that fails."""
+    (placement,) = entry.placements
+    runner = connect.named_backend(entry.run.context).exec
+    asked = runner.ask(placement, ["sh", "-c", NODE_KEYS])
+    found_keys = dict.fromkeys(KEY.findall(asked.out.decode(errors="replace")))
+    lines = [f"{found.node} {key}\n" for key in found_keys]
+    reason = "its host keys cannot be read"
+    if lines:
+        paths.write_private(_node_hosts(name), "".join(lines).encode())
+        command = runner.hop(found.node, _node_hosts(name), "true", prompt=False)
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=TRY
+            )
+        except subprocess.TimeoutExpired:
+            raise UnreachableError(
+                f"{entry.run.context}: the connection to {found.node} timed out", code="ssh-timeout"
+            ) from None
+        if done.returncode == 0:
+            return
+        errors = done.stderr.strip().splitlines()
+        reason = errors[-1].strip() if errors else f"exit code {done.returncode}"
+    raise RefusedError(
+        f"ssh cannot reach dev node '{name}': node {found.node} of {entry.run.context} accepts no ssh ({reason})",
+        code="ssh-failed",
+        hint="if the site allows an sshd of your own inside your job, set `dev_sshd: true` with"
+        f" `yurt context edit {entry.run.context}`; `yurt dev ssh` works without it",
+    )
+
+
+def _same(known: Link, entry: Entry) -> bool:
+    status = entry.status
+    return (known.run, known.job, known.node, known.restarts) == (
+        entry.run.id,
+        status.job,
+        status.node,
+        status.restarts,
+    )
+
+
+def _saved(name: str) -> Link | None:
+    try:
+        return msgspec.json.decode(_file(name).read_bytes(), type=Link)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _file(name: str) -> Path:
+    return keys.folder() / f"link-{name}.json"
+
+
+def _node_hosts(name: str) -> Path:
+    return keys.folder() / f"node_hosts-{name}"

@@ -1,0 +1,112 @@
+"""yurt's own ssh configuration, with a host for each dev node, and the line in ~/.ssh/config that includes it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import msgspec
+
+from yurt.config import paths
+from yurt.dev import keys
+from yurt.dev.desks import ssh_name
+from yurt.doctor import ssh_config as users
+
+HEAD = "# Written by yurt. `yurt dev up` adds dev nodes; changes by hand are lost.\n"
+
+
+def file() -> Path:
+    return paths.config_home() / "ssh_config"
+
+
+def known_hosts(name: str) -> Path:
+    """Return the file with the host key of a dev node."""
+    return keys.folder() / f"known_hosts-{name}"
+
+
+def add(name: str, user: str) -> None:
+    """Make ssh reach the dev node `name`, where the user is `user`. Other dev nodes stay."""
+    keys.public_key()
+    names = {**_names(), name: user}
+    text = HEAD + "".join(block(each, names[each]) for each in sorted(names))
+    if _read(file()) != text.encode():
+        paths.write_private(keys.folder() / "names.json", msgspec.json.encode(names))
+        paths.write_private(file(), text.encode())
+
+
+def _names() -> dict[str, str]:
+    try:
+        return msgspec.json.decode(_read(keys.folder() / "names.json"), type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def block(name: str, user: str) -> str:
+    """Return the lines for a dev node. ssh runs `yurt dev connect`, which finds the present node."""
+    variables = [f"{key}={os.environ[key]}" for key in ("YURT_CONFIG_HOME", "YURT_DATA_HOME") if os.environ.get(key)]
+    connect = [sys.executable, "-P", "-m", "yurt", "dev", "connect", name]
+    command = shlex.join([*(["env", *variables] if variables else []), *connect])
+    settings = {
+        "HostName": ssh_name(name),
+        "User": _quoted(user),
+        "ProxyCommand": command.replace("%", "%%"),
+        "HostKeyAlias": ssh_name(name),
+        "UserKnownHostsFile": _quoted(str(known_hosts(name))),
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        "UpdateHostKeys": "no",
+        "IdentityFile": _quoted(str(keys.private_key())),
+        "IdentitiesOnly": "yes",
+        "ControlPath": "none",  # a shared connection would stay on the previous node
+        "ServerAliveInterval": "30",
+    }
+    return f"\nHost {ssh_name(name)}\n" + "".join(f"  {key} {value}\n" for key, value in settings.items())
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("%", "%%") + '"'
+
+
+def line() -> str:
+    """Return the line for ~/.ssh/config. It must be the first one: later it could belong to a `Host` block."""
+    return f'Include "{file()}"'
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A change of ~/.ssh/config."""
+
+    file: str
+    before: str
+    after: str
+
+
+def proposal() -> Proposal | None:
+    """Return the change that includes yurt's configuration; None if it is included, or if the user declined it."""
+    path = users.file()
+    try:
+        before = users.text_of(path)
+    except (OSError, UnicodeDecodeError):
+        return None
+    if line() in before.splitlines() or (keys.folder() / "declined").exists():
+        return None
+    end = "\r\n" if "\r\n" in before else "\n"
+    return Proposal(str(path), before, f"{line()}{end}{end if before else ''}{before}")
+
+
+def accept(proposed: Proposal) -> bool:
+    """Write the change; False if the file has changed meanwhile."""
+    return users.write(Path(proposed.file), proposed.before, proposed.after)
+
+
+def decline() -> None:
+    """Do not propose the change again."""
+    paths.write_private(keys.folder() / "declined", b"")

@@ -1,0 +1,93 @@
+"""dev ssh, dev code: a terminal or a command on a dev node, and the editor on its workspace."""
+
+from __future__ import annotations
+
+import getpass
+import shlex
+import shutil
+from collections.abc import Sequence
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.config import contexts
+from yurt.dev import connect, holder, ssh_config
+from yurt.dev.desks import ssh_name
+from yurt.errors import RefusedError
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites import connect as sites
+from yurt.sites import folders
+from yurt.sites.facts import facts_of
+from yurt.store import Entry
+from yurt.verbs.dev_find import running
+from yurt.verbs.result import Result
+
+
+class Editor(msgspec.Struct, frozen=True, kw_only=True):
+    """How VS Code opens the workspace of a dev node."""
+
+    name: str
+    """The name of the dev node."""
+    ssh: str
+    """The name under which ssh reaches it."""
+    workspace: str
+    """The folder on its node."""
+    command: list[str]
+    """The command that opens the editor."""
+    installed: bool
+    """Whether this machine has the command."""
+
+
+def user_of(context: str) -> str:
+    """Return the name of the user on a context."""
+    place = contexts.site(context)
+    return getpass.getuser() if kind_of(place.type).here else facts_of(place).user
+
+
+def add_name(entry: Entry) -> None:
+    """Add a dev node to yurt's ssh configuration, for its user on its context."""
+    ssh_config.add(entry.run.name, user_of(entry.run.context))
+
+
+def command(name: str, words: Sequence[str], *, terminal: bool, watch: Watch = unwatched) -> list[str]:
+    """Return the ssh command that opens a terminal on a running dev node, or runs a command in its workspace.
+
+    RefusedError: it is not running, or ssh cannot reach it (`ssh-failed`); then `inside` does the same.
+    """
+    watch(Event(f"connecting to dev node {name}"))
+    entry = running(folders.store(), name).entry
+    add_name(entry)
+    connect.link(entry, name)
+    argv = ["ssh", "-F", str(ssh_config.file())]
+    if not words:
+        return [*argv, ssh_name(name)]
+    inside = f'cd "$YURT_WORKSPACE" && {shlex.join(words)}'
+    return [*argv, "-t" if terminal else "-T", ssh_name(name), f"exec sh -c {shlex.quote(inside)}"]
+
+
+def inside(name: str, words: Sequence[str], *, terminal: bool) -> int:
+    """Open a terminal on a running dev node through its scheduler, or run a command; return the exit code."""
+    entry = running(folders.store(), name).entry
+    (placement,) = entry.placements
+    backend = sites.named_backend(entry.run.context)
+    status = holder.read(backend.files.read(placement.folder, holder.STATUS))
+    if status is None or not status.folder:
+        raise RefusedError(
+            f"dev node '{name}' is not ready", code="run-not-running", hint="see it with `yurt dev status`"
+        )
+    rest = shlex.join(words) if words else 'exec "${SHELL:-/bin/sh}"'
+    script = f'. {shlex.quote(status.folder)}/environment; cd "$YURT_WORKSPACE" && {rest}'
+    return backend.exec.run(placement, ["sh", "-c", script], terminal=terminal)
+
+
+def editor(name: str, *, watch: Watch = unwatched) -> Result[Editor]:
+    """Return how VS Code opens the workspace of a running dev node. Errors as for `command`."""
+    watch(Event(f"connecting to dev node {name}"))
+    entry = running(folders.store(), name).entry
+    add_name(entry)
+    workspace = connect.link(entry, name).workspace
+    argv = ["code", "--remote", f"ssh-remote+{ssh_name(name)}", workspace]
+    found = Editor(
+        name=name, ssh=ssh_name(name), workspace=workspace, command=argv, installed=shutil.which("code") is not None
+    )
+    return Result(kind="dev-code", data=found)

@@ -1,0 +1,144 @@
+"""A dev node from its start to its end: nothing is lost when it moves, is killed, or meets another one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+from tests.node.dev.conftest import DevNodes
+from yurt.testing.waiting import eventually
+
+
+def test_create_edit_end_and_move(dev: DevNodes, tmp_path: Path) -> None:
+    """TERM saves the last edit; another node has it; back on the first node nothing is restored twice."""
+    first = dev("n1").ready()
+    assert first.numbers() == [1]
+    (first.workspace / "a.txt").write_text("one")
+    assert first.signal(signal.SIGTERM) == 128 + signal.SIGTERM
+    assert first.status["phase"] == "ended" and first.numbers() == [1, 2], first.log
+    second = dev("n2").ready()
+    assert (second.workspace / "a.txt").read_text() == "one" and "restored v2" in second.log
+    (second.workspace / "a.txt").write_text("two")
+    answer = second.ask("down")
+    assert (answer["ok"], answer["version"]) == (True, 3) and second.ended() == 0
+    third = dev("n1").ready()
+    assert (third.workspace / "a.txt").read_text() == "two"
+    assert sorted(each.name for each in third.root.iterdir()) == [".yurt-dev", "work"]
+    assert stat.S_IMODE(third.backups.stat().st_mode) == 0o700
+    third.ask("down", backup=False)
+    assert third.ended() == 0 and not (third.backups / "holder").exists()
+
+
+def test_killed_and_started_again_on_the_same_node(dev: DevNodes) -> None:
+    """Unsaved changes are kept, and saved at once."""
+    node = dev().ready()
+    (node.workspace / "a.txt").write_text("unsaved")
+    assert node.signal(signal.SIGKILL) == -signal.SIGKILL
+    again = dev(run="r2").ready()
+    assert (again.workspace / "a.txt").read_text() == "unsaved" and "kept" in again.log
+    eventually(lambda: again.numbers() == [1, 2], pause=0.05)
+
+
+def test_a_fork(dev: DevNodes) -> None:
+    """A node with unsaved changes, while another node moved on: both are kept, as versions and as folders."""
+    first = dev("n1").ready()
+    (first.workspace / "a.txt").write_text("unsaved")
+    first.signal(signal.SIGKILL)
+    second = dev("n2").ready()  # after the beat of the first has stopped
+    assert not (second.workspace / "a.txt").exists()
+    (second.workspace / "b.txt").write_text("b")
+    second.ask("down")
+    third = dev("n1").ready()
+    assert (third.workspace / "b.txt").read_text() == "b" and not (third.workspace / "a.txt").exists()
+    aside = Path(third.ask("info")["aside"])
+    assert aside == third.root / "work.fork-v1" and (aside / "a.txt").read_text() == "unsaved"
+    assert "v3" in third.ask("info")["fork"] and third.numbers() == [1, 2, 3]
+    target = third.root / "fork"
+    assert third.program("restore", str(third.backups), "3", str(target))["ok"]
+    assert (target / "a.txt").read_text() == "unsaved"
+
+
+def test_two_at_once(dev: DevNodes) -> None:
+    first = dev("n1").ready()
+    assert "runs on this node already" in dev("n1").why()
+    assert f"runs on {os.uname().nodename} (run r1)" in dev("n2").why()
+    (first.workspace / "a.txt").write_text("a")
+    assert first.ask("backup")["version"]["number"] == 2 and not first.status["fork"]
+
+
+def test_a_folder_that_yurt_did_not_make(dev: DevNodes, tmp_path: Path) -> None:
+    (tmp_path / "n1" / "work").mkdir(parents=True)
+    (tmp_path / "n1" / "work" / "mine").write_text("mine")
+    assert "yurt did not make it" in dev("n1").why()
+    assert (tmp_path / "n1" / "work" / "mine").read_text() == "mine"
+
+
+def test_a_folder_of_another_user(dev: DevNodes, tmp_path: Path) -> None:
+    (tmp_path / "n1" / ".yurt-dev").mkdir(parents=True)
+    os.chown(tmp_path / "n1" / ".yurt-dev", 12345, 12345)
+    assert f"{tmp_path}/n1/.yurt-dev belongs to another user" in dev("n1").why()
+    (tmp_path / "shared" / "workspaces" / "default").mkdir(parents=True)
+    os.chown(tmp_path / "shared" / "workspaces" / "default", 12345, 12345)
+    assert "shared/workspaces/default belongs to another user" in dev("n2").why()
+
+
+def test_restore(dev: DevNodes) -> None:
+    """A whole version replaces the workspace, which is kept; the next node continues from there."""
+    node = dev().ready()
+    for text in ("one", "two"):
+        (node.workspace / "a.txt").write_text(text)
+        (node.workspace / f"{text}.txt").write_text(text)
+        node.ask("backup")
+    (node.workspace / "a.txt").write_text("three")
+    parts = node.ask("restore", version=2, paths=["one.txt"])
+    assert [each.name for each in Path(parts["folder"]).iterdir()] == ["one.txt"]
+    answer = node.ask("restore", version=2)
+    assert answer["aside"] == f"{node.workspace}.before-v2"
+    assert Path(answer["aside"], "a.txt").read_text() == "three"
+    assert sorted(each.read_text() for each in node.workspace.iterdir()) == ["one", "one"]
+    assert "no version v99" in node.ask("restore", version=99)["error"]
+    (node.workspace / "new.txt").write_text("new")
+    node.signal(signal.SIGTERM)
+    assert node.numbers() == [1, 2, 3, 4, 5, 6] and not node.status["fork"]
+    other = dev("n2").ready()
+    assert sorted(each.name for each in other.workspace.iterdir()) == ["a.txt", "new.txt", "one.txt"]
+    other.ask("down")
+    at = dev("n3", restore=3).ready()
+    assert (at.workspace / "a.txt").read_text() == "two" and not (at.workspace / "new.txt").exists()
+
+
+def test_interval_and_idle(dev: DevNodes) -> None:
+    node = dev(interval=0.3, idle=1, idle_release=True).ready()
+    (node.workspace / "a.txt").write_text("a")
+    assert node.ended() == 0, node.log
+    assert "released, as it is idle" in node.log and len(node.numbers()) == 2
+
+
+def test_a_failed_backup_is_retried(dev: DevNodes) -> None:
+    node = dev(interval=0.3).ready()
+    gone = node.backups.with_name("gone")
+    node.backups.rename(gone)
+    node.backups.write_text("in the way")
+    (node.workspace / "a.txt").write_text("a")
+    eventually(lambda: node.ask("info")["failure"], pause=0.05)
+    assert "stays" in node.ask("down")["error"] and node.process.poll() is None
+    node.backups.unlink()
+    gone.rename(node.backups)
+    eventually(lambda: not node.ask("info")["failure"], pause=0.05)
+    assert len(node.numbers()) == 2 and "backup failed: " in node.log
+
+
+def test_sessions_have_the_environment_of_the_job(dev: DevNodes) -> None:
+    node = dev(limit_seconds=3600).ready()
+    folder = Path(node.ask("info")["folder"])
+    script = f". {folder}/environment; echo $MODULE_ROOT:$MY_TOKEN:$CCACHE_DIR:$TMPDIR"
+    out = subprocess.run(["sh", "-c", script], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True).stdout
+    assert out == f"it's here::{folder}/caches/ccache:{folder}/caches/tmp\n"
+    assert {stat.S_IMODE((folder / "caches" / each).stat().st_mode) for each in ("pip", "uv", "tmp")} == {0o700}
+    assert abs(int((folder / "end").read_text()) - node.ask("time")["end"]) <= 1
+    assert {stat.S_IMODE((folder / each).stat().st_mode) for each in ("environment", "control")} == {0o600}
+    assert "not a public" in node.ask("authorize", key="nonsense")["error"]
+    assert "unknown request" in node.ask("dance")["error"]
