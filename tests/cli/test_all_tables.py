@@ -33,7 +33,10 @@ TABLES = {
 }
 """Verbs that print a table, and a call of each that needs no site."""
 
-ELSEWHERE = {"yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"}
+ELSEWHERE = {
+    *("yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
+    *("yurt dev status", "yurt dev backups"),
+}
 """Verbs whose table needs a site, a lab or a built environment: see test_narrow_tables and their own tests."""
 
 WITHOUT = {
@@ -46,6 +49,7 @@ WITHOUT = {
         *(f"lab fault {each}" for each in ("cut", "heal", "kill-node", "start-node", "stop-ctld", "kill-ctld")),
         *(f"lab fault {each}" for each in ("start-ctld", "stop-dbd", "start-dbd", "full", "free", "link", "unlink")),
         "lab fault delay",
+        *(f"dev {each}" for each in ("up", "ssh", "code", "connect", "backup", "restore", "extend", "down")),
     ]
 }
 """Verbs that print sentences; `context probe` prints what `cluster` prints."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from yurt.config.contexts import Merged
+from yurt.dev.views import DevNode
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
@@ -17,6 +18,11 @@ from yurt.verbs.agent import Round
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
+from yurt.verbs.dev_backup import BackedUp
+from yurt.verbs.dev_backups import BackupList
+from yurt.verbs.dev_down import Down
+from yurt.verbs.dev_extend import Extended
+from yurt.verbs.dev_restore import Restored
 from yurt.verbs.dev_ssh import Editor
 from yurt.verbs.diff import Difference
 from yurt.verbs.doctor import Diagnosis
@@ -40,7 +46,6 @@ KINDS: dict[str, tuple[str, Any]] = {
     "plan": ("yurt run --dry-run", PlanView),
     "runs": ("yurt ps", list[RunRow]),
     "shell": ("yurt shell", Session),
-    "dev-code": ("yurt dev code", Editor),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
@@ -73,6 +78,14 @@ KINDS: dict[str, tuple[str, Any]] = {
     "envs": ("yurt env list", list[EnvView]),
     "env-shown": ("yurt env show", EnvShown),
     "envs-removed": ("yurt env remove", EnvsRemoved),
+    "dev-node": ("yurt dev up", DevNode),
+    "dev-nodes": ("yurt dev status", list[DevNode]),
+    "dev-code": ("yurt dev code", Editor),
+    "dev-backup": ("yurt dev backup", BackedUp),
+    "dev-backups": ("yurt dev backups", BackupList),
+    "dev-restored": ("yurt dev restore", Restored),
+    "dev-extended": ("yurt dev extend", Extended),
+    "dev-down": ("yurt dev down", Down),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
     "secret-set": ("yurt secret set", Secret),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 
-from yurt.cli import app, render
+from yurt.cli import app
 
 
 def propose(*, quiet: bool = False) -> None:
@@ -24,9 +24,10 @@ def propose(*, quiet: bool = False) -> None:
         return
     before, after = found.before.splitlines(), found.after.splitlines()
     for text in list(difflib.unified_diff(before, after, found.file, found.file, lineterm="", n=1)):
-        print(render.plain(text), file=sys.stderr)
-    question = "Include yurt's ssh configuration, so that ssh, scp and editors know yurt-dev? [Y/n] "
-    print(question, end="", file=sys.stderr)
+        print(app_text(text), file=sys.stderr)
+    print(
+        "Include yurt's ssh configuration, so that ssh, scp and editors know yurt-dev? [Y/n] ", end="", file=sys.stderr
+    )
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if answer.strip().lower() in ("", "y", "yes") and answer:
@@ -35,3 +36,10 @@ def propose(*, quiet: bool = False) -> None:
     else:
         verbs.decline()
         print(f"not changed; `ssh -F {verbs.config()} yurt-dev` works without it", file=sys.stderr)
+
+
+def app_text(text: str) -> str:
+    """Return a line without characters that control a terminal."""
+    from yurt.cli import render
+
+    return render.plain(text)

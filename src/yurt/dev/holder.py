@@ -12,15 +12,20 @@ class Progress(msgspec.Struct, frozen=True):
     """How far a backup or a restore is, in bytes."""
 
     phase: str = ""
+    """What is being done."""
     done: int = 0
+    """Bytes so far."""
     total: int = 0
+    """Bytes in all; 0 if unknown."""
 
 
 class LastBackup(msgspec.Struct, frozen=True, kw_only=True):
     """The last backup of a workspace."""
 
     number: int
+    """The number of the version."""
     time: float
+    """When it was made, by the clock of the node."""
     reason: str = ""
     """Why it was made: interval, asked, down, limit and so on."""
     size: int = 0

@@ -27,6 +27,7 @@ class DevNode(msgspec.Struct, frozen=True, kw_only=True):
     phase: str = ""
     """starting, restoring, creating, ready, ending or ended; empty before it has started."""
     note: str = ""
+    """What the holder does now, as a sentence."""
     progress: Progress | None = None
     """How far the present step is, in bytes."""
     ends: float | None = None
@@ -36,11 +37,15 @@ class DevNode(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     """The version that the workspace was last saved as or restored from."""
     backup: LastBackup | None = None
+    """The last backup; null if there is none yet."""
     next_backup: float | None = None
+    """When the next backup is due."""
     failure: str = ""
     """Why the last backup failed."""
     warnings: list[str] = []
+    """What the user should know about it."""
     idle_since: float | None = None
+    """Since when nobody has used it; null if it is in use."""
     fork: str = ""
     """What to know about changes that were made on two nodes."""
     aside: str = ""

@@ -14,6 +14,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     """One complete backup of a workspace."""
 
     number: int
+    """12 is shown as v12."""
     time: float
     """When it was made, by the clock of the node."""
     reason: str = ""
@@ -29,12 +30,14 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the workspace."""
     new_files: int = 0
+    """Files that changed since its parent."""
     new_size: int = 0
     """Bytes that it added to the backups."""
     seconds: float = 0.0
     verified: bool = False
     """Whether what was written was read back and compared."""
     note: str = ""
+    """What to know about it."""
 
 
 class _Header(msgspec.Struct, frozen=True):

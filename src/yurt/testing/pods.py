@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.backends.answers import CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
-from yurt.backends.base import Envs
+from yurt.backends.base import Envs, Workspaces
 from yurt.errors import RefusedError
 from yurt.model import ids
 from yurt.model.calls import CallResult
@@ -42,7 +42,7 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
-from yurt.model.live import Live
+from yurt.model.live import Live, LiveNode
 from yurt.model.run import Placement, Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
@@ -75,6 +75,13 @@ class Pods:
     @property
     def envs(self) -> Envs:
         raise RefusedError("pods: environments are not supported", code="site-refused")
+
+    @property
+    def workspaces(self) -> Workspaces:
+        raise RefusedError("pods: workspaces are not supported", code="site-refused")
+
+    def nodes(self) -> list[LiveNode]:
+        return []
 
     @property
     def site(self) -> Pods:
@@ -162,6 +169,12 @@ class Pods:
 
     def release(self, jobs: Sequence[str]) -> None:
         del jobs
+
+    def extend(self, job: str, minutes: int) -> None:
+        raise RefusedError(f"pods: job {job} cannot run {minutes} minutes longer", code="site-refused")
+
+    def allow_any_node(self, job: str) -> None:
+        del job
 
     def discard(self, run: RunRef) -> None:
         if not self.holder(run.folder, "winner"):

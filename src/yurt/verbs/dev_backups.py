@@ -20,6 +20,7 @@ class BackupList(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes on the disk of the site."""
     versions: list[Version]
+    """All versions, oldest first."""
 
 
 def backups(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackupList]:

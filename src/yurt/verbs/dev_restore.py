@@ -28,6 +28,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     context: str
     version: int
+    """The number of the version."""
     folder: str
     """Where the files are now: on the node, or on this machine."""
     here: bool

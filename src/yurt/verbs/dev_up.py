@@ -32,8 +32,8 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs.dev_copy import copied, uploaded
+from yurt.verbs.dev_ssh import prepared
 from yurt.verbs.import_ import import_run
-from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.result import Result
 from yurt.verbs.starting import ended_before, until_running
 from yurt.verbs.steps import STEPS
@@ -101,7 +101,7 @@ def up(
             entry = _Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
-    add_name(entry)
+    warnings += prepared(entry)
     desk = desks.find(store, asked.name) or Desk(asked.name, entry)
     (view,), notes = views.several([desk])
     return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])

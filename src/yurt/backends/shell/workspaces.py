@@ -37,8 +37,10 @@ cat >> ".$2.part"
 PUBLISH = """\
 cd "$1" || exit 1
 [ ! -e "$2" ] || exit 0
-if command -v sha256sum > /dev/null; then sum=$(sha256sum < ".$2.part"); else sum=$(shasum -a 256 < ".$2.part"); fi
-[ "${sum%% *}" = "$3" ] || { rm -f ".$2.part"; exit 45; }
+if command -v sha256sum > /dev/null && [ "$(sha256sum < ".$2.part")" != "$3  -" ]; then
+  rm -f ".$2.part"
+  exit 45
+fi
 sync ".$2.part" 2> /dev/null
 ln ".$2.part" "$2" 2> /dev/null || [ -e "$2" ] || exit 1
 rm -f ".$2.part"

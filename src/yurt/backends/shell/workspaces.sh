@@ -2,7 +2,7 @@
 # `version FILE HEADER` for each complete version, and `size KB`.
 for folder; do
   echo folder
-  [ -d "$folder" ] && cd "$folder" || continue
+  cd "$folder" 2> /dev/null || continue
   if [ -f holder ]; then printf 'holder %s\n' "$(head -n 1 holder)"; fi
   for file in v[0-9]*; do
     [ -f "$file" ] || continue

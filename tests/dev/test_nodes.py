@@ -1,0 +1,51 @@
+"""The choice of a node for a dev node."""
+
+from __future__ import annotations
+
+import pytest
+
+from yurt.backends.slurm.live import read_nodes
+from yurt.dev.nodes import chosen
+from yurt.model.run import Resources
+
+LINES = """\
+node|n1|main,gpu|MIXED|16|12|64000|32000|gpu:a100:4|gpu:a100:1|9.50
+node|n2|main|IDLE|16|0|64000|0|||0.10
+node|n3|main|IDLE|16|0|64000|0|||0.90
+node|n10|main|MIXED|16|4|64000|8000|||0.00
+node|n4|main|IDLE+DRAIN|16|0|64000|0|||0.00
+node|n5|gpu|MIXED|32|2|128000|1000|gpu:a100:4|gpu:a100:3|1.00
+node|n6|gpu|MIXED|32|2|128000|1000|gpu:h100:4|gpu:h100:1|1.00
+node|odd
+"""
+NODES = read_nodes(LINES)
+
+
+def test_nodes_of_the_site() -> None:
+    assert [each.name for each in NODES] == ["n1", "n2", "n3", "n10", "n4", "n5", "n6"]
+    assert (NODES[0].free_cpus, NODES[0].free_memory_mb, NODES[0].gpus[0].free) == (4, 32000, 3)
+    assert (NODES[4].state, NODES[4].free_cpus) == ("drained", 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "partition", "last", "avoid", "node"),
+    [
+        (Resources(), "main", "", (), "n2"),
+        (Resources(), "main", "n10", (), "n10"),
+        (Resources(), "main", "n4", (), "n2"),
+        (Resources(), "main", "", ("n2",), "n3"),
+        (Resources(cpus=16), "main", "n10", (), "n2"),
+        (Resources(memory_mb=0), "main", "n10", (), "n2"),
+        (Resources(gpus=1), "main", "", (), "n1"),
+        (Resources(gpus=2), "gpu", "", (), "n6"),
+        (Resources(gpus=2, gpu_type="a100"), "gpu", "n5", (), "n1"),
+        (Resources(gpus=4), "main,gpu", "", (), ""),
+        (Resources(cpus=64), "main", "", (), ""),
+        (Resources(nodes="2"), "main", "", (), ""),
+        (Resources(nodelist="n3"), "main", "", (), ""),
+        (Resources(exclude_nodes="n[1-3]"), "main", "n2", (), ""),
+        (Resources(), "other", "", (), ""),
+    ],
+)
+def test_choice(wanted: Resources, partition: str, last: str, avoid: tuple[str, ...], node: str) -> None:
+    assert chosen(NODES, wanted, partition=partition, last=last, avoid=avoid) == node
