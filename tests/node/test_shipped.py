@@ -52,13 +52,15 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 def test_every_file_is_uploaded() -> None:
     """Every file is uploaded with a run, except the program that runs function calls: the calls include it."""
-    own = [source for source in module.FILES.values() if not source.startswith("shim/")]
-    there = {each.relative_to(module.SOURCE).as_posix() for each in module.SOURCE.rglob("*.py")}
-    assert sorted([*own, "call.py"]) == sorted(each for each in there if not each.startswith("shim/"))
+    sent = {name[len("yurt/node/") :] for name in module.files() if name.startswith("yurt/node/")}
+    there = {
+        each.relative_to(module.SOURCE).as_posix() for each in module.SOURCE.rglob("*") if each.suffix in (".py", ".sh")
+    }
+    assert sent | {"shipped.py", "call.py"} == {each for each in there if not each.startswith("shim/")}
 
 
 def test_it_is_small() -> None:
-    assert len(zlib.compress(b"".join(module.files().values()))) < 40_000
+    assert len(zlib.compress(b"".join(module.files().values()))) < 70_000
 
 
 def test_the_name_depends_on_the_content(monkeypatch: pytest.MonkeyPatch) -> None:

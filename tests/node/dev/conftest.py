@@ -19,16 +19,20 @@ from yurt.testing.waiting import eventually
 
 PYTHON = os.environ.get("YURT_NODE_PYTHON") or str(Path(sys.executable).resolve())
 
+UNUSED = "from yurt.node.dev import idle; idle.cpu_times = lambda _s: {}; idle.terminals.last_use = lambda: 0.0; "
+"""For a node that only the holder uses: this machine is busy with other tests."""
+
 
 class DevNode:
-    """One start of a holder. `disk` is the disk of its node."""
+    """One start of a holder. `disk` is the disk of its node; `unused`: no other process uses the node."""
 
-    def __init__(self, shipped: Path, top: Path, disk: str, run: str, **config: Any) -> None:
+    def __init__(self, shipped: Path, top: Path, disk: str, run: str, *, unused: bool = False, **config: Any) -> None:
         self.run_folder = top / "runs" / run
         self.run_folder.mkdir(parents=True, exist_ok=True)
         self.root, self.workspace = top / disk, top / disk / "work"
         self.backups = top / "shared" / "workspaces" / "default"
-        self._words = [PYTHON, "-I", "-S", "-c", START, str(shipped)]
+        self._words = [PYTHON, "-I", "-S", "-c", START.replace("sys.exit", UNUSED + "sys.exit") if unused else START]
+        self._words.append(str(shipped))
         given = {"name": "default", "workspace": "work", "root": str(self.root), "backups": str(self.backups), **config}
         self._environment = {
             "PATH": os.environ["PATH"],

@@ -6,6 +6,7 @@ import os
 import signal
 import stat
 import subprocess
+import threading
 from pathlib import Path
 
 from tests.node.dev.conftest import DevNodes
@@ -111,7 +112,7 @@ def test_restore(dev: DevNodes) -> None:
 
 
 def test_interval_and_idle(dev: DevNodes) -> None:
-    node = dev(interval=0.3, idle=1, idle_release=True).ready()
+    node = dev(interval=0.3, idle=2, idle_release=True, unused=True).ready()
     (node.workspace / "a.txt").write_text("a")
     assert node.ended() == 0, node.log
     assert "released, as it is idle" in node.log and len(node.numbers()) == 2
@@ -135,10 +136,28 @@ def test_sessions_have_the_environment_of_the_job(dev: DevNodes) -> None:
     node = dev(limit_seconds=3600).ready()
     folder = Path(node.ask("info")["folder"])
     script = f". {folder}/environment; echo $MODULE_ROOT:$MY_TOKEN:$CCACHE_DIR:$TMPDIR"
-    out = subprocess.run(["sh", "-c", script], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True).stdout
+    out = subprocess.check_output(["sh", "-c", script], env={"PATH": os.environ["PATH"]}, text=True)
     assert out == f"it's here::{folder}/caches/ccache:{folder}/caches/tmp\n"
     assert {stat.S_IMODE((folder / "caches" / each).stat().st_mode) for each in ("pip", "uv", "tmp")} == {0o700}
     assert abs(int((folder / "end").read_text()) - node.ask("time")["end"]) <= 1
     assert {stat.S_IMODE((folder / each).stat().st_mode) for each in ("environment", "control")} == {0o600}
     assert "not a public" in node.ask("authorize", key="nonsense")["error"]
     assert "unknown request" in node.ask("dance")["error"]
+
+
+def test_a_signal_during_a_backup(dev: DevNodes) -> None:
+    """The signal reaches all processes of the job, also tar: the backup completes, and the last edit is saved too."""
+    node = dev(compression="gzip").ready()  # slow enough to be seen
+    with (node.workspace / "large").open("wb") as file:
+        for _ in range(40):
+            file.write(os.urandom(1_000_000))
+    asked = threading.Thread(target=node.ask, args=("backup",))
+    asked.start()
+    eventually(lambda: node.ask("info")["progress"], pause=0.01)
+    (node.workspace / "last.txt").write_text("last")
+    assert node.signal(signal.SIGTERM) == 128 + signal.SIGTERM
+    asked.join()
+    assert node.numbers() == [1, 2, 3], node.log
+    other = dev("n2").ready()
+    assert (other.workspace / "last.txt").read_text() == "last"
+    assert (other.workspace / "large").stat().st_size == 40_000_000

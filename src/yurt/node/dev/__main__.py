@@ -17,11 +17,11 @@ def main() -> int:
     if words[:1] == ["hold"]:
         return hold(os.environ)
     answers = {"ask": _ask, "list": _list, "restore": _restore, "verify": _verify}
-    answer = answers.get(words[0] if words else "")  # type: Any
+    answer: Any = answers.get(words[0] if words else "")
     if answer is None:
         sys.stderr.write("yurt: unknown word; use hold, ask, list, restore or verify\n")
         return 64
-    last = {}  # type: Dict[str, Any]
+    last: Dict[str, Any] = {}
     try:
         for last in answer(words[1:]):
             print(json.dumps(last), flush=True)

@@ -28,7 +28,7 @@ class Chores:
         self._born = time.time()
         self._looking = threading.Lock()
         self.idle = Idle(self._born)
-        self.notes = []  # type: List[str]
+        self.notes: List[str] = []
         """Warnings that stay: on the folder of the workspace, on ssh."""
 
     def start(self) -> None:
@@ -37,7 +37,7 @@ class Chores:
     def look(self) -> Optional[float]:
         """Read the time limit now; return when the job ends, None if it has no limit. `end` holds it for prompts."""
         with self._looking:
-            end = self._status.get("end")
+            end: Optional[float] = self._status.get("end")
             if self._config.job:
                 try:
                     left = limits.time_left(self._config.job)

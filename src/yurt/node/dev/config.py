@@ -61,7 +61,7 @@ def read(environment: Mapping[str, str]) -> Config:
             raise ValueError("it is not an object")
         return _read(given, environment)
     except (ValueError, TypeError, KeyError) as error:
-        raise HolderError("the settings of the dev node in %s are not usable: %r" % (VARIABLE, error))
+        raise HolderError("the settings of the dev node in %s are not usable: %r" % (VARIABLE, error)) from None
 
 
 def _read(given: Dict[str, Any], environment: Mapping[str, str]) -> Config:

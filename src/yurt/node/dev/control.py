@@ -98,7 +98,7 @@ def ask(run_folder: str, request: str) -> Iterator[Dict[str, Any]]:
         except OSError as error:
             here, there = os.uname().nodename, status.get("node")
             where = "" if here == there else "; it runs on %s, this is %s" % (there, here)
-            raise HolderError("the dev node does not answer: %s%s" % (error.strerror or error, where))
+            raise HolderError("the dev node does not answer: %s%s" % (error.strerror or error, where)) from None
         if not is_same_user(connection):
             raise HolderError("the socket %s belongs to another user" % path)
         connection.sendall(request.encode() + b"\n")

@@ -17,7 +17,7 @@ class Desk:
 
     def __init__(self, config: Config, place: Place, status: Status, log: Callable[[str], None]) -> None:
         self.config, self.place, self.status, self.log = config, place, status, log
-        self.workspace = None  # type: Optional[backup.Workspace]
+        self.workspace: Optional[backup.Workspace] = None
         self.stopping = False
         """Set when the job ends: a restore then gives up, as it would not be complete in time."""
 

@@ -1,21 +1,22 @@
 """The job of a dev node: opens the workspace, backs it up, and waits for requests and for the end of the job."""
 
 import fcntl
+import functools
 import os
 import select
 import signal
 import sys
 import time
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from yurt.node import backup
 from yurt.node.dev import caches, control, ssh, terminals
 from yurt.node.dev.chores import Chores
-from yurt.node.dev.claim import BEATS, FILE, Claim
+from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
 from yurt.node.dev.desk import Desk
 from yurt.node.dev.files import HolderError, private_folder, write
-from yurt.node.dev.place import choose, unsafe
+from yurt.node.dev.place import choose
 from yurt.node.dev.requests import Requests
 from yurt.node.dev.schedule import Schedule
 from yurt.node.dev.status import Status, backup_of
@@ -88,7 +89,9 @@ class Holder:
             notes.append("ssh to this dev node does not work: %s" % error)
         self.chores = Chores(self.config, place.folder, self.schedule, self.status, claim)
         self.chores.notes = notes
-        requests = Requests(self.desk, self.worker, self.save, self.chores.look, self._leave, served)
+        requests = Requests(
+            self.desk, self.worker, save=self.save, look=self.chores.look, leave=self._leave, served=served
+        )
         server = control.listen(place.folder)
         self.status.set(workspace=place.workspace, folder=place.folder, socket=server.getsockname(), warnings=notes)
         try:
@@ -151,7 +154,7 @@ class Holder:
                     raise HolderError(
                         "the dev node %s runs on this node already; stop it with `yurt dev down`, or use another name"
                         % self.config.name
-                    )
+                    ) from None
             time.sleep(0.2)
 
     def _own_backups(self) -> None:
@@ -195,11 +198,12 @@ class Holder:
             now = time.time()
             due, reason = self.schedule.next_save()
             if now >= due and self.worker.is_idle():
-                self.worker.submit("backup", lambda reason=reason: self._save_quietly(reason))
+                self.worker.submit("backup", functools.partial(self._save_quietly, reason))
             minutes = self.schedule.warning(now)
             if minutes is not None:
-                terminals.tell("%d minutes left on %s; the workspace is backed up before the end" % (
-                    minutes, os.uname().nodename))
+                terminals.tell(
+                    "%d minutes left on %s; the workspace is backed up before the end" % (minutes, os.uname().nodename)
+                )
                 say("%d minutes left" % minutes)
             self._see_idle(now)
             self._sleep()

@@ -26,7 +26,7 @@ def cpu_times(session: int, folder: str = PROC) -> Optional[Dict[str, float]]:
     except OSError:
         return None
     ticks = float(os.sysconf("SC_CLK_TCK"))
-    found = {}  # type: Dict[str, float]
+    found: Dict[str, float] = {}
     for name in names:
         path = os.path.join(folder, name)
         try:
@@ -63,7 +63,7 @@ class Idle:
     """Samples the use of the node. `since` is when it was last used; None if this machine cannot tell."""
 
     def __init__(self, now: float) -> None:
-        self.since = now  # type: Optional[float]
+        self.since: Optional[float] = now
         self._at, self._times = now, cpu_times(os.getsid(0))
 
     def sample(self, now: float) -> None:

@@ -53,7 +53,7 @@ def _squeue(*words: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unknown(str(error))
+        raise Unknown(str(error)) from None
     if done.returncode:
         raise Unknown(done.stderr.decode("utf-8", "replace"))
     return done.stdout.decode("utf-8", "replace")

@@ -92,7 +92,7 @@ def choose(config: Config, environment: Mapping[str, str]) -> Tuple[Place, List[
         roots = [os.path.abspath(os.path.expanduser(config.root))]
     else:
         roots = candidates(environment, user())
-    notes = []  # type: List[str]
+    notes: List[str] = []
     fixed = len(roots) == 1
     for root in roots:
         why = _usable(root, deep=fixed)

@@ -1,6 +1,6 @@
 """What the laptop can ask of a dev node over its socket, and the answers."""
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from yurt.node import backup
 from yurt.node.dev import ssh
@@ -21,6 +21,7 @@ class Requests:
         self,
         desk: Desk,
         worker: Worker,
+        *,
         save: Callable[[str], Any],
         look: Callable[[], Optional[float]],
         leave: Callable[[], None],
@@ -38,7 +39,7 @@ class Requests:
             try:
                 ssh.authorize(self._desk.place.folder, str(request.get("key") or ""))
             except ssh.SshError as error:
-                raise HolderError(str(error))
+                raise HolderError(str(error)) from None
             return {}
         if do == "time":
             return {"end": self._look()}
@@ -74,7 +75,7 @@ class Requests:
         known = [each for each in backup.versions(self._desk.config.backups) if each.number == base]
         return {"version": known[0]._asdict() if known else None, "changed": False}
 
-    def _restore(self, number: int, paths: "list[str]") -> Dict[str, Any]:
+    def _restore(self, number: int, paths: List[str]) -> Dict[str, Any]:
         if paths:
             return self._desk.restore_paths(number, paths)
         return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
@@ -88,7 +89,7 @@ class Requests:
                 raise HolderError(
                     "the last backup failed, so the dev node stays: %s; `yurt dev down --now` ends it without a backup"
                     % error
-                )
+                ) from None
         send(dict(answer, ok=True))
         self._leave()
 

@@ -17,13 +17,13 @@ class Schedule:
 
     def __init__(self, now: float, interval: float, retry: float) -> None:
         self.interval, self.retry = interval, retry
-        self.end = None  # type: Optional[float]
+        self.end: Optional[float] = None
         self.last_save = now
         self.last_seconds = 0.0
         self.failures = 0
         self._failed_at = now
         self._looked_at = now
-        self._warned = {}  # type: Dict[float, bool]
+        self._warned: Dict[float, bool] = {}
 
     def saved(self, began: float, seconds: float) -> None:
         """Record a save that began at a time, or a look that found nothing to save."""
@@ -76,4 +76,4 @@ class Schedule:
         due = [before for before in WARNINGS if now >= self.end - before and not self._warned.get(before, True)]
         for before in due:
             self._warned[before] = True
-        return max(0, int(round((self.end - now) / 60))) if due else None
+        return max(0, round((self.end - now) / 60)) if due else None

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Set
 
 from yurt.node.dev.config import Source
 from yurt.node.dev.files import HolderError
@@ -48,7 +48,7 @@ def _run(words: List[str], what: str, environment: Optional[Dict[str, str]] = No
             check=False,
         )
     except OSError as error:
-        raise HolderError("%s: %s: %s" % (what, words[0], error.strerror))
+        raise HolderError("%s: %s: %s" % (what, words[0], error.strerror)) from None
     if done.returncode:
         raise HolderError("%s: %s" % (what, _reason(done.stderr) or "exit code %d" % done.returncode))
 
@@ -85,9 +85,6 @@ def _copy_snapshot(folder: str, target: str) -> None:
                     continue
                 os.unlink(path)
                 _run(["cp", "-a", code, path], "cannot copy %s" % code)
-                if os.path.isdir(path) and not os.path.islink(path):
-                    if name not in folders:
-                        folders.append(name)
             if not os.path.islink(path):
                 os.chmod(path, os.stat(path).st_mode | 0o200)
     os.chmod(target, 0o700)
@@ -124,7 +121,7 @@ def _unpack(archive: str, target: str, name: str) -> None:
     _lift(target, {*USUAL, name, os.path.basename(archive)[: -len(ending)]})
 
 
-def _lift(target: str, names: "set[str]") -> None:
+def _lift(target: str, names: Set[str]) -> None:
     """If the archive holds only the workspace's folder, make that folder's content the content of `target`."""
     inner = target
     while True:

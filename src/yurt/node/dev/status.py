@@ -19,12 +19,11 @@ class Status:
 
     def __init__(self, run_folder: str, **fields: Any) -> None:
         self._path = os.path.join(run_folder, FILE)
-        self._fields = {
-            **{"phase": "starting", "note": "", "workspace": "", "folder": "", "socket": "", "failure": "", "fork": ""},
-            **{"aside": "", "end": None, "progress": None, "version": 0, "backup": None, "next": None},
-            **{"warnings": [], "idle_since": None},
-            **fields,
-        }  # type: Dict[str, Any]
+        texts = ("note", "workspace", "folder", "socket", "failure", "fork", "aside")
+        values = ("end", "progress", "backup", "next", "idle_since")
+        self._fields: Dict[str, Any] = {"phase": "starting", "version": 0, "warnings": []}
+        self._fields.update(dict.fromkeys(texts, ""), **dict.fromkeys(values))
+        self._fields.update(fields)
         self._changed = threading.Condition()
         self._writing = threading.Lock()
         self._dirty, self._urgent = True, False

@@ -31,7 +31,7 @@ def put_in_place(place: Place, folder: str, state: str = "", aside: str = "") ->
 def finish(place: Place) -> None:
     """Complete a swap that was begun, if there is one."""
     path = os.path.join(place.folder, PLAN)
-    plan = read_json(path)  # type: Dict[str, str]
+    plan: Dict[str, str] = read_json(path)
     if not plan:
         return
     if os.path.isdir(plan["folder"]):

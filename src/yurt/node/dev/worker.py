@@ -20,8 +20,8 @@ class Task:
 
     def __init__(self, name: str, action: Callable[[], Any]) -> None:
         self.name, self.action = name, action
-        self.result = None  # type: Any
-        self.error = None  # type: Optional[Exception]
+        self.result: Any = None
+        self.error: Optional[Exception] = None
         self._done = threading.Event()
 
     def run(self) -> None:
@@ -49,8 +49,8 @@ class Worker:
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
         self._changed = threading.Condition()
-        self._waiting = []  # type: List[Task]
-        self._current = None  # type: Optional[Task]
+        self._waiting: List[Task] = []
+        self._current: Optional[Task] = None
         threading.Thread(target=self._work, daemon=True).start()
 
     def submit(self, name: str, action: Callable[[], Any]) -> Task:
