@@ -6,7 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("startup", "log", "connection", "lab", "submit", "sweep", "ps", "sweep_ps", "cluster", "env", "env_place")
+BENCHMARKS = (
+    "startup",
+    "log",
+    "connection",
+    "lab",
+    "submit",
+    "sweep",
+    "ps",
+    "sweep_ps",
+    "cluster",
+    "env",
+    "env_place",
+    "backup",
+)
 
 
 def main() -> int:

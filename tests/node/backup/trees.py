@@ -10,7 +10,19 @@ from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO
 
-NAMES = [b"a", b"b", b"-rf", b"new\nline", b"\xff\xfe", "ü".encode(), b" x ", b"$(id)", b"[1]*?", b"n" * 255, b"back\\n"]
+NAMES = [
+    b"a",
+    b"b",
+    b"-rf",
+    b"new\nline",
+    b"\xff\xfe",
+    "ü".encode(),
+    b" x ",
+    b"$(id)",
+    b"[1]*?",
+    b"n" * 255,
+    b"back\\n",
+]
 Fingerprint = dict[bytes, tuple[Any, ...]]
 
 
@@ -86,7 +98,9 @@ class Editor:
 
     def _new(self) -> bytes:
         place = self.dice.choice([self.folder, *self._all(stat.S_IFDIR)])
-        return os.path.join(place, self.dice.choice(NAMES) if self.dice.random() < 0.8 else b"f%d" % self.dice.randrange(9))
+        return os.path.join(
+            place, self.dice.choice(NAMES) if self.dice.random() < 0.8 else b"f%d" % self.dice.randrange(9)
+        )
 
     def write(self) -> None:
         size = self.dice.choice([0, 1, 511, 512, 513, 5000, 70_000])
@@ -159,6 +173,11 @@ class Editor:
 
 
 EDITS = [
-    *(["write"] * 5 + ["folder_"] * 3 + ["rename"] * 3 + ["rewrite", "append", "sparse", "symlink", "fifo", "hard_link"]),
+    *(
+        ["write"] * 5
+        + ["folder_"] * 3
+        + ["rename"] * 3
+        + ["rewrite", "append", "sparse", "symlink", "fifo", "hard_link"]
+    ),
     *("hard_link", "replace", "remove", "chmod", "utime", "attribute"),
 ]

@@ -22,7 +22,7 @@ def verify(backups: str, number: int, on_progress: OnProgress = None) -> None:
         raise manifest.damaged("v%d" % number)
     progress = Progress(on_progress, "verify", sum(version.packs[name].size for name in packs))
     for name in sorted(packs):
-        found = list_pack(backups, version.packs[name], progress)
+        _, found = list_pack(backups, version.packs[name], progress)
         for path, size in wanted[name].items():
             if path not in found or found[path].size != size:
                 raise BackupError("version v%d is damaged: the pack %s lacks %s" % (number, name, shown(path)))

@@ -21,7 +21,12 @@ Header = Dict[str, Any]
 
 
 class Pack(NamedTuple):
-    """One pack file: its name, its size and sha256 on disk, the bytes and number of the files in it."""
+    """One pack file: its name, its size and CRC-32 on disk, the bytes and number of the files in it.
+
+    The CRC is of the file that was read back when it was written. Zstd, lz4 and gzip add a checksum of the content as
+    they got it from tar, which they compare whenever they expand a pack. A cryptographic hash would protect only from
+    someone who can write to this folder, and so to the versions too; on some processors it takes longer than tar.
+    """
 
     name: str
     size: int

@@ -1,120 +1,114 @@
-"""Reads a pack back: compares its sha256 while a decompression program expands it."""
+"""Reads a pack from the disk: a program expands it while its checksum is computed."""
 
-import hashlib
 import os
 import subprocess
 import tempfile
 import threading
-from typing import IO, Dict, List, Optional
+import zlib
+from typing import IO, Dict, Optional, Tuple
 
 from yurt.node.backup import programs
 from yurt.node.backup.errors import BackupError, from_os
 from yurt.node.backup.manifest import Pack, damaged
-from yurt.node.backup.pipes import PIECE, enlarge
+from yurt.node.backup.pipes import Pieces, enlarge
 from yurt.node.backup.progress import Progress
 from yurt.node.backup.tar_headers import Damaged, Member, members
 
 EXTRACT = ["-x", "-f", "-", "--no-same-owner", "-p"]
 
 
-def list_pack(backups: str, pack: Pack, progress: Progress) -> Dict[bytes, Member]:
-    """Return the files in a pack by name, after reading all of it from the disk. BackupError if it is damaged."""
-    with tempfile.TemporaryFile() as complaints:
-        reading = _Reading(backups, pack, complaints, progress)
-        feeder = threading.Thread(target=reading.feed, daemon=True)
+def list_pack(backups: str, pack: Pack, progress: Progress) -> Tuple[str, Dict[bytes, Member]]:
+    """Return the checksum of a pack and the files in it by name, after reading all of it.
+
+    BackupError if it is damaged. An empty `sum` stands for a pack that was just written: then its own size and the
+    checksum that the compression program added to the content are compared.
+    """
+    with tempfile.TemporaryFile() as complaints, _Reading(backups, pack, complaints, progress) as reading:
+        summing = threading.Thread(target=reading.add_up, daemon=True)
+        summing.start()
         try:
-            feeder.start()
-            output = reading.output()
-            found = {each.name: each for each in members(lambda: os.read(output, PIECE))}
-            reading.process.wait()
+            enlarge(reading.output)
+            found = {each.name: each for each in members(Pieces(reading.output).read)}
         except (Damaged, ValueError, IndexError):
             raise damaged(reading.path) from None
         finally:
-            if reading.process.poll() is None:
-                reading.process.kill()
-            feeder.join()
-            programs.stop([reading.process])
-        reading.check()
-    return found
+            summing.join()
+        return reading.check(), found
 
 
 def extract(backups: str, pack: Pack, target: bytes, progress: Progress) -> None:
     """Extract all files of a pack into a folder. BackupError if the pack is damaged: the folder is then unusable."""
-    with tempfile.TemporaryFile() as complaints:
-        reading = _Reading(backups, pack, complaints, progress)
-        started: List["subprocess.Popen[bytes]"] = [reading.process]
+    with tempfile.TemporaryFile() as complaints, _Reading(backups, pack, complaints, progress) as reading:
+        enlarge(reading.output)
+        extractor = programs.start([*programs.tar(), *EXTRACT], reading.output, subprocess.DEVNULL, complaints, target)
         try:
-            output = reading.process.stdout
-            assert output is not None
-            enlarge(output.fileno())
-            command = [*programs.tar(), *EXTRACT]
-            extractor = programs.start(command, output.fileno(), subprocess.DEVNULL, complaints, target)
-            started.append(extractor)
-            output.close()
-            reading.feed()
+            reading.close_output()
+            reading.add_up()
             code = extractor.wait()
-            reading.process.wait()
         finally:
-            programs.stop(started)
-        if code and reading.failure is None:
+            programs.stop([extractor])
+        if code and reading.is_intact():
             raise BackupError("cannot extract %s: %s" % (reading.path, programs.said(complaints)))
         reading.check()
 
 
 class _Reading:
-    """A decompression program that is fed with a pack."""
+    """A program that expands a pack; this process reads the same file."""
 
     def __init__(self, backups: str, pack: Pack, complaints: IO[bytes], progress: Progress) -> None:
         self.path = os.path.join(backups, pack.name)
         self.pack = pack
         self.progress = progress
-        self.failure: Optional[BackupError] = None
+        self._failure: Optional[BackupError] = None
+        self._sum = ""
+        self._size = 0
         compression = programs.of_pack(pack.name)
-        command = [compression.program, *compression.expand]
-        self.process = programs.start(command, subprocess.PIPE, subprocess.PIPE, complaints)
-
-    def output(self) -> int:
-        assert self.process.stdout is not None
-        enlarge(self.process.stdout.fileno())
-        return self.process.stdout.fileno()
-
-    def feed(self) -> None:
-        """Pass the whole pack to the program and remember what was wrong with it."""
-        digest = hashlib.sha256()
-        size = 0
-        pipe = self.process.stdin
-        assert pipe is not None
         try:
-            enlarge(pipe.fileno())
-            with open(self.path, "rb", 0) as stream:
-                piece = stream.read(PIECE)
-                while piece:
-                    digest.update(piece)
-                    size += len(piece)
-                    self._pass(pipe, piece)
-                    self.progress.add(len(piece))
-                    piece = stream.read(PIECE)
-            if size != self.pack.size or digest.hexdigest() != self.pack.sum:
-                self.failure = damaged(self.path)
+            with open(self.path, "rb") as stream:
+                self._process = programs.start(
+                    [compression.program, *compression.expand], stream.fileno(), subprocess.PIPE, complaints
+                )
         except FileNotFoundError:
-            self.failure = BackupError("the pack %s is missing" % self.path)
+            raise BackupError("the pack %s is missing; restore another version" % self.path) from None
         except OSError as error:
-            self.failure = from_os(error, "read the pack %s" % self.path)
-        finally:
-            pipe.close()
+            raise from_os(error, "read the pack %s" % self.path) from None
+        assert self._process.stdout is not None
+        self.output = self._process.stdout.fileno()
 
-    def _pass(self, pipe: IO[bytes], piece: bytes) -> None:
-        """Write to the program. It may have ended early over a damaged pack: the checksum will tell."""
-        view = memoryview(piece)
+    def __enter__(self) -> "_Reading":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        programs.stop([self._process])
+
+    def close_output(self) -> None:
+        """Leave the output to another program."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def add_up(self) -> None:
+        """Compute size and checksum of the file."""
+        checksum = 0
         try:
-            while view:
-                view = view[os.write(pipe.fileno(), view) :]
-        except (BrokenPipeError, ValueError):
-            pass
+            with open(self.path, "rb", 0) as stream:
+                pieces = Pieces(stream.fileno())
+                piece = pieces.read()
+                while piece:
+                    checksum = zlib.crc32(piece, checksum)
+                    self._size += len(piece)
+                    self.progress.add(len(piece))
+                    piece = pieces.read()
+            self._sum = "%08x" % checksum
+        except OSError as error:
+            self._failure = from_os(error, "read the pack %s" % self.path)
 
-    def check(self) -> None:
-        """Raise BackupError if the pack was not read completely and right."""
-        if self.failure is not None:
-            raise self.failure
-        if self.process.returncode:
+    def is_intact(self) -> bool:
+        return self._failure is None and self._size == self.pack.size and self.pack.sum in ("", self._sum)
+
+    def check(self) -> str:
+        """Return the checksum; BackupError if the pack was not read completely and right."""
+        if self._failure is not None:
+            raise self._failure
+        if self._process.wait() or not self.is_intact():
             raise damaged(self.path)
+        return self._sum

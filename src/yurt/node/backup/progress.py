@@ -20,7 +20,10 @@ class Progress:
             report(phase, 0, total)
 
     def add(self, size: int) -> None:
-        self.done += size
+        self.reach(self.done + size)
+
+    def reach(self, done: int) -> None:
+        self.done = done
         now = time.monotonic()
         if self.report is not None and now - self._last >= INTERVAL:
             self._last = now

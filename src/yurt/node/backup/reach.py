@@ -12,6 +12,7 @@ class Reach:
 
     def __init__(self, folder: bytes) -> None:
         self.folder = folder
+        self._start = os.path.join(folder, b"")
         self._open: Dict[bytes, int] = {}
 
     def __enter__(self) -> "Reach":
@@ -24,6 +25,8 @@ class Reach:
 
     def path(self, below: bytes) -> bytes:
         """Return a path that system calls accept; OSError if a folder on the way does not exist."""
+        if len(below) <= LONGEST:
+            return self._start + below
         above, rest = split(below)
         return os.path.join(self.base(above), rest)
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import stat
+import time
 from typing import Dict, Iterable, List, Sequence
 
 from yurt.node.backup import claims, manifest, state
@@ -78,7 +79,8 @@ def _restore(
         progress.end()
         if state_folder:
             wait_for_clock(entry.key for entry in found.values())
-            settled = {path: entry._replace(key=sure(entry.key)) for path, entry in found.items()}
+            now = time.time()
+            settled = {path: entry._replace(key=sure(entry.key, now)) for path, entry in found.items()}
             about = version.header["version"]
             state.start(state_folder, os.stat(fresh).st_ino, state.Known(about["number"], about["id"], settled))
         os.rename(fresh, target)

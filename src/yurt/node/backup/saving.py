@@ -75,7 +75,7 @@ class Saver:
         for above, paths in pieces.items():
             pack, found = self._pack(reach, above, [(path, keys[path][SIZE]) for path in paths])
             for path in paths:
-                content = found.get(path[len(above) + 1 :] if above else path)
+                content = found.get(path[len(above) + 1 :] if above else path)  # by its name in the pack
                 now = _look(reach, path)
                 if now is None:
                     saved.vanished.add(path)
@@ -99,15 +99,15 @@ class Saver:
         name = "p%s%s%s" % (self.name, count, self._compression.suffix)
         progress = Progress(self.report, "write", sum(size for _, size in files))
         members = [path[start:] for path, _ in files]
-        pack = write_pack(self.backups, name, reach.base(above), members, progress)
+        size = write_pack(self.backups, name, reach.base(above), members, progress)
         self._written.append(name)
         progress.end()
-        progress = Progress(self.report, "verify", pack.size)
-        found = list_pack(self.backups, pack, progress)
+        progress = Progress(self.report, "verify", size)
+        checksum, found = list_pack(self.backups, Pack(name, size, "", 0, 0), progress)
         if not set(found).issubset(members):
             raise damaged(name)
         progress.end()
-        return pack._replace(content=sum(each.size for each in found.values()), members=len(found)), found
+        return Pack(name, size, checksum, sum(each.size for each in found.values()), len(found)), found
 
 
 def wait_for_clock(keys: Iterable[Key]) -> None:
@@ -118,9 +118,9 @@ def wait_for_clock(keys: Iterable[Key]) -> None:
         time.sleep(left / 1e9)
 
 
-def sure(key: Key) -> Key:
-    """Return a key, marked as unsure if its ctime is so new that another change could have the same one."""
-    return key if key[CTIME] + TICK <= time.time() * 1e9 else unsure(key)
+def sure(key: Key, now: float) -> Key:
+    """Return a key, marked as unsure if its ctime is so new at `now` that another change could have the same one."""
+    return key if key[CTIME] + TICK <= now * 1e9 else unsure(key)
 
 
 def _look(reach: Reach, path: bytes) -> Optional[Key]:

@@ -1,9 +1,11 @@
 """Reads the headers of a tar stream as GNU tar writes it with -H posix: ustar, pax records, sparse files."""
 
-from typing import Callable, Dict, Iterator, NamedTuple
+from typing import Callable, Dict, Iterator, NamedTuple, Union
 
 BLOCK = 512
 END = bytes(BLOCK)
+
+Piece = Union[bytes, memoryview]
 
 
 class Damaged(Exception):
@@ -20,34 +22,34 @@ class Member(NamedTuple):
 
 
 class _Stream:
-    """Takes and skips bytes of what `read` returns; `read` returns b"" at the end."""
+    """Takes and skips bytes of what `read` returns: pieces that are valid until the next call, b"" at the end."""
 
-    def __init__(self, read: Callable[[], bytes]) -> None:
+    def __init__(self, read: Callable[[], Piece]) -> None:
         self._read = read
-        self._piece = b""
+        self._piece: Piece = b""
         self._at = 0
 
     def take(self, size: int) -> bytes:
-        end = self._at + size
-        while len(self._piece) < end:
-            more = self._read()
-            if not more:
-                raise Damaged("it ends too early")
-            self._piece = self._piece[self._at :] + more
-            end -= self._at
-            self._at = 0
-        found = self._piece[self._at : end]
-        self._at = end
+        found = bytes(self._piece[self._at : self._at + size])
+        self._at += len(found)
+        while len(found) < size:
+            self._next()
+            self._at = size - len(found)
+            found += self._piece[: self._at]
+            self._at = min(self._at, len(self._piece))
         return found
 
     def skip(self, size: int) -> None:
         size -= len(self._piece) - self._at
         while size > 0:
-            self._piece = self._read()
-            if not self._piece:
-                raise Damaged("it ends too early")
+            self._next()
             size -= len(self._piece)
         self._at = len(self._piece) + size
+
+    def _next(self) -> None:
+        self._piece = self._read()
+        if not self._piece:
+            raise Damaged("it ends too early")
 
     def drain(self) -> None:
         """Read the padding after the end marker."""
@@ -55,7 +57,7 @@ class _Stream:
             pass
 
 
-def members(read: Callable[[], bytes]) -> Iterator[Member]:
+def members(read: Callable[[], Piece]) -> Iterator[Member]:
     """Yield the regular files of an archive. Raises Damaged if it is not complete up to its end marker."""
     stream = _Stream(read)
     records: Dict[bytes, bytes] = {}

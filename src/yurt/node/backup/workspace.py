@@ -186,32 +186,34 @@ class Workspace:
         updates: state.Updates = dict.fromkeys(todo.gone)
         first = {path: leader for leader, paths in todo.saved.items() for path in paths}
         wait_for_clock(scanned.keys[path] for path in todo.changed if path not in first)
+        now = time.time()
         with Reach(self.folder) as reach:
             for path in todo.changed:
-                key = sure(scanned.keys[path])
                 group = scanned.groups.get(path, b"")
+                if path in first:
+                    entry = self._content(path, first[path], saved, now)
+                    if entry is not None:
+                        updates[path] = entry._replace(group=group) if group else entry
+                    elif path in saved.vanished:
+                        updates[path] = None
+                    continue
+                key = sure(scanned.keys[path], now)
                 if path in todo.reused:
                     pack, name = todo.reused[path]
                     updates[path] = Entry(key, pack, b"" if name == path else name, group)
-                elif path in first:
-                    entry = self._content(path, first[path], saved)
-                    if entry is not None:
-                        updates[path] = entry._replace(group=group)
-                    elif path in saved.vanished:
-                        updates[path] = None
-                else:
-                    try:
-                        updates[path] = Entry(key, "", _extra(reach.path(path), key), group)
-                    except OSError:
-                        updates[path] = None
+                    continue
+                try:
+                    updates[path] = Entry(key, "", _extra(reach.path(path), key), group)
+                except OSError:
+                    updates[path] = None
         return updates
 
-    def _content(self, path: bytes, leader: bytes, saved: Saved) -> Optional[Entry]:
+    def _content(self, path: bytes, leader: bytes, saved: Saved, now: float) -> Optional[Entry]:
         """Return the entry of a saved file. One that cannot be read keeps the content that it had."""
         entry = saved.entries.get(leader)
         if entry is not None:
             name = entry.extra or leader
-            return entry._replace(key=sure(entry.key), extra=b"" if name == path else name)
+            return Entry(sure(entry.key, now), entry.pack, b"" if name == path else name)
         old = self._known.get(path)
         if leader in saved.unreadable and old is not None and old.pack:
             return old._replace(key=unsure(old.key))
