@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tests.calls import YURT
@@ -18,6 +20,8 @@ from yurt.lab import Lab
 from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
+
+slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
 
 FOLDER = "/scratch/alice/.yurt-dev/{}"
 
@@ -52,7 +56,7 @@ class Desk:
         return self.run("ssh", self.host, *words, **more)
 
 
-@pytest.fixture(scope="module", params=["local", "alpha", "beta"])
+@pytest.fixture(scope="module", params=[pytest.param("local", marks=slow), "alpha", "beta"])
 def desk(request: pytest.FixtureRequest, shared_laptop: Laptop) -> Iterator[Desk]:
     shared_laptop.environment["HOME"] = str(shared_laptop.home)  # a local workspace is in the home folder
     if request.param == "beta":
@@ -109,16 +113,17 @@ def test_a_forwarded_port(desk: Desk, tmp_path: Path) -> None:
             tunnel.terminate()
 
 
+@slow
 def test_yurt_dev_ssh_runs_in_the_workspace(desk: Desk) -> None:
     done = desk.laptop("dev", "ssh", desk.name, "--", "sh", "-c", 'pwd; echo "$0"; exit 3', "a  'b")
     assert (done.code, done.out) == (3, f"{desk.data['workspace']}\na  'b\n")
 
 
+@slow
 def test_a_terminal_shows_the_time_left(desk: Desk) -> None:
-    import pexpect
-
     argv = ["-F", str(desk.config), "-t", desk.host]
-    with pexpect.spawn("ssh", argv, env={**desk.environment, "TERM": "dumb"}, timeout=30, encoding="utf-8") as terminal:  # type: ignore[arg-type]
+    variables = {**desk.environment, "TERM": "dumb"}
+    with pexpect.spawn("ssh", argv, env=variables, timeout=30, encoding="utf-8") as terminal:  # type: ignore[arg-type]
         terminal.expect(rf"yurt: \S+ of {desk.context}(, \d+ min left)?, last backup \d+ min ago")
         terminal.sendline('echo "at=$PWD="')
         terminal.expect(f"at={desk.data['workspace']}=")
@@ -128,6 +133,7 @@ def test_a_terminal_shows_the_time_left(desk: Desk) -> None:
         assert terminal.exitstatus == 4
 
 
+@slow
 def test_a_wrong_host_key_is_refused(desk: Desk) -> None:
     file = desk.laptop.home / "config" / "dev" / f"known_hosts-{desk.name}"
     right = file.read_text()
@@ -141,9 +147,10 @@ def test_a_wrong_host_key_is_refused(desk: Desk) -> None:
     assert desk.ssh("true").returncode == 0
 
 
-def test_another_user_gets_in_nowhere(desk: Desk, lab: Lab, ssh: Ssh) -> None:
+def test_another_user_gets_in_nowhere(desk: Desk, lab: Lab) -> None:
     if desk.context == "local":
         pytest.skip("nobody else has an account here")
+    ssh = Ssh(lab)
     node, job, folder = desk.data["node"], desk.data["job"], FOLDER.format(desk.name)
     entered = ssh.ask(desk.context, f"srun --overlap --jobid={job} --nodelist={node} id", user="bob")
     assert entered.code != 0 and "uid=" not in entered.out
@@ -152,10 +159,13 @@ def test_another_user_gets_in_nowhere(desk: Desk, lab: Lab, ssh: Ssh) -> None:
     peek = ssh.ask(desk.context, f"srun --mem=10 --nodelist={node} sh -c '{look}'", user="bob")
     assert peek.code == 0 and peek.out == "", peek
     assert peek.err.count("Permission denied") == 4, peek
-    listening = desk.ssh("ss -Hltn 2> /dev/null | awk '{print $4}'; cat /proc/net/tcp | awk '$4 == \"0A\"' | wc -l")
-    assert listening.returncode == 0
+    listening = desk.ssh("pgrep -u alice -x sshd | while read -r pid; do ls -l /proc/$pid/fd; done; cat /proc/net/tcp*")
+    ours = set(re.findall(r"socket:\[(\d+)\]", listening.stdout.decode()))
+    rows = [row.split() for row in listening.stdout.decode().splitlines()]
+    assert not [row for row in rows if len(row) > 9 and row[3] == "0A" and row[9] in ours]
 
 
+@slow
 def test_the_name_follows_the_node(desk: Desk) -> None:
     """The next dev node of this name, on any node, is reached under the same name, and its key is known."""
     if desk.context != "alpha":

@@ -34,7 +34,7 @@ def ssh(words: tuple[str, ...]) -> int:
     from yurt.verbs import dev_ssh as verbs
 
     at = words.index("--") if "--" in words else len(words)
-    names, command = words[:at], words[at + 1 :]
+    names, command = words[:at], words[at + (2 if at else 1) :]  # click keeps the second `--` only after a name
     if len(names) > 1:
         raise UserError(
             f"unexpected argument '{names[1]}'", code="usage", hint=f"for example: `yurt dev ssh {names[0]} -- ls`"

@@ -50,6 +50,10 @@ unset yurt_rest yurt_each
 """The folders that the user's profile added to PATH follow those of the job."""
 
 
+QUIET = "SetEnv SHLVL=1\n"
+"""Keeps bash from reading ~/.bashrc for sshd, whose output would break scp and rsync. OpenSSH has it since 7.8."""
+
+
 class SshError(Exception):
     """The ssh server cannot be set up; the message says why."""
 
@@ -77,10 +81,13 @@ def prepare(folder: str, environment: Dict[str, str], workspace: str) -> Dict[st
             _write(os.path.join(ssh, name), stream.read())
     if not os.path.exists(os.path.join(ssh, "authorized_keys")):
         _write(os.path.join(ssh, "authorized_keys"), "")
-    _write(os.path.join(ssh, "sshd_config"), _config(ssh, host_key))
+    config = os.path.join(ssh, "sshd_config")
+    _write(config, _config(ssh, host_key) + QUIET)
+    if not _accepted(sshd, config):
+        _write(config, _config(ssh, host_key))
     with open(host_key + ".pub") as stream:
         public = " ".join(stream.read().split()[:2])
-    words = [sshd, "-i", "-E", os.path.join(ssh, "log"), "-f", os.path.join(ssh, "sshd_config")]
+    words = [sshd, "-i", "-E", os.path.join(ssh, "log"), "-f", config]
     command = " ".join(shlex.quote(word) for word in words)
     if os.geteuid() == 0:
         command = "sh -c " + shlex.quote("mkdir -p -m 755 /run/sshd && exec " + command)
@@ -140,6 +147,18 @@ def _host_key(ssh: str, keygen: str) -> str:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     raise SshError("ssh-keygen cannot make a host key: " + errors.decode(errors="replace").strip())
+
+
+def _accepted(sshd: str, config: str) -> bool:
+    """Whether sshd knows all settings of a configuration."""
+    done = subprocess.run(
+        [sshd, "-t", "-f", config],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 def _config(ssh: str, host_key: str) -> str:
