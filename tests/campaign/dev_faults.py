@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.campaign.dev_site import DevSite
+from yurt.errors import RefusedError
 from yurt.lab.topology import ALICE
 
 Draw = dict[str, Any]
@@ -128,8 +129,9 @@ def preempt(site: DevSite, node: str, job: str, _client: Client | None, _draw: D
 def full(site: DevSite, node: str, job: str, client: Client | None, _draw: Draw) -> bool:
     """The shared disk is full, or during a restore that of the node."""
     disk = f"{site.name}:{'scratch' if client is not None else node}"
-    site.lab.faults.full(disk)
     try:
+        with suppress(RefusedError):  # the failed backup has made room meanwhile
+            site.lab.faults.full(disk)
         if client is None:
             return not site.until_over(job, 20)
         site.attempt(client)

@@ -84,7 +84,11 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Episode]:
         kind = kinds[number % len(kinds)]
         dice = Random(f"{seed}/{kind}/{number}")
         moments = BACKUP_MOMENTS if kind.startswith("backup") else RESTORE_MOMENTS
-        drawn: Draw = {"seed": f"{seed}/{number}", "size": dice.randint(5 * MB, 40 * MB), "moment": dice.choice(moments)}
+        drawn: Draw = {
+            "seed": f"{seed}/{number}",
+            "size": dice.randint(5 * MB, 40 * MB),
+            "moment": dice.choice(moments),
+        }
         drawn |= {"fraction": round(dice.random(), 3), "delay": round(dice.random() ** 3 / 5, 4), "entries": 100}
         drawn |= {"back": dice.random() < 0.5, "other": dice.random() < 0.6}
         cluster = "alpha" if kind.endswith("preempt") else ("alpha", "beta")[number % 2]

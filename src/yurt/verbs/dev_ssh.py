@@ -54,7 +54,7 @@ def command(name: str, words: Sequence[str], *, terminal: bool, watch: Watch = u
     argv = ["ssh", "-F", str(ssh_config.file())]
     if not words:
         return [*argv, ssh_name(name)]
-    inside = f'cd "$YURT_WORKSPACE" && {shlex.join(words)}'
+    inside = f'cd "$YURT_WORKSPACE" && {_line(words)}'
     return [*argv, "-t" if terminal else "-T", ssh_name(name), f"exec sh -c {shlex.quote(inside)}"]
 
 
@@ -68,9 +68,14 @@ def inside(name: str, words: Sequence[str], *, terminal: bool) -> int:
         raise RefusedError(
             f"dev node '{name}' is not ready", code="run-not-running", hint="see it with `yurt dev status`"
         )
-    rest = shlex.join(words) if words else 'exec "${SHELL:-/bin/sh}"'
+    rest = _line(words) if words else 'exec "${SHELL:-/bin/sh}"'
     script = f'. {shlex.quote(status.folder)}/environment; cd "$YURT_WORKSPACE" && {rest}'
     return backend.exec.run(placement, ["sh", "-c", script], terminal=terminal)
+
+
+def _line(words: Sequence[str]) -> str:
+    """Return a command as a line for sh. One word is such a line already, as for ssh; several are taken literally."""
+    return words[0] if len(words) == 1 else shlex.join(words)
 
 
 def editor(name: str, *, watch: Watch = unwatched) -> Result[Editor]:
