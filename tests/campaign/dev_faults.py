@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.campaign.dev_site import DevSite
+from tests.campaign.dev_site import DevSite, names_in
 from yurt.errors import RefusedError
 from yurt.lab.topology import ALICE
 
@@ -26,14 +26,14 @@ def wait_for_backup(site: DevSite, before: set[str], draw: Draw) -> bool:
     """Wait for a moment of a backup; return False if it does not come."""
 
     def part() -> bool:
-        names = {*os.listdir(site.backups)} - before
+        names = names_in(site.backups) - before
         return any((site.backups / each).stat().st_size > draw["fraction"] * draw["size"] for each in names)
 
     def new(first: str) -> bool:
-        return any(each.startswith(first) for each in {*os.listdir(site.backups)} - before)
+        return any(each.startswith(first) for each in names_in(site.backups) - before)
 
     reached: dict[str, Callable[[], bool]] = {
-        "begun": lambda: bool({*os.listdir(site.backups)} - before),
+        "begun": lambda: bool(names_in(site.backups) - before),
         "part": part,
         "packed": lambda: new("p"),
         "listed": lambda: new("v"),
@@ -48,10 +48,10 @@ def wait_for_restore(site: DevSite, node: str, run: str, draw: Draw) -> bool:
     own = site.root(node) / f"scratch/alice/.yurt-dev/{site.desk}"
 
     def has(text: str) -> bool:
-        return own.is_dir() and any(text in each for each in os.listdir(own))
+        return any(text in each for each in names_in(own))
 
     def part() -> bool:
-        folders = [own / each for each in os.listdir(own) if each.endswith(".restoring")] if own.is_dir() else []
+        folders = [own / each for each in names_in(own) if each.endswith(".restoring")]
         least = draw["fraction"] * draw["entries"]
         return any(sum(1 for _ in each.rglob("*")) > least for each in folders if each.is_dir())
 

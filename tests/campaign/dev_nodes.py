@@ -33,7 +33,7 @@ from tests.campaign.dev_faults import (
     wait_for_backup,
     wait_for_restore,
 )
-from tests.campaign.dev_site import DevSite
+from tests.campaign.dev_site import DevSite, names_in
 from yurt.lab import Lab
 
 MB = 1 << 20
@@ -98,7 +98,7 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Episode]:
 
 def during_backup(site: DevSite, fault: str, draw: Draw) -> None:
     """Cause a fault while a backup is made; afterwards the dev node runs."""
-    node, job, before = site.node, site.job(), {*os.listdir(site.backups)}
+    node, job, before = site.node, site.job(), names_in(site.backups)
     client = site.client.start("dev", "backup", site.desk)
     if not wait_for_backup(site, before, draw):
         site.missed.append(f"backup-{fault}")

@@ -1,4 +1,4 @@
-"""A cluster in the campaign of dev nodes: its dev node, what is on the disks, and what each state of the workspace was."""
+"""A cluster in the campaign of dev nodes: its dev node, its disks, and each state that the workspace had."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ from yurt.node import backup
 
 BACKUPS = "lustre/scratch/alice/yurt/workspaces"
 FOREIGN = "not yurt's\n"
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the names in a folder; none if it does not exist."""
+    return {each.name for each in folder.iterdir()} if folder.is_dir() else set()
 
 
 class DevSite:
@@ -179,7 +184,7 @@ class DevSite:
             self.back_up()
             self.down()
             needed = {name for number in self.versions() for name in backup.needs(str(self.backups), number)}
-            packs = {each for each in os.listdir(self.backups) if each.startswith(("p", "i"))}
+            packs = {each for each in names_in(self.backups) if each.startswith(("p", "i"))}
             if packs - needed:
                 self.wrong.append(f"{self.name}: no version needs {sorted(packs - needed)}")
         self.client.disconnect()
@@ -219,7 +224,7 @@ class DevSite:
         return 0 if newest is None else int(newest.number)
 
     def check(self, label: str) -> int:
-        """Check the workspace and all versions. Return how many generations of the workspace are missing on the node."""
+        """Check the workspace and all versions. Return how many generations are missing on the node."""
         least = self.least
         number, found = self.fingerprint()
         if number < least:
