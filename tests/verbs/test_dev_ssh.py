@@ -123,7 +123,7 @@ def test_yurt_dev_ssh_runs_in_the_workspace(desk: Desk) -> None:
 def test_a_terminal_shows_the_time_left(desk: Desk) -> None:
     argv = ["-F", str(desk.config), "-t", desk.host]
     variables = {**desk.environment, "TERM": "dumb"}
-    with pexpect.spawn("ssh", argv, env=variables, timeout=30, encoding="utf-8") as terminal:  # type: ignore[arg-type]
+    with pexpect.spawn("ssh", argv, env=variables, timeout=30, encoding="utf-8") as terminal:
         terminal.expect(rf"yurt: \S+ of {desk.context}(, \d+ min left)?, last backup \d+ min ago")
         terminal.sendline('echo "at=$PWD="')
         terminal.expect(f"at={desk.data['workspace']}=")
@@ -156,7 +156,7 @@ def test_another_user_gets_in_nowhere(desk: Desk, lab: Lab) -> None:
     assert entered.code != 0 and "uid=" not in entered.out
     assert desk.run("ssh", "-l", "bob", desk.host, "id").returncode == 255
     look = f"ls {folder}; cat {folder}/ssh/*key*; cat {folder}/environment; ls -l {folder}/control; true"
-    peek = ssh.ask(desk.context, f"srun --mem=10 --nodelist={node} sh -c '{look}'", user="bob")
+    peek = ssh.ask(desk.context, f"cd /tmp; srun --mem=10 --chdir=/tmp --nodelist={node} sh -c '{look}'", user="bob")
     assert peek.code == 0 and peek.out == "", peek
     assert peek.err.count("Permission denied") == 4, peek
     listening = desk.ssh("pgrep -u alice -x sshd | while read -r pid; do ls -l /proc/$pid/fd; done; cat /proc/net/tcp*")

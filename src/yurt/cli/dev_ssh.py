@@ -50,4 +50,4 @@ def ssh(words: tuple[str, ...]) -> int:
             raise
         return verbs.inside(name, command, terminal=terminal)
     propose(quiet=bool(command))
-    os.execvp(argv[0], argv)
+    return os.execvp(argv[0], argv)

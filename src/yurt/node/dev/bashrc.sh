@@ -14,7 +14,7 @@ __yurt_folder=${BASH_SOURCE[0]%/ssh/*}
 }
 unset __yurt_each
 __yurt_prompt() { # your own prompt follows; a prompt that is set again each time is supported
-  local end= now minutes
+  local end='' now minutes
   PS1=${PS1#"${__yurt_left-}"}
   __yurt_left=
   { read -r end < "$__yurt_folder/end"; } 2> /dev/null || [ -n "$end" ] || return 0
@@ -27,6 +27,7 @@ __yurt_prompt() { # your own prompt follows; a prompt that is set again each tim
   [ "$minutes" -lt 60 ] || __yurt_left="[$((minutes / 60))h$((minutes % 60))m left] "
   PS1=$__yurt_left$PS1
 }
+# shellcheck disable=SC2128,SC2178 # it may be a string or an array
 case $(declare -p PROMPT_COMMAND 2> /dev/null) in
   'declare -a'*) PROMPT_COMMAND+=(__yurt_prompt) ;;
   *) PROMPT_COMMAND=${PROMPT_COMMAND:+$PROMPT_COMMAND$'\n'}__yurt_prompt ;;

@@ -101,7 +101,7 @@ def authorize(folder: str, key: str) -> None:
         raise SshError("not a public ssh key: {!r}".format(key[:80]))
     file = os.path.join(folder, "ssh", "authorized_keys")
     _check(os.path.dirname(file))
-    lines = []  # type: List[str]
+    lines: List[str] = []
     if os.path.exists(file):
         with open(file) as stream:
             lines = stream.read().splitlines()
