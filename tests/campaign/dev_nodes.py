@@ -149,10 +149,14 @@ def on_one(site: DevSite, episodes: Sequence[Episode]) -> Outcome:
             cases.append(Case(episode.kind, time.monotonic() - began, lost, published))
         except Exception:
             site.log(traceback.format_exc())
-            site.wrong.append(f"{label}: the campaign itself failed, see the log")
+            site.violation(f"{label}: the campaign itself failed, see the log")
         finally:
             site.mend()
-    site.end()
+    try:
+        site.end()
+    except Exception:
+        site.log(traceback.format_exc())
+        site.violation(f"{site.name}: the end of the campaign failed, see the log")
     return Outcome(cases, [*site.wrong, *dict.fromkeys(site.client.wrong)], site.missed)
 
 

@@ -59,6 +59,10 @@ class DevSite:
     def log(self, text: str) -> None:
         self._log(f"{self.name} {text}")
 
+    def violation(self, text: str) -> None:
+        self.wrong.append(text)
+        self.log(f"VIOLATION {text}")
+
     # The disks
 
     @property
@@ -186,7 +190,7 @@ class DevSite:
             needed = {name for number in self.versions() for name in backup.needs(str(self.backups), number)}
             packs = {each for each in names_in(self.backups) if each.startswith(("p", "i"))}
             if packs - needed:
-                self.wrong.append(f"{self.name}: no version needs {sorted(packs - needed)}")
+                self.violation(f"{self.name}: no version needs {sorted(packs - needed)}")
         self.client.disconnect()
 
     def job(self) -> str:
@@ -228,17 +232,17 @@ class DevSite:
         least = self.least
         number, found = self.fingerprint()
         if number < least:
-            self.wrong.append(f"{label}: the workspace is of generation {number}; {least} was saved")
+            self.violation(f"{label}: the workspace is of generation {number}; {least} was saved")
         if found != self.prints.get(number):
-            self.wrong.append(f"{label}: the workspace of generation {number} is not as it was")
+            self.violation(f"{label}: the workspace of generation {number} is not as it was")
         self.log(f"{label}: generation {number} of {self.generation}, saved {least}")
         self._check_versions(label)
         for path in self._foreign():
             if not path.exists() or path.read_text() != FOREIGN:
-                self.wrong.append(f"{label}: {path} was removed")
+                self.violation(f"{label}: {path} was removed")
         left = [each.name for each in (self.root(self.node) / f"scratch/alice/.yurt-dev/{self.desk}").iterdir()]
         if half := [name for name in left if name.startswith("fresh-") or name.endswith(".restoring")]:
-            self.wrong.append(f"{label}: {half} is left on {self.node}")
+            self.violation(f"{label}: {half} is left on {self.node}")
         return self.generation - number
 
     def _check_versions(self, label: str) -> None:
@@ -246,26 +250,26 @@ class DevSite:
         listed = self.versions()
         missing = [number for number in self.saved if number not in listed and number > max(self.saved) - 8]
         if missing:
-            self.wrong.append(f"{label}: the versions {missing} were reported as complete, and are not listed")
+            self.violation(f"{label}: the versions {missing} were reported as complete, and are not listed")
         for number in listed:
             try:
                 backup.verify(str(self.backups), number)
             except backup.BackupError as error:
-                self.wrong.append(f"{label}: v{number} is listed, but {error}")
+                self.violation(f"{label}: v{number} is listed, but {error}")
         for number in sorted({*listed} - self.checked):
             copy = self.folder / f"copy-{self.name}"
             where = ["--at", f"v{number}", "--to", str(copy)]
             self.yurt("dev", "restore", "--name", self.desk, "--context", self.name, *where)
             if not copy.exists():
-                self.wrong.append(f"{label}: v{number} is listed and cannot be restored")
+                self.violation(f"{label}: v{number} is listed and cannot be restored")
                 continue
             argv = [sys.executable, "-c", PRINT, str(copy)]
             text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
             generation, _, found = text.partition(" ")
             if found != self.prints.get(int(generation)):
-                self.wrong.append(f"{label}: v{number} is generation {generation}, but not as it was")
+                self.violation(f"{label}: v{number} is generation {generation}, but not as it was")
             if self.saved.setdefault(number, int(generation)) != int(generation):
-                self.wrong.append(f"{label}: v{number} has generation {generation}, not {self.saved[number]}")
+                self.violation(f"{label}: v{number} has generation {generation}, not {self.saved[number]}")
             self.checked.add(number)
             shutil.rmtree(copy)
         self.least = self.saved.get(self._newest(), 0)

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-run.md"
-PAGES = [ROOT / "README.md", *(page for kind in ("tutorial", "how-to") for page in sorted((ROOT / "docs" / kind).glob("*.md")))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for kind in ("tutorial", "how-to") for page in sorted((ROOT / "docs" / kind).glob("*.md"))),
+]
 
 
 class Step(NamedTuple):
