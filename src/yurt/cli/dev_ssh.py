@@ -12,7 +12,13 @@ from yurt.cli.dev_names import dev_names
 from yurt.cli.shell import Shell
 from yurt.errors import RefusedError, UserError
 
-EXAMPLES = ["yurt dev ssh", "yurt dev ssh paper", "yurt dev ssh -- make test", "yurt dev ssh -- 'make && ls'", "yurt dev ssh paper -- nvidia-smi"]
+EXAMPLES = [
+    "yurt dev ssh",
+    "yurt dev ssh paper",
+    "yurt dev ssh -- make test",
+    "yurt dev ssh -- 'make && ls'",
+    "yurt dev ssh paper -- nvidia-smi",
+]
 
 
 @verb(

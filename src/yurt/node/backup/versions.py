@@ -66,7 +66,7 @@ def read_version(folder: str, number: int) -> Optional[Version]:
 
 
 def needs(folder: str, number: int) -> List[str]:
-    """Return the names of the files in the folder that a version needs besides its own. BackupError: it is not there."""
+    """Return the files in the folder that a version needs besides its own. BackupError: there is no such version."""
     header = manifest.read_header(folder, number)
     if header is None:
         raise BackupError("there is no version v%d in %s; list them with `yurt dev backups`" % (number, shown(folder)))
