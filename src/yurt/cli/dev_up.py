@@ -69,7 +69,6 @@ def up(name: str, **options: Any) -> int:
 
     The job makes a backup every 30 minutes, and before it ends for any reason.
     """
-    from yurt.cli.dev_include import propose
     from yurt.cli.dev_status import print_detail
     from yurt.verbs import dev_up as verbs
 
