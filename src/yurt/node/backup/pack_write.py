@@ -80,7 +80,7 @@ def _failure(name: str, program: str, packed: int, archived: int, complaints: IO
     for number in FULL:
         if os.strerror(number) in reason:
             return OSError(number, os.strerror(number))
-    if archived < 0 and -archived != signal.SIGPIPE or not packed:
+    if (archived < 0 and -archived != signal.SIGPIPE) or not packed:
         program, packed = "tar", archived
     reason = "it was killed by signal %d" % -packed if packed < 0 else reason
     return BackupError("cannot write the pack %s: %s failed: %s" % (name, program, reason))
