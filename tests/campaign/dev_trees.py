@@ -44,7 +44,7 @@ for _ in range(dice.randint(1, 4)):
         os.mkdir(path, 0o755)
 for _ in range(dice.randint(20, 150)):
     write(new(), dice.choice([0, 1, 100, 5000, 20000]))
-write(new(), size)
+write(os.path.join(dice.choice(folders()), b"large%d" % generation), size)
 path = new()
 if not os.path.lexists(path):
     with open(path, "wb") as stream:
