@@ -12,7 +12,13 @@ from yurt.cli.dev_names import dev_names
 from yurt.cli.shell import Shell
 from yurt.errors import RefusedError, UserError
 
-EXAMPLES = ["yurt dev ssh", "yurt dev ssh paper", "yurt dev ssh -- make test", "yurt dev ssh paper -- nvidia-smi"]
+EXAMPLES = [
+    "yurt dev ssh",
+    "yurt dev ssh paper",
+    "yurt dev ssh -- make test",
+    "yurt dev ssh -- 'make && ls'",
+    "yurt dev ssh paper -- nvidia-smi",
+]
 
 
 @verb(
@@ -25,7 +31,8 @@ EXAMPLES = ["yurt dev ssh", "yurt dev ssh paper", "yurt dev ssh -- make test", "
 def ssh(words: tuple[str, ...]) -> int:
     """Open a terminal on a dev node, or run a command in its workspace.
 
-    The session has the environment of the job. The exit code is that of the command. `ssh yurt-dev`, or
+    The session has the environment of the job. The exit code is that of the command. A COMMAND of one word is a line
+    for sh, such as 'make && ls'; several words are passed as they are. `ssh yurt-dev`, or
     `ssh yurt-dev-NAME`, does the same, and works with scp, rsync, port forwarding and editors. Where ssh cannot reach
     the node, the terminal opens through the scheduler.
     """

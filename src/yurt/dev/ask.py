@@ -20,8 +20,8 @@ exec python3 -I -S -c '{START}' "$imports" ask "$2"
 """
 """Asks with the version of the program that the run's job uses; job.sh names its folder."""
 
-SILENCE = 300.0
-"""Seconds without a line after which a request has failed."""
+SILENCE = 60.0
+"""Seconds without a line after which a request has failed. The holder sends one every 10 s while it works."""
 
 Progress = Callable[[dict[str, Any]], None]
 

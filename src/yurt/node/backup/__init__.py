@@ -4,7 +4,7 @@ from yurt.node.backup.checking import verify
 from yurt.node.backup.errors import BackupError
 from yurt.node.backup.restore import restore, restore_paths
 from yurt.node.backup.retention import held_size, retain
-from yurt.node.backup.versions import Version, newest, versions
+from yurt.node.backup.versions import Version, needs, newest, versions
 from yurt.node.backup.workspace import Workspace
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Version",
     "Workspace",
     "held_size",
+    "needs",
     "newest",
     "restore",
     "restore_paths",

@@ -1,13 +1,14 @@
 """Writes one pack: tar piped into a compression program, which writes to the disk."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import threading
 from typing import IO, List
 
 from yurt.node.backup import programs, storage
-from yurt.node.backup.errors import BackupError, from_os, shown
+from yurt.node.backup.errors import FULL, BackupError, from_os, shown
 from yurt.node.backup.pipes import enlarge
 from yurt.node.backup.progress import INTERVAL, Progress
 
@@ -68,11 +69,21 @@ def _pipe(output: int, name: str, folder: bytes, members: List[bytes], progress:
                 except subprocess.TimeoutExpired:
                     progress.reach(os.fstat(output).st_size)
             if archiver.wait() not in (0, DIFFERS) or packer.returncode:
-                program = compression.program if packer.returncode else "tar"
-                reason = programs.said(complaints)
-                raise BackupError("cannot write the pack %s: %s failed: %s" % (name, program, reason))
+                raise _failure(name, compression.program, packer.returncode, archiver.returncode, complaints)
         finally:
             programs.stop(started)
+
+
+def _failure(name: str, program: str, packed: int, archived: int, complaints: IO[bytes]) -> Exception:
+    """Return why a pack could not be written. A killed program leaves the other one without a partner."""
+    reason = programs.said(complaints)
+    for number in FULL:
+        if os.strerror(number) in reason:
+            return OSError(number, os.strerror(number))
+    if (archived < 0 and -archived != signal.SIGPIPE) or not packed:
+        program, packed = "tar", archived
+    reason = "it was killed by signal %d" % -packed if packed < 0 else reason
+    return BackupError("cannot write the pack %s: %s failed: %s" % (name, program, reason))
 
 
 def _feed(pipe: IO[bytes], members: List[bytes]) -> None:

@@ -5,7 +5,7 @@ import re
 from typing import Iterable, List, NamedTuple, Optional
 
 from yurt.node.backup import manifest
-from yurt.node.backup.errors import BackupError
+from yurt.node.backup.errors import BackupError, shown
 
 NAME = re.compile(r"v([1-9]\d*)")
 
@@ -63,6 +63,14 @@ def read_version(folder: str, number: int) -> Optional[Version]:
     except BackupError:
         return None
     return None if header is None else Version(**header["version"])
+
+
+def needs(folder: str, number: int) -> List[str]:
+    """Return the files in the folder that a version needs besides its own. BackupError: there is no such version."""
+    header = manifest.read_header(folder, number)
+    if header is None:
+        raise BackupError("there is no version v%d in %s; list them with `yurt dev backups`" % (number, shown(folder)))
+    return [*(pack[0] for pack in header["packs"]), header["index"]]
 
 
 def numbers(names: Iterable[str]) -> List[int]:
