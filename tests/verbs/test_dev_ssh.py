@@ -72,7 +72,7 @@ def desks(shared_laptop: Laptop) -> Iterator[dict[str, Desk]]:
     with ThreadPoolExecutor() as pool:
         list(pool.map(Desk.up, made.values()))
         yield made
-        list(pool.map(lambda each: shared_laptop("dev", "down", each.name, "--now", "--yes"), made.values()))
+    shared_laptop("cancel", *(each.data["run"] for each in made.values()))
 
 
 def allow_sshd(laptop: Laptop) -> None:

@@ -169,7 +169,8 @@ def test_a_wiped_folder_is_made_again(dev: DevNodes) -> None:
     assert node.ask("authorize", key=key)["ok"] and (folder / "ssh" / "authorized_keys").read_text() == f"{key}\n"
     (folder / "ssh" / "authorized_keys").unlink()
     eventually((folder / "ssh" / "authorized_keys").exists, pause=0.05)
-    assert node.ask("down", backup=False)["ok"] and node.ended() == 0 and not (folder / "control").exists()
+    (node.workspace / "a.txt").write_text("a")
+    assert node.ask("down")["version"] == 2 and node.ended() == 0 and not (folder / "control").exists()
 
 
 def test_sessions_have_the_environment_of_the_job(dev: DevNodes) -> None:
