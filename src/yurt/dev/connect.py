@@ -6,6 +6,7 @@ The host keys are read through the job, so ssh never accepts an unknown one.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,7 @@ import msgspec
 from yurt.backends.kinds import kind_of
 from yurt.config import contexts, paths
 from yurt.dev import keys, ssh_config
-from yurt.dev.ask import ask
+from yurt.dev.ask import ASK, ask
 from yurt.dev.desks import ssh_name
 from yurt.errors import RefusedError, UnreachableError
 from yurt.model.context import Context
@@ -33,6 +34,16 @@ TRY = 30
 """Seconds that a first connection to a node may take."""
 
 
+SERVE = (
+    'grep -qs "^$1" "$2" || for pause in 0 2; do'
+    ' sleep $pause; sh -c "$3" sh "$4" "$5" < /dev/null > /dev/null && break; done; exec '
+)
+"""Serves one connection. If this machine's key is not authorized any more, the holder authorizes it first.
+
+The second attempt is for a folder that was wiped: the holder makes its files again.
+"""
+
+
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """How ssh reaches a dev node while it is on this node."""
 
@@ -43,17 +54,20 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     way: Way
     sshd: str
     """The sh command on the node that serves one connection."""
+    folder: str
+    """The folder of the dev node on the node's own disk."""
     workspace: str
 
 
 def link(entry: Entry, name: str) -> Link:
     """Return how ssh reaches a running dev node; its host key is known and this machine's key is authorized there.
 
-    No request is sent if ssh has reached the same node before. RefusedError: ssh cannot reach it.
+    No request is sent if ssh has reached the same node before; the command of `argv` authorizes again if needed.
+    RefusedError: ssh cannot reach it.
     """
     place = contexts.site(entry.run.context)
     known = _saved(name)
-    if known is not None and _same(known, entry) and _way(place) in (known.way, "node"):
+    if known is not None and _same(known, entry) and _way(place) in (known.way, "node") and _is_complete(known, name):
         return known
     info = ask(entry, {"do": "info"})
     sshd, host_key = str(info.get("sshd") or ""), str(info.get("host_key") or "")
@@ -63,7 +77,7 @@ def link(entry: Entry, name: str) -> Link:
             code="ssh-failed",
             hint=f"use `yurt dev ssh{'' if name == 'default' else ' ' + name}` instead",
         )
-    ask(entry, {"do": "authorize", "key": keys.public_key()})
+    ask(entry, _authorize())
     status = entry.status
     found = Link(
         run=entry.run.id,
@@ -72,6 +86,7 @@ def link(entry: Entry, name: str) -> Link:
         restarts=status.restarts,
         way=_way(place),
         sshd=sshd,
+        folder=str(info.get("folder") or ""),
         workspace=str(info.get("workspace") or ""),
     )
     if found.way == "node":
@@ -85,9 +100,17 @@ def argv(entry: Entry, found: Link, name: str) -> list[str]:
     """Return the program that connects its standard streams to the ssh server of a dev node."""
     (placement,) = entry.placements
     runner = connect.named_backend(entry.run.context).exec
+    key, file = " ".join(keys.public_key().split()[:2]), f"{found.folder}/ssh/authorized_keys"
+    request = msgspec.json.encode(_authorize()).decode()
+    asking = "; ".join(ASK.splitlines())  # a login shell may be csh, which accepts no line end in quotes
+    words = ["sh", "-c", SERVE + found.sshd, "sh", key, file, asking, placement.folder, request]
     if found.way == "node":
-        return runner.hop(found.node, _node_hosts(name), found.sshd, prompt=True)
-    return runner.relay(placement, found.sshd)
+        return runner.hop(found.node, _node_hosts(name), shlex.join(words), prompt=True)
+    return runner.relay(placement, shlex.join(words))
+
+
+def _authorize() -> dict[str, str]:
+    return {"do": "authorize", "key": keys.public_key()}
 
 
 def _way(place: Context) -> Way:
@@ -135,6 +158,11 @@ def _same(known: Link, entry: Entry) -> bool:
         status.node,
         status.restarts,
     )
+
+
+def _is_complete(known: Link, name: str) -> bool:
+    """Return whether the host keys are there that ssh needs."""
+    return ssh_config.known_hosts(name).exists() and (known.way != "node" or _node_hosts(name).exists())
 
 
 def _saved(name: str) -> Link | None:

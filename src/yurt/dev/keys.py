@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from yurt.config import paths
+from yurt.config.lock import locked
 from yurt.errors import RefusedError
 
 
@@ -26,7 +27,9 @@ def public_key() -> str:
     file = private_key()
     public = file.with_name(file.name + ".pub")
     if not file.exists() or not public.exists():
-        _make(file, public)
+        with locked(file):
+            if not file.exists() or not public.exists():
+                _make(file, public)
     return public.read_text().strip()
 
 

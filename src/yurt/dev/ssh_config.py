@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from yurt.config import paths
+from yurt.config.lock import locked
 from yurt.dev import keys
 from yurt.dev.desks import ssh_name
 from yurt.doctor import ssh_config as users
@@ -29,11 +30,12 @@ def known_hosts(name: str) -> Path:
 def add(name: str, user: str) -> None:
     """Make ssh reach the dev node `name`, where the user is `user`. Other dev nodes stay."""
     keys.public_key()
-    names = {**_names(), name: user}
-    text = HEAD + "".join(block(each, names[each]) for each in sorted(names))
-    if _read(file()) != text.encode():
-        paths.write_private(keys.folder() / "names.json", msgspec.json.encode(names))
-        paths.write_private(file(), text.encode())
+    with locked(file()):
+        names = {**_names(), name: user}
+        text = HEAD + "".join(block(each, names[each]) for each in sorted(names))
+        if _read(file()) != text.encode():
+            paths.write_private(keys.folder() / "names.json", msgspec.json.encode(names))
+            paths.write_private(file(), text.encode())
 
 
 def _names() -> dict[str, str]:

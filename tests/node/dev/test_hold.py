@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -118,6 +119,26 @@ def test_a_folder_of_another_user(dev: DevNodes, tmp_path: Path) -> None:
     assert "shared/workspaces/default belongs to another user" in dev("n2").why()
 
 
+def test_a_workspace_on_a_shared_disk(dev: DevNodes, tmp_path: Path) -> None:
+    """Keys and the socket stay on each node's own disk; what is known of the workspace is beside it, for all nodes."""
+    shared = tmp_path / "lustre" / "desk"
+    first = dev("n1", workspace=str(shared)).ready()
+    (shared / "a.txt").write_text("unsaved")
+    info = first.ask("info")
+    own = tmp_path / "n1" / ".yurt-dev" / "default"
+    assert (info["workspace"], info["folder"], info["socket"]) == (str(shared), str(own), str(own / "control"))
+    assert list(own.glob("ssh/host_key-*")) and not list(shared.parent.rglob("*key*"))
+    first.signal(signal.SIGKILL)
+    second = dev("n2", workspace=str(shared)).ready()
+    assert (shared / "a.txt").read_text() == "unsaved" and "kept" in second.log
+    assert second.ask("down")["version"] == 2
+    other = dev("n2", workspace=str(shared.with_name("other"))).ready()  # a second one beside it
+    assert (shared.with_name("other") / "a.txt").exists()
+    other.ask("down")
+    dev("n1", workspace=str(shared)).ready()
+    assert sorted(each.name for each in shared.parent.iterdir()) == [".yurt-dev", "desk", "other"]
+
+
 def test_restore(dev: DevNodes) -> None:
     """A whole version replaces the workspace, which is kept; the next node continues from there."""
     node = dev().ready()
@@ -162,6 +183,26 @@ def test_a_failed_backup_is_retried(dev: DevNodes) -> None:
     gone.rename(node.backups)
     eventually(lambda: not node.ask("info")["failure"], pause=0.05)
     assert len(node.numbers()) == 2 and "backup failed: " in node.log
+
+
+def test_a_wiped_folder_is_made_again(dev: DevNodes) -> None:
+    """Scratch disks are cleaned, also while a job runs. Clients know the host key, so it stays."""
+    node = dev().ready()
+    info = node.ask("info")
+    folder = Path(info["folder"])
+    host_key = next(folder.glob("ssh/host_key-*.pub"))
+    assert host_key.read_text().startswith(info["host_key"])
+    shutil.rmtree(folder)
+    eventually(lambda: "there again" in node.log, pause=0.05)
+    assert host_key.read_text().startswith(info["host_key"])
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(each.stat().st_mode) & 0o077 == 0 for each in folder.rglob("*"))
+    key = f"{info['host_key']} me"
+    assert node.ask("authorize", key=key)["ok"] and (folder / "ssh" / "authorized_keys").read_text() == f"{key}\n"
+    (folder / "ssh" / "authorized_keys").unlink()
+    eventually((folder / "ssh" / "authorized_keys").exists, pause=0.05)
+    (node.workspace / "a.txt").write_text("a")
+    assert node.ask("down")["version"] == 2 and node.ended() == 0 and not (folder / "control").exists()
 
 
 def test_sessions_have_the_environment_of_the_job(dev: DevNodes) -> None:

@@ -85,7 +85,7 @@ def test_git(dev: DevNodes, tmp_path: Path) -> None:
     failing = dev("n1", source={"kind": "git", "value": "https://me:word@localhost:1/x.git"})
     why = failing.why()
     assert "cannot clone https://localhost:1/x.git" in why and "word" not in why + failing.log
-    assert not failing.workspace.exists() and not list(failing.root.glob(".yurt-dev/default/fresh-*"))
+    assert not failing.workspace.exists() and not list(failing.root.rglob("fresh-*"))
     node = dev("n1", source={"kind": "git", "value": f"file://{made}"}).ready()
     assert (node.workspace / "a").read_text() == "a" and (node.workspace / ".git").is_dir() and node.numbers() == [1]
 

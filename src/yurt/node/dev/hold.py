@@ -10,11 +10,12 @@ import time
 from typing import Any, Mapping, Optional
 
 from yurt.node import backup
-from yurt.node.dev import caches, control, ssh, terminals
+from yurt.node.dev import terminals
 from yurt.node.dev.chores import Chores
 from yurt.node.dev.claim import BEATS, Claim
 from yurt.node.dev.config import Config, read
 from yurt.node.dev.desk import Desk
+from yurt.node.dev.door import Door
 from yurt.node.dev.files import HolderError, private_folder, write
 from yurt.node.dev.place import choose
 from yurt.node.dev.requests import Requests
@@ -61,6 +62,7 @@ class Holder:
         self.leaving = False
         self._told_failure = False
         self._told_idle = False
+        self._told_door = False
         self._wake_reader, self._wake_writer = os.pipe()
         for each in (self._wake_reader, self._wake_writer):
             os.set_blocking(each, False)
@@ -81,22 +83,18 @@ class Holder:
         self._own_backups()
         claim = Claim(self.config, place.folder)
         self.desk = Desk(self.config, place, self.status, say)
-        variables = caches.environment(place.folder, environment)
-        served = {"host_key": "", "sshd": ""}
-        try:
-            served = ssh.prepare(place.folder, variables, place.workspace)
-        except (ssh.SshError, OSError) as error:
-            notes.append("ssh to this dev node does not work: %s" % error)
+        self.door = Door(place, environment)
+        if self.door.problem:
+            notes.append(self.door.problem)
         self.chores = Chores(self.config, place.folder, self.schedule, self.status, claim)
         self.chores.notes = notes
         requests = Requests(
-            self.desk, self.worker, save=self.save, look=self.chores.look, leave=self._leave, served=served
+            self.desk, self.worker, save=self.save, look=self.chores.look, leave=self._leave, served=self.door.served
         )
-        server = control.listen(place.folder)
-        self.status.set(workspace=place.workspace, folder=place.folder, socket=server.getsockname(), warnings=notes)
+        self.door.open(requests.answer)
+        self.status.set(workspace=place.workspace, folder=place.folder, socket=self.door.socket, warnings=notes)
         try:
             opening = self.worker.submit("open", lambda: self._open(claim))
-            control.serve(server, requests.answer)
             self._wait_for(opening)
             if self.desk.workspace is not None and opening.error is None and not self.signal and not self.leaving:
                 self._ready()
@@ -107,7 +105,7 @@ class Holder:
                 claim.drop()
             self.status.set(phase="ended", socket="")
             self.status.write()
-            os.unlink(server.getsockname())
+            self.door.close()
             os.close(lock)
 
     def save(self, reason: str) -> Optional[Any]:
@@ -206,7 +204,18 @@ class Holder:
                 )
                 say("%d minutes left" % minutes)
             self._see_idle(now)
+            self._keep_door()
             self._sleep()
+
+    def _keep_door(self) -> None:
+        try:
+            if self.door.keep():
+                self.status.set(socket=self.door.socket)
+                say("files in %s were gone and are there again" % self.desk.place.folder)
+        except (HolderError, OSError) as error:
+            if not self._told_door:
+                say("files in %s are gone: %s" % (self.desk.place.folder, error))
+            self._told_door = True
 
     def _see_idle(self, now: float) -> None:
         since = self.chores.idle.since

@@ -11,17 +11,22 @@ from yurt.node.dev.files import HolderError, private_folder
 
 SCRATCH = ("/scratch", "/local", "/localscratch", "/lscratch", "/raid/scratch")
 
+OF = "of-"
+"""What the name of the folder about a workspace begins with; the name of the workspace follows."""
+
 
 class Place(NamedTuple):
     """The paths of a dev node on the disk of its node."""
 
     workspace: str
     folder: str
-    """For everything but the workspace: state, socket, caches; 0700."""
+    """For the socket, the ssh keys and the caches: on the node's own disk, wherever the workspace is; 0700."""
+    beside: str
+    """For what is known of this workspace, and for unfinished folders: on the disk of the workspace; 0700."""
 
     @property
     def state(self) -> str:
-        return os.path.join(self.folder, "state")
+        return os.path.join(self.beside, "state")
 
 
 def user() -> str:
@@ -86,24 +91,39 @@ def choose(config: Config, environment: Mapping[str, str]) -> Tuple[Place, List[
 
     Raises HolderError if no folder on this node is this user's alone.
     """
+    root, notes = _own_disk(config, environment)
+    folder = _own_folder(root, config.name)
+    parent = beside = ""
     if os.path.isabs(config.workspace):
-        roots = [os.path.dirname(config.workspace)]
-    elif config.root:
-        roots = [os.path.abspath(os.path.expanduser(config.root))]
-    else:
-        roots = candidates(environment, user())
+        parent = os.path.dirname(config.workspace)
+        why = _usable(parent, deep=True)
+        if why:
+            raise HolderError("the workspace cannot be in %s: %s" % (parent, why))
+        beside = _own_folder(parent, config.name)
+    name = os.path.basename(config.workspace)
+    beside = private_folder(os.path.join(beside or folder, OF + name))
+    return Place(os.path.join(parent or root, name), folder, beside), notes
+
+
+def _own_folder(root: str, name: str) -> str:
+    return private_folder(os.path.join(private_folder(os.path.join(root, ".yurt-dev")), name))
+
+
+def _own_disk(config: Config, environment: Mapping[str, str]) -> Tuple[str, List[str]]:
+    """Return this user's folder on the node's own disk, and why better ones are not used. Raises HolderError."""
+    if config.root:
+        root = os.path.abspath(os.path.expanduser(config.root))
+        why = _usable(root, deep=True)
+        if why:
+            raise HolderError("the workspace cannot be in %s: %s" % (root, why))
+        return root, []
     notes: List[str] = []
-    fixed = len(roots) == 1
-    for root in roots:
-        why = _usable(root, deep=fixed)
+    for root in candidates(environment, user()):
+        why = _usable(root, deep=False)
         if not why:
-            folder = private_folder(os.path.join(private_folder(os.path.join(root, ".yurt-dev")), config.name))
-            workspace = os.path.join(root, os.path.basename(config.workspace))
-            return Place(workspace, folder), notes
+            return root, notes
         if os.path.lexists(root):
             notes.append(why)
-    if fixed:
-        raise HolderError("the workspace cannot be in %s: %s" % (roots[0], why))
     raise HolderError("no folder for the workspace on this node: %s" % "; ".join(notes or [why]))
 
 

@@ -11,9 +11,10 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 SCRIPTS = ("session.sh", "bashrc.sh")
+HOST_KEY = "host_key-"
 
 SBIN = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
 """Where sshd may be, apart from PATH; it must be called by its absolute path."""
@@ -58,8 +59,12 @@ class SshError(Exception):
     """The ssh server cannot be set up; the message says why."""
 
 
-def prepare(folder: str, environment: Dict[str, str], workspace: str) -> Dict[str, str]:
+def prepare(
+    folder: str, environment: Dict[str, str], workspace: str, host_key: Optional[Dict[str, str]] = None
+) -> Dict[str, str]:
     """Make the files of the ssh server in `folder`/ssh; safe to repeat. `folder` must be the user's alone.
+
+    `host_key`: the files of the host key that is used again if there is none, from `host_key_files`.
 
     Return the public host key and, as `sshd`, the sh command that serves one connection on its standard input and
     output; both are empty if the node has no sshd or no ssh-keygen. Raise SshError if the folder cannot be used.
@@ -75,23 +80,44 @@ def prepare(folder: str, environment: Dict[str, str], workspace: str) -> Dict[st
     keygen = _program("ssh-keygen")
     if not sshd or not keygen:
         return {"host_key": "", "sshd": ""}
-    host_key = _host_key(ssh, keygen)
+    for name, content in sorted((host_key or {}).items(), reverse=True):  # the public key first
+        if not os.path.exists(os.path.join(ssh, name)):
+            _write(os.path.join(ssh, name), content)
+    private = _host_key(ssh, keygen)
     for name in SCRIPTS:
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as stream:
             _write(os.path.join(ssh, name), stream.read())
     if not os.path.exists(os.path.join(ssh, "authorized_keys")):
         _write(os.path.join(ssh, "authorized_keys"), "")
     config = os.path.join(ssh, "sshd_config")
-    _write(config, _config(ssh, host_key) + QUIET)
+    _write(config, _config(ssh, private) + QUIET)
     if not _accepted(sshd, config):
-        _write(config, _config(ssh, host_key))
-    with open(host_key + ".pub") as stream:
+        _write(config, _config(ssh, private))
+    with open(private + ".pub") as stream:
         public = " ".join(stream.read().split()[:2])
     words = [sshd, "-i", "-E", os.path.join(ssh, "log"), "-f", config]
     command = " ".join(shlex.quote(word) for word in words)
     if os.geteuid() == 0:
         command = "sh -c " + shlex.quote("mkdir -p -m 755 /run/sshd && exec " + command)
     return {"host_key": public, "sshd": command}
+
+
+def host_key_files(folder: str) -> Dict[str, str]:
+    """Return the names and contents of the files of this node's host key."""
+    found = {}
+    for path in files(folder):
+        if os.path.basename(path).startswith(HOST_KEY):
+            with open(path) as stream:
+                found[os.path.basename(path)] = stream.read()
+    return found
+
+
+def files(folder: str) -> List[str]:
+    """Return the paths of the files that sshd and its sessions need."""
+    ssh = os.path.join(folder, "ssh")
+    key = HOST_KEY + os.uname().nodename
+    names = (key, key + ".pub", "sshd_config", "authorized_keys", *SCRIPTS)
+    return [path for path in (os.path.join(ssh, name) for name in names) if os.path.exists(path)]
 
 
 def authorize(folder: str, key: str) -> None:
@@ -124,7 +150,7 @@ def _program(name: str) -> str:
 
 def _host_key(ssh: str, keygen: str) -> str:
     """Return the path of the private host key of this node; make it if there is none."""
-    file = os.path.join(ssh, "host_key-" + os.uname().nodename)
+    file = os.path.join(ssh, HOST_KEY + os.uname().nodename)
     if os.path.exists(file) and os.path.exists(file + ".pub"):
         return file
     aside = tempfile.mkdtemp(prefix=".key-", dir=ssh)

@@ -14,7 +14,7 @@ FRESH = "fresh-"
 
 def fresh(place: Place, name: str) -> str:
     """Return the path of a folder to be made on the disk of the workspace. What an earlier attempt left is removed."""
-    path = os.path.join(place.folder, FRESH + name)
+    path = os.path.join(place.beside, FRESH + name)
     remove(path)
     return path
 
@@ -24,18 +24,18 @@ def put_in_place(place: Place, folder: str, state: str = "", aside: str = "") ->
 
     The plan is on the disk first: `finish` completes it after a kill.
     """
-    write_json(os.path.join(place.folder, PLAN), {"folder": folder, "state": state, "aside": aside})
+    write_json(os.path.join(place.beside, PLAN), {"folder": folder, "state": state, "aside": aside})
     finish(place)
 
 
 def finish(place: Place) -> None:
     """Complete a swap that was begun, if there is one."""
-    path = os.path.join(place.folder, PLAN)
+    path = os.path.join(place.beside, PLAN)
     plan: Dict[str, str] = read_json(path)
     if not plan:
         return
     if os.path.isdir(plan["folder"]):
-        write_json(os.path.join(place.folder, MADE), {"inode": os.lstat(plan["folder"]).st_ino})
+        write_json(os.path.join(place.beside, MADE), {"inode": os.lstat(plan["folder"]).st_ino})
         if plan["aside"] and os.path.lexists(place.workspace) and not os.path.lexists(plan["aside"]):
             os.rename(place.workspace, plan["aside"])
         os.rename(plan["folder"], place.workspace)
@@ -47,14 +47,14 @@ def finish(place: Place) -> None:
 
 def tidy(place: Place) -> None:
     """Remove unfinished folders of killed attempts."""
-    for name in os.listdir(place.folder):
+    for name in os.listdir(place.beside):
         if name.startswith(FRESH):
-            remove(os.path.join(place.folder, name))
+            remove(os.path.join(place.beside, name))
 
 
 def is_ours(place: Place) -> bool:
     """Return whether yurt made the folder that is now the workspace."""
-    made = read_json(os.path.join(place.folder, MADE)).get("inode")
+    made = read_json(os.path.join(place.beside, MADE)).get("inode")
     try:
         return made is not None and os.lstat(place.workspace).st_ino == made
     except OSError:
@@ -64,7 +64,7 @@ def is_ours(place: Place) -> bool:
 def note_made(place: Place) -> None:
     """Note that the present folder is the workspace: it is saved, also if the user has replaced it."""
     if not is_ours(place):
-        write_json(os.path.join(place.folder, MADE), {"inode": os.lstat(place.workspace).st_ino})
+        write_json(os.path.join(place.beside, MADE), {"inode": os.lstat(place.workspace).st_ino})
 
 
 def unused(path: str) -> str:

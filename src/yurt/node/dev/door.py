@@ -1,0 +1,72 @@
+"""How requests and ssh reach a dev node: its socket and its ssh server. What is wiped from the disk is made again."""
+
+import os
+import socket
+from typing import Dict, List, Mapping, Optional
+
+from yurt.node.dev import caches, control, ssh
+from yurt.node.dev.files import private_folder
+from yurt.node.dev.place import Place
+
+
+class Door:
+    """The files in the folder of the dev node. Cleaners of scratch disks remove what is old, also of a running job."""
+
+    def __init__(self, place: Place, environment: Mapping[str, str]) -> None:
+        self._place, self._environment = place, environment
+        self.served = {"host_key": "", "sshd": ""}
+        """What a client needs for ssh; empty if ssh does not work."""
+        self.problem = ""
+        """Why ssh does not work; empty if it does, or if the node has no sshd."""
+        self._host_key: Dict[str, str] = {}
+        self._files: List[str] = []
+        self._server: Optional[socket.socket] = None
+        self._prepare()
+
+    @property
+    def socket(self) -> str:
+        """The path of the socket; empty if it is closed."""
+        return str(self._server.getsockname()) if self._server is not None else ""
+
+    def open(self, answer: control.Answer) -> None:
+        """Answer requests on the socket from now on."""
+        self._answer = answer
+        self._server = control.listen(self._place.folder)
+        control.serve(self._server, answer)
+
+    def keep(self) -> bool:
+        """Make again what is missing, with the same host key; return whether something was. Raises OSError."""
+        if all(os.path.exists(each) for each in [self.socket, *self._files]):
+            return False
+        private_folder(os.path.dirname(self._place.folder))
+        private_folder(self._place.folder)
+        self._prepare()
+        if not os.path.exists(self.socket):
+            self.close()
+            self.open(self._answer)
+        return True
+
+    def close(self) -> None:
+        """Close the socket and remove it."""
+        path, server = self.socket, self._server
+        self._server = None
+        if server is None:
+            return
+        try:
+            server.shutdown(socket.SHUT_RDWR)  # ends the thread that waits for connections
+            os.unlink(path)
+        except OSError:
+            pass
+        server.close()
+
+    def _prepare(self) -> None:
+        folder = self._place.folder
+        variables = caches.environment(folder, self._environment)
+        try:
+            self.served.update(ssh.prepare(folder, variables, self._place.workspace, self._host_key))
+            self.problem = ""
+        except (ssh.SshError, OSError) as error:
+            self.problem = "ssh to this dev node does not work: %s" % error
+            return
+        self._host_key = ssh.host_key_files(folder)
+        self._files = [os.path.join(folder, "environment"), *ssh.files(folder)]
