@@ -42,6 +42,11 @@ def user_of(context: str) -> str:
     return getpass.getuser() if kind_of(place.type).here else facts_of(place).user
 
 
+def add_name(entry: Entry) -> None:
+    """Add a dev node to yurt's ssh configuration, for its user on its context."""
+    ssh_config.add(entry.run.name, user_of(entry.run.context))
+
+
 def command(name: str, words: Sequence[str], *, terminal: bool, watch: Watch = unwatched) -> list[str]:
     """Return the ssh command that opens a terminal on a running dev node, or runs a command in its workspace.
 
@@ -49,7 +54,7 @@ def command(name: str, words: Sequence[str], *, terminal: bool, watch: Watch = u
     """
     watch(Event(f"connecting to dev node {name}"))
     entry = running(folders.store(), name).entry
-    ssh_config.add(name, user_of(entry.run.context))
+    add_name(entry)
     connect.link(entry, name)
     argv = ["ssh", "-F", str(ssh_config.file())]
     if not words:
@@ -78,25 +83,14 @@ def inside(name: str, words: Sequence[str], *, terminal: bool) -> int:
     return backend.exec.run(placement, ["sh", "-c", script], terminal=terminal)
 
 
-def _line(words: Sequence[str]) -> str:
-    """Return a command as a line for sh. One word is such a line already, as for ssh; several are taken literally."""
-    return words[0] if len(words) == 1 else shlex.join(words)
-
-
 def editor(name: str, *, watch: Watch = unwatched) -> Result[Editor]:
     """Return how VS Code opens the workspace of a running dev node. Errors as for `command`."""
     watch(Event(f"connecting to dev node {name}"))
     entry = running(folders.store(), name).entry
-    ssh_config.add(name, user_of(entry.run.context))
+    add_name(entry)
     workspace = connect.link(entry, name).workspace
     argv = ["code", "--remote", f"ssh-remote+{ssh_name(name)}", workspace]
     found = Editor(
         name=name, ssh=ssh_name(name), workspace=workspace, command=argv, installed=shutil.which("code") is not None
     )
     return Result(kind="dev-code", data=found)
-
-
-def prepared(entry: Entry) -> list[str]:
-    """Add a dev node to yurt's ssh configuration; return warnings."""
-    ssh_config.add(entry.run.name, user_of(entry.run.context))
-    return []
