@@ -29,7 +29,7 @@ Progress = Callable[[dict[str, Any]], None]
 def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _progress: None) -> dict[str, Any]:
     """Send a request to the holder of a running dev node; return its answer.
 
-    `on_progress` receives what the holder reports meanwhile. RefusedError: the holder rejects the request, or the dev
+    `on_progress` receives what the holder reports until then. RefusedError: the holder rejects the request, or the dev
     node is not running. UnreachableError: there is no answer; the request may have taken effect. Safe to retry.
     """
 

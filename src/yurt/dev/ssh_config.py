@@ -105,7 +105,7 @@ def proposal() -> Proposal | None:
 
 
 def accept(proposed: Proposal) -> bool:
-    """Write the change; False if the file has changed meanwhile."""
+    """Write the change; False if the file has changed since."""
     return users.write(Path(proposed.file), proposed.before, proposed.after)
 
 

@@ -59,7 +59,7 @@ def bring(there: Backups, number: int, target: Path, watch: Watch) -> None:
     connect.backend(there.context).workspaces.bring(there.folder, names, target, progress)
     if missing := [name for name in names if not (target / name).exists()]:
         raise NotFoundError(
-            f"{there.context.name}: {there.folder}/{missing[0]} does not exist; v{number} was removed meanwhile",
+            f"{there.context.name}: {there.folder}/{missing[0]} does not exist; v{number} has been removed",
             code="not-found",
             hint="list the versions with `yurt dev backups`",
         )

@@ -89,7 +89,7 @@ def _drop(backups: str, number: int) -> None:
 def _collect(backups: str) -> None:
     """Remove packs and indexes that no version and no running save needs.
 
-    They are first hidden under another name. A save that began meanwhile either misses them and saves their files
+    They are first hidden under another name. A save that began before that either misses them and saves their files
     again, or has announced that it needs them: then they get their names back.
     """
     names = storage.sweep(backups)

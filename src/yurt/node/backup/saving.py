@@ -1,4 +1,4 @@
-"""Saves files into packs and reads the packs back: what is then in them, also if files change meanwhile."""
+"""Saves files into packs and reads the packs back: what is then in them, also if files change at the same time."""
 
 import os
 import stat
@@ -67,7 +67,7 @@ class Saver:
             storage.remove(os.path.join(self.backups, name))
 
     def _round(self, reach: Reach, keys: Dict[bytes, Key], saved: Saved) -> Dict[bytes, Key]:
-        """Save these files once. Returns those that changed meanwhile, with their new keys."""
+        """Save these files once. Returns those that changed since, with their new keys."""
         again: Dict[bytes, Key] = {}
         pieces: Dict[bytes, List[bytes]] = {}
         for path in keys:

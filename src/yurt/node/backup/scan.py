@@ -23,7 +23,7 @@ class Scan(NamedTuple):
 
 
 def scan(folder: bytes, patterns: Sequence[str] = (), on_count: Optional[Callable[[int], None]] = None) -> Scan:
-    """Return what a workspace has now. What disappears meanwhile is left out; devices and sockets always are."""
+    """Return what a workspace has now. What disappears during the walk is left out; devices and sockets always are."""
     keys: Dict[bytes, Key] = {}
     problems: List[str] = []
     linked: Dict[int, List[bytes]] = {}

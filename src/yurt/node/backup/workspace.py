@@ -261,7 +261,7 @@ class Workspace:
             return -1
 
     def _confirm(self, inode: int) -> None:
-        """Confirm the published version in the journal; write the journal anew if it is incomplete or long."""
+        """Confirm the published version in the journal; rewrite the journal if it is incomplete or long."""
         try:
             long = state.size(self.state_folder) > 400 * len(self._known) + (1 << 20)
             if self._journal_is_current and not long:

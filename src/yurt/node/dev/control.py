@@ -61,7 +61,7 @@ def _talk(connection: socket.socket, answer: Answer) -> None:
     def send(line: Dict[str, Any]) -> None:
         try:
             connection.sendall(json.dumps(line).encode() + b"\n")
-        except OSError:  # the client is gone; the request is carried out all the same
+        except OSError:  # the client is gone; the request is carried out anyway
             pass
 
     with connection:

@@ -81,7 +81,7 @@ class Desk:
             version.seconds,
         )
         if version.fork:
-            text += "; v%d is a fork of v%d: another dev node saved the workspace meanwhile" % (
+            text += "; v%d is a fork of v%d: another dev node saved the workspace since then" % (
                 version.number,
                 version.parent,
             )

@@ -247,7 +247,7 @@ class Holder:
             pass  # said and scheduled again
 
     def _end(self, opening: Task) -> int:
-        """Save once more if a signal ends the job; return the exit code."""
+        """Save a last time if a signal ends the job; return the exit code."""
         if opening.done() and opening.error is not None and not self.signal:
             raise opening.error
         self.desk.stopping = True
