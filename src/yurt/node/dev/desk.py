@@ -140,6 +140,8 @@ class Desk:
             sources.fill(self.config.source, target, os.path.basename(self.place.workspace), self.config.run_folder)
         except BaseException:
             remove(target)
+            if not self.stopping:
+                sources.discard(self.config.source)
             raise
         swap.put_in_place(self.place, target)
         self.workspace = self._load()
@@ -147,6 +149,7 @@ class Desk:
         origin = "from %s %s" % (source.kind, sources.hide_password(source.value)) if source.kind else "empty"
         self.log("created %s, %s" % (self.place.workspace, origin.strip()))
         self.save("first")
+        sources.discard(source)
 
     def _fork(self, workspace: "backup.Workspace", newest: int) -> None:
         """Keep unsaved changes of a workspace that another node has saved since: as a version and as a folder."""

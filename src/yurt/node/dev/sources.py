@@ -7,7 +7,7 @@ import subprocess
 from typing import Dict, List, Optional, Set
 
 from yurt.node.dev.config import Source
-from yurt.node.dev.files import HolderError
+from yurt.node.dev.files import HolderError, remove
 
 UNPACKERS = {".tar.lz4": "lz4", ".tar.zst": "zstd", ".tar.gz": "gzip", ".tgz": "gzip", ".tar": ""}
 USUAL = ("work",)
@@ -30,6 +30,16 @@ def fill(source: Source, target: str, name: str, run_folder: str) -> None:
         _copy_snapshot(source.value or os.path.join(run_folder, "work"), target)
     elif source.kind == "archive":
         _unpack(os.path.expanduser(source.value), target, name)
+
+
+def discard(source: Source) -> None:
+    """Remove an archive that was uploaded for this workspace, and its folder."""
+    if source.uploaded:
+        remove(source.value)
+        try:
+            os.rmdir(os.path.dirname(source.value))
+        except OSError:
+            pass  # it is not empty, or the disk is full
 
 
 def hide_password(text: str) -> str:
