@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import checks
+from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -323,5 +324,12 @@ def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Ent
         resources=msgspec.structs.replace(old.run.resources, nodelist=None),
         after=[After(run=entry.run.id, folder=entry.run.folder, ended=True)],
     )
-    planned = Planned(msgspec.structs.replace(old, run=run), [])
+    variables = {**old.variables, **_takes_over(old.variables)}
+    planned = Planned(msgspec.structs.replace(old, run=run, variables=variables), [])
     return enqueue(store, contexts.site(entry.run.context), planned, watch=watch)
+
+
+def _takes_over(variables: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the configuration of a follow-up: it starts from the newest version, whatever the first was made from."""
+    given = msgspec.json.decode(variables[CONFIGURATION])
+    return {CONFIGURATION: msgspec.json.encode({**given, "restore": 0, "source": {"kind": "", "value": ""}})}

@@ -42,7 +42,9 @@ class Requests:
                 raise HolderError(str(error)) from None
             return {}
         if do == "time":
-            return {"end": self._look()}
+            end = self._look()
+            self._desk.status.write()  # `dev status` shows it from now on
+            return {"end": end}
         if do == "backup":
             reason = str(request.get("reason") or "asked")
             return self._wait(self._worker.submit("backup", lambda: self._backup(reason)), send)

@@ -16,6 +16,9 @@ USUAL = ("work",)
 ABOVE = ("scratch", "local", "localscratch", "lscratch", "raid")
 """Folders above it, in an archive that was made from an absolute path."""
 
+TAR_ENDS = ("tar: Exiting with failure status", "tar: Error is not recoverable", "tar: Child returned status")
+"""The last lines of a tar that failed, which do not say why."""
+
 
 def fill(source: Source, target: str, name: str, run_folder: str) -> None:
     """Put the content of a source into an existing empty folder. Raises HolderError; then the caller removes it.
@@ -65,6 +68,7 @@ def _run(words: List[str], what: str, environment: Optional[Dict[str, str]] = No
 
 def _reason(stderr: bytes) -> str:
     lines = [each.strip() for each in hide_password(stderr.decode("utf-8", "replace")).splitlines() if each.strip()]
+    lines = [each for each in lines if not each.startswith(TAR_ENDS)]
     return next((each for each in lines if each.startswith("fatal:")), lines[-1] if lines else "")
 
 
