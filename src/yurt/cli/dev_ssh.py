@@ -23,7 +23,7 @@ EXAMPLES = ["yurt dev ssh", "yurt dev ssh paper", "yurt dev ssh -- make test", "
 )
 @click.argument("words", nargs=-1, metavar="[NAME] [-- COMMAND...]", type=click.UNPROCESSED, shell_complete=dev_names)
 def ssh(words: tuple[str, ...]) -> int:
-    """Open a terminal on a dev node, or run a command in its workspace.
+    """Open a terminal on a dev node, or run a command there.
 
     The session has the environment of the job. The exit code is that of the command. `ssh yurt-dev`, or
     `ssh yurt-dev-NAME`, does the same, and works with scp, rsync, port forwarding and editors. Where ssh cannot reach
