@@ -40,7 +40,7 @@ def test_interrupted_in_the_queue(laptop: Laptop, lab: Lab) -> None:
     ssh = Ssh(lab)
     jobs = [ssh.submit("alpha", "sleep 300", f"-w {node} --exclusive -t 5 -o /dev/null") for node in ("n1", "n2", "n3")]
     terminal = laptop.spawn("dev", "up", "queued", "--context", "alpha", "--time", "5m", columns=160)
-    terminal.expect(r"expected to start at \d{4}-")
+    terminal.expect(r"expected to start at \d{4}-", timeout=240)  # the pauses between two queries grow
     terminal.sendintr()
     terminal.expect("yurt: interrupted; dev node 'queued' is queued and stays; follow it with `yurt dev up queued`")
     terminal.expect(pexpect.EOF)

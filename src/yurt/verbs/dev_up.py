@@ -47,6 +47,9 @@ PATIENCE = 60.0
 EXPECTED = 15.0
 """Seconds between two queries for the expected start."""
 
+SOON = 3.0
+"""Seconds until the first of them: the scheduler has then looked at the job."""
+
 READY = "its workspace was ready"
 
 
@@ -260,7 +263,8 @@ class _Following:
 
     def __init__(self, store: Store, entry: Entry, on_wait: Waiting, wish: str) -> None:
         self._store, self._entry, self._on_wait, self._wish = store, entry, on_wait, wish
-        self._since = self._asked_at = time.monotonic()
+        self._since = time.monotonic()
+        self._ask_at = self._since + SOON
         self._expected: float | None = None
 
     def until_ready(self) -> Entry:
@@ -292,9 +296,9 @@ class _Following:
     def _queued(self, entry: Entry) -> None:
         """Ask for the expected start now and then, and give up a node that does not become free."""
         self._entry, now = entry, time.monotonic()
-        if entry.status.state != "queued" or not entry.status.job or now - self._asked_at < min(EXPECTED, PATIENCE):
+        if entry.status.state != "queued" or not entry.status.job or now < self._ask_at:
             return
-        self._asked_at = now
+        self._ask_at = now + EXPECTED
         backend = connect.named_backend(entry.run.context)
         try:
             live = backend.site.look([])
