@@ -84,7 +84,8 @@ def test_context_is_listed_only_where_it_has_a_meaning() -> None:
     assert filters == {"yurt ps", "yurt prune", "yurt retry"}
     context = {f"yurt context{name}" for name in ("", " show", " edit", " probe")}
     env = {f"yurt env{name}" for name in ("", " build", " list", " show", " remove")}
-    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env}
+    dev = {"yurt dev", "yurt dev up"}
+    assert chooses == {"yurt", "yurt run", "yurt shell", "yurt cluster", "yurt login", *context, *env, *dev}
 
 
 def test_a_hidden_context_is_accepted(user: User) -> None:
@@ -96,7 +97,7 @@ def test_short_help_is_one_complete_line(path: str) -> None:
     group = COMMANDS[path]
     assert isinstance(group, Group)
     lines = page(path).partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
-    names = group.list_commands(click.Context(group))
+    names = [name for name in group.list_commands(click.Context(group)) if not COMMANDS[f"{path} {name}"].hidden]
     assert [line.split()[0] for line in lines] == names
     for name, line in zip(names, lines, strict=True):
         below = COMMANDS[f"{path} {name}"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from yurt.dev.sources import parse
+from yurt.dev.sources import located, parse
 from yurt.errors import UserError
 from yurt.model.facts import Facts, Tier
 
@@ -51,3 +51,13 @@ def test_an_archive_of_this_machine(tmp_path: Path) -> None:
 def test_nothing(text: str) -> None:
     with pytest.raises(UserError):
         parse(text, FACTS, {"beta"}, here=False)
+
+
+def test_another_archive_of_the_same_name_is_uploaded_elsewhere(tmp_path: Path) -> None:
+    archive = tmp_path / "old.tar.gz"
+    archive.write_text("one")
+    source = parse(str(archive), FACTS, (), here=False)
+    first = located(source, "/s/yurt/workspaces/paper")
+    archive.write_text("other")
+    assert first.startswith("/s/yurt/workspaces/.from-paper-") and first.endswith("/old.tar.gz")
+    assert located(source, "/s/yurt/workspaces/paper") != first

@@ -9,7 +9,7 @@ from yurt.cli.app import Group
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("yurt.cli.dev_up:up", "Start a dev node, or follow the one that there is."),
     "status": ("yurt.cli.dev_status:status", "Show dev nodes, their time left and their backups."),
-    "ssh": ("yurt.cli.dev_ssh:ssh", "Open a terminal on a dev node, or run a command in its workspace."),
+    "ssh": ("yurt.cli.dev_ssh:ssh", "Open a terminal on a dev node, or run a command there."),
     "code": ("yurt.cli.dev_code:code", "Open VS Code on the workspace of a dev node."),
     "connect": ("yurt.cli.dev_connect:connect", ""),
     "backup": ("yurt.cli.dev_backup:backup", "Back up the workspace of a dev node now."),

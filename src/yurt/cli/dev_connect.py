@@ -12,7 +12,10 @@ from yurt.cli.app import verb
 @verb(examples=["yurt dev connect default"], hidden=True, context_help="")
 @click.argument("name")
 def connect(name: str) -> None:
-    """Connect standard input and output to the ssh server of a dev node. ssh calls this."""
+    """Connect standard input and output to a dev node.
+
+    ssh calls this.
+    """
     from yurt.verbs import dev_connect as verbs
 
     argv = verbs.command(name)

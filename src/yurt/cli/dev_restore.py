@@ -55,7 +55,7 @@ def restore(paths: tuple[str, ...], name: str, at: str, folder: str, yes: bool) 
 def _print(done: Restored) -> None:
     what = render.count(len(done.paths), "path") + f" of v{done.version}" if done.paths else f"v{done.version}"
     where = f" to {done.folder}" if done.folder else ""
-    place = "" if done.here else f" on the node of dev node '{done.name}'"
+    place = "" if done.here else f" on dev node '{done.name}'"
     print(render.plain(f"restored {what}{where}{place}"))
     if done.aside:
         print(render.plain(f"the workspace as it was before is in {done.aside}"))

@@ -29,7 +29,7 @@ EXAMPLES = [
 )
 @click.argument("words", nargs=-1, metavar="[NAME] [-- COMMAND...]", type=click.UNPROCESSED, shell_complete=dev_names)
 def ssh(words: tuple[str, ...]) -> int:
-    """Open a terminal on a dev node, or run a command in its workspace.
+    """Open a terminal on a dev node, or run a command there.
 
     The session has the environment of the job. The exit code is that of the command. A COMMAND of one word is a line
     for sh, such as 'make && ls'; several words are passed as they are. `ssh yurt-dev`, or

@@ -100,7 +100,7 @@ def _state(each: DevNode) -> str:
 def _backup(each: DevNode) -> str:
     last = each.backup
     if last is None:
-        return "none yet"
+        return "none yet" if each.state == "running" else ""
     sizes = f"{render.amount(last.size)}, {render.amount(last.new_size)} new"
     return f"v{last.number} at {render.moment(last.time)} ({last.reason}), {sizes}, {last.seconds:.1f} s"
 

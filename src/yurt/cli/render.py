@@ -276,7 +276,7 @@ def span(seconds: float) -> str:
     count = max(0, int(seconds))
     if count < 120:
         return f"{count}s"
-    if count < 7200:
+    if count <= 3600:
         return f"{count // 60}m"
     if count < 48 * 3600:
         return f"{count // 3600}h{count % 3600 // 60:02}m"

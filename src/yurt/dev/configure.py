@@ -20,7 +20,7 @@ HOURS = 8
 
 
 def configuration(
-    wanted: Context, facts: Facts | None, name: str, *, source: dict[str, str], restore: int, minutes: int | None
+    wanted: Context, facts: Facts | None, name: str, *, source: dict[str, Any], restore: int, minutes: int | None
 ) -> dict[str, Any]:
     """Return the configuration of the dev node `name`. `wanted`: the context with all settings resolved.
 

@@ -92,8 +92,8 @@ def read_live(content: str) -> LiveHolder | None:
 
 
 def phase_text(status: HolderStatus) -> str:
-    """Return the phase as a sentence without an end: `restoring 40 %`."""
+    """Return the phase in words: `restoring 40 %`, `starting: waiting for the dev node on n1 to stop`."""
     progress = status.progress
     if progress is not None and progress.total > 0 and status.phase != "ready":
         return f"{status.phase} {min(100, 100 * progress.done // progress.total)} %"
-    return status.phase
+    return f"{status.phase}: {status.note}" if status.phase == "starting" and status.note else status.phase

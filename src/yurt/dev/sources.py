@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -75,6 +76,20 @@ def _on_site(text: str, facts: Facts | None, contexts: Collection[str]) -> Sourc
     return Source(kind="desk", value=first, desk=name or DEFAULT, version=number)
 
 
-def upload_name(source: Source) -> str:
-    """Return the name of an uploaded archive on the site."""
-    return Path(source.upload).name
+def upload_folder(source: Source, backups: str) -> str:
+    """Return the folder on the site for an archive of this machine, beside a backups folder.
+
+    It changes with the archive, so that an earlier upload of a file with the same name is not used instead.
+    """
+    above, _, name = backups.rpartition("/")
+    archive = Path(source.upload)
+    state = archive.stat()
+    digest = hashlib.sha256(f"{archive}\0{state.st_size}\0{state.st_mtime_ns}".encode()).hexdigest()
+    return f"{above}/.from-{name}-{digest[:12]}"
+
+
+def located(source: Source, backups: str) -> str:
+    """Return the address or the path from which the node reads a source; empty if it reads none."""
+    if source.upload:
+        return f"{upload_folder(source, backups)}/{Path(source.upload).name}"
+    return "" if source.kind == "desk" else source.value

@@ -7,25 +7,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from yurt.dev import moments, sources
 from yurt.dev.sources import Source
 from yurt.errors import NotFoundError
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch
+from yurt.model.workspace import Version
 from yurt.sites import connect
 from yurt.verbs import dev_find
 from yurt.verbs.dev_find import Backups
+from yurt.verbs.dev_words import named
 
 
-def uploaded(source: Source, place: Context, folder: str, watch: Watch) -> Source:
-    """Upload an archive of this machine; return the source with its path on the site."""
-    above, _, name = folder.rpartition("/")
-    target, file = f"{above}/.from-{name}", sources.upload_name(source)
-    archive = Path(source.upload)
-    connect.backend(place).workspaces.send(target, file, archive, _moved(archive, place.name, watch))
-    return msgspec.structs.replace(source, value=f"{target}/{file}", upload="")
+def upload(source: Source, place: Context, folder: str, watch: Watch) -> None:
+    """Upload an archive of this machine. The node removes it when it has made the workspace."""
+    target, archive = sources.upload_folder(source, folder), Path(source.upload)
+    connect.backend(place).workspaces.send(target, archive.name, archive, _moved(archive, place.name, watch))
 
 
 def _moved(file: Path, site: str, watch: Watch) -> Callable[[int], None]:
@@ -33,20 +30,30 @@ def _moved(file: Path, site: str, watch: Watch) -> Callable[[int], None]:
     return lambda done: watch(Event(f"uploading {file.name} to {site}", done, size, bytes=True))
 
 
-def copied(source: Source, place: Context, folder: str, watch: Watch) -> int:
-    """Copy a version of a workspace of another context into a backups folder of this one; return its number.
+def find(source: Source) -> tuple[Backups, Version]:
+    """Return the version of a workspace of another context that a source names. NotFoundError: there is none."""
+    there = dev_find.backups(source.desk, source.value)
+    at = f"v{source.version}" if source.version else ""
+    try:
+        return there, moments.chosen(there.found.versions, at, time.time())
+    except NotFoundError:
+        raise NotFoundError(
+            f"dev node '{source.desk}' has no {f'version {at}' if at else 'backup'} on {source.value}",
+            code="not-found",
+            hint=f"list its versions with `yurt dev backups{named(source.desk)} --context {source.value}`",
+        ) from None
+
+
+def copy(there: Backups, version: Version, place: Context, folder: str, watch: Watch) -> None:
+    """Copy a version of a workspace of another context into a backups folder of this one.
 
     A retry continues. The version is complete on the site, or not there.
     """
-    there = dev_find.backups(source.desk, source.value)
-    at = f"v{source.version}" if source.version else ""
-    version = moments.chosen(there.found.versions, at, time.time())
     with tempfile.TemporaryDirectory(prefix="yurt-dev-") as temporary:
         here, backend = Path(temporary), connect.backend(place)
         bring(there, version.number, here, watch)
         for file in there.found.files[version.number]:  # the version file last: it makes the version
             backend.workspaces.send(folder, file, here / file, _moved(here / file, place.name, watch))
-    return version.number
 
 
 def bring(there: Backups, number: int, target: Path, watch: Watch) -> None:

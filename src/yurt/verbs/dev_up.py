@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,6 +19,7 @@ from yurt.errors import NotFoundError, RefusedError, UserError, YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import checks
+from yurt.lifecycle.plan.holders import CONFIGURATION
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -31,8 +33,9 @@ from yurt.model.workspace import Workspace
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
-from yurt.verbs.dev_copy import copied, uploaded
+from yurt.verbs import dev_copy
 from yurt.verbs.dev_ssh import add_name
+from yurt.verbs.dev_words import named
 from yurt.verbs.import_ import import_run
 from yurt.verbs.result import Result
 from yurt.verbs.starting import ended_before, until_running
@@ -43,6 +46,9 @@ PATIENCE = 60.0
 
 EXPECTED = 15.0
 """Seconds between two queries for the expected start."""
+
+SOON = 3.0
+"""Seconds until the first of them: the scheduler has then looked at the job."""
 
 READY = "its workspace was ready"
 
@@ -109,7 +115,7 @@ def up(
 
 def _left(store: Store, entry: Entry) -> str:
     now = store.get(entry.run.id) or entry
-    name = "" if now.run.name == desks.DEFAULT else f" {now.run.name}"
+    name = named(now.run.name)
     return (
         f"dev node '{now.run.name}' is {now.status.state} and stays; follow it with `yurt dev up{name}`,"
         f" or remove it with `yurt dev down{name}`"
@@ -129,7 +135,7 @@ def _existing(store: Store, asked: Asked, watch: Watch) -> tuple[Entry | None, l
         return None, refreshed.warnings, ""
     run = desk.entry.run
     if asked.context and asked.context != run.context:
-        name = "" if asked.name == desks.DEFAULT else f" {asked.name}"
+        name = named(asked.name)
         raise RefusedError(
             f"dev node '{asked.name}' is on {run.context}, not on {asked.context}",
             code="impossible",
@@ -154,8 +160,9 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
         return other, _ignored(asked, f"another machine started it as run {other.run.id}"), ""
     minutes, note = configure.time_limit(wanted, facts)
     warnings = [note] if note else []
-    source, restore, about = _source(asked, place, facts, there, folder=folder, watch=watch)
+    source, restore, about = _source(asked, place, facts, there)
     warnings += about
+    other_desk = dev_copy.find(source) if source.kind == "desk" else None
     wish = "" if asked.node else _choice(store, place, wanted, facts, name=asked.name, watch=watch)
     request = msgspec.structs.replace(
         request,
@@ -170,12 +177,17 @@ def _started(store: Store, request: Request, asked: Asked, watch: Watch) -> tupl
             wanted,
             facts,
             asked.name,
-            source={"kind": source.kind, "value": source.value},
+            source=_source_on_node(source, folder),
             restore=restore,
             minutes=minutes,
         ),
     )
     planned = plan(place, request, index=store, offline=False, watch=watch)
+    if source.upload:
+        dev_copy.upload(source, place, folder, watch)
+    if other_desk is not None:
+        dev_copy.copy(*other_desk, place, folder, watch)
+        warnings.append(f"the workspace is restored from v{other_desk[1].number} of {source.value}:{source.desk}")
     entry, notes = enqueue(store, place, planned, watch=watch)
     return entry, [*unused_keys.first_time(place.name), *warnings, *notes], wish
 
@@ -195,9 +207,7 @@ def _of_other_machine(store: Store, place: Context, there: Workspace) -> Entry |
     return None if entry.status.final else entry
 
 
-def _source(
-    asked: Asked, place: Context, facts: Facts | None, there: Workspace, *, folder: str, watch: Watch
-) -> tuple[Source, int, list[str]]:
+def _source(asked: Asked, place: Context, facts: Facts | None, there: Workspace) -> tuple[Source, int, list[str]]:
     """Return what to make a workspace from, the version to restore (0: the newest), and warnings."""
     here = kind_of(place.type).here
     known = contexts.load(contexts.default_file()).contexts
@@ -206,10 +216,13 @@ def _source(
     if there.versions and source.kind:
         why = f"the workspace of dev node '{asked.name}' has {len(there.versions)} backups on {place.name}"
         return Source(), restore, [f"--from ignored: {why}"]
-    if source.kind == "desk":
-        version = copied(source, place, folder, watch)
-        return Source(), 0, [f"the workspace is restored from v{version} of {source.value}:{source.desk}"]
-    return uploaded(source, place, folder, watch) if source.upload else source, restore, []
+    return source, restore, []
+
+
+def _source_on_node(source: Source, folder: str) -> dict[str, Any]:
+    """Return the source as the holder knows it. A workspace of another context arrives as a version."""
+    kind = "" if source.kind == "desk" else source.kind
+    return {"kind": kind, "value": sources.located(source, folder), "uploaded": bool(source.upload)}
 
 
 def _version(asked: Asked, there: Workspace) -> int:
@@ -250,7 +263,8 @@ class _Following:
 
     def __init__(self, store: Store, entry: Entry, on_wait: Waiting, wish: str) -> None:
         self._store, self._entry, self._on_wait, self._wish = store, entry, on_wait, wish
-        self._since = self._asked_at = time.monotonic()
+        self._since = time.monotonic()
+        self._ask_at = self._since + SOON
         self._expected: float | None = None
 
     def until_ready(self) -> Entry:
@@ -260,7 +274,7 @@ class _Following:
         checked, pause = time.monotonic(), 0.2
         while True:
             status = holder.read(backend.files.read(self._entry.run.folder, holder.STATUS))
-            if status is not None and status.phase in ("ready", "ending", "ended"):
+            if status is not None and status.phase == "ready":
                 return self._store.get(self._entry.run.id) or self._entry
             phase = "starting" if status is None else holder.phase_text(status)
             self._on_wait(Followed(self._entry, phase), [])
@@ -282,9 +296,9 @@ class _Following:
     def _queued(self, entry: Entry) -> None:
         """Ask for the expected start now and then, and give up a node that does not become free."""
         self._entry, now = entry, time.monotonic()
-        if entry.status.state != "queued" or not entry.status.job or now - self._asked_at < min(EXPECTED, PATIENCE):
+        if entry.status.state != "queued" or not entry.status.job or now < self._ask_at:
             return
-        self._asked_at = now
+        self._ask_at = now + EXPECTED
         backend = connect.named_backend(entry.run.context)
         try:
             live = backend.site.look([])
@@ -314,5 +328,12 @@ def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Ent
         resources=msgspec.structs.replace(old.run.resources, nodelist=None),
         after=[After(run=entry.run.id, folder=entry.run.folder, ended=True)],
     )
-    planned = Planned(msgspec.structs.replace(old, run=run), [])
+    variables = {**old.variables, **_takes_over(old.variables)}
+    planned = Planned(msgspec.structs.replace(old, run=run, variables=variables), [])
     return enqueue(store, contexts.site(entry.run.context), planned, watch=watch)
+
+
+def _takes_over(variables: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the configuration of a follow-up: it starts from the newest version, whatever the first was made from."""
+    given = msgspec.json.decode(variables[CONFIGURATION])
+    return {CONFIGURATION: msgspec.json.encode({**given, "restore": 0, "source": {"kind": "", "value": ""}})}

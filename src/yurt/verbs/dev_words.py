@@ -11,7 +11,7 @@ from yurt.sites import folders
 
 def phase(each: DevNode) -> str:
     """Return what the holder of a running dev node does: `ready`, `restoring 40 %`."""
-    return phase_text(HolderStatus(phase=each.phase, progress=each.progress))
+    return phase_text(HolderStatus(phase=each.phase, note=each.note, progress=each.progress))
 
 
 def named(name: str) -> str:

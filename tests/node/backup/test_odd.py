@@ -167,7 +167,7 @@ def test_some_paths(desk: Desk) -> None:
     desk.workspace.save("test")
     assert restore_paths(desk.backups, 1, ["a/b/", "three"], str(desk.folder / "some")) == ["a/b/one", "three"]
     assert not (desk.folder / "some" / "a" / "two").exists()
-    with pytest.raises(BackupError, match="version v1 has no nothing"):
+    with pytest.raises(BackupError, match="v1 has no file or folder 'nothing'"):
         restore_paths(desk.backups, 1, ["nothing"], str(desk.folder / "none"))
     with pytest.raises(BackupError, match="exists"):
         restore(desk.backups, 1, str(desk.folder / "some"))

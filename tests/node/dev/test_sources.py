@@ -43,8 +43,25 @@ def test_archives(tmp_path: Path, top: str, ending: str, option: str) -> None:
 
 def test_a_damaged_archive(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(b"not gzip")
-    with pytest.raises(HolderError, match=r"cannot unpack .*a\.tar\.gz"):
+    with pytest.raises(HolderError, match=r"cannot unpack .*a\.tar\.gz: (?!tar: Exiting)"):
         fill(tmp_path, "archive", str(tmp_path / "a.tar.gz"))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_an_uploaded_archive_is_removed_after_use(dev: DevNodes, tmp_path: Path, damaged: bool) -> None:
+    folder = tmp_path / "shared" / "workspaces" / ".from-default"
+    folder.mkdir(parents=True)
+    (tmp_path / "a").write_text("a")
+    archive = folder / "own.tar"
+    run("tar", "-cf", str(archive), "a", cwd=tmp_path)
+    if damaged:
+        archive.write_text("no archive")
+    node = dev("n1", source={"kind": "archive", "value": str(archive), "uploaded": True})
+    if damaged:
+        assert "tar: " in node.why() and not node.workspace.exists() and not node.backups.exists()
+    else:
+        assert (node.ready().workspace / "a").read_text() == "a" and node.numbers() == [1]
+    assert not folder.exists()
 
 
 def test_a_folder(tmp_path: Path) -> None:

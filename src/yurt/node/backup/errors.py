@@ -14,7 +14,7 @@ class BackupError(Exception):
 def from_os(error: OSError, doing: str) -> BackupError:
     """Return the error for a failed system call; `doing` completes "cannot …"."""
     reason = FULL.get(error.errno or 0) or error.strerror or str(error)
-    hint = "; free some space or drop old versions, then back up again" if error.errno in FULL else ""
+    hint = "; free some space, then back up again" if error.errno in FULL else ""
     return BackupError("cannot %s: %s%s" % (doing, reason, hint))
 
 

@@ -43,7 +43,7 @@ def _below(entries: Dict[bytes, Entry], paths: Iterable[bytes], number: int) -> 
     for path in paths:
         found = [each for each in entries if path in (ROOT, each) or each.startswith(path + b"/")]
         if not found:
-            raise BackupError("version v%d has no %s" % (number, shown(path)))
+            raise BackupError("v%d has no file or folder '%s'" % (number, shown(path)))
         above = path
         while above:
             if above in entries:

@@ -52,6 +52,8 @@ class Chores:
                 end = before  # squeue counts in whole seconds
             self._schedule.looked(time.time(), end)
             self._status.set(end=end)
+            if self._status.get("next") is not None:
+                self._status.set(next=self._schedule.next_save()[0])
             try:
                 if end is not None:
                     write(os.path.join(self._folder, "end"), "%d\n" % end)

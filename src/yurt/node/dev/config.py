@@ -17,6 +17,8 @@ class Source(NamedTuple):
 
     kind: str
     value: str
+    uploaded: bool = False
+    """Whether it is a copy for this workspace alone, in a folder of its own; both are removed after use."""
 
 
 class Keep(NamedTuple):
@@ -87,7 +89,7 @@ def _read(given: Dict[str, Any], environment: Mapping[str, str]) -> Config:
         compression=str(given.get("compression") or "auto"),
         keep=Keep(int(keep.get("last", 10)), int(keep.get("days", 7)), int(keep.get("weeks", 4))),
         limit=int(given.get("limit") or 0),
-        source=Source(kind, str(source.get("value") or "")),
+        source=Source(kind, str(source.get("value") or ""), bool(source.get("uploaded"))),
         restore=int(given.get("restore") or 0),
         idle=float(given.get("idle") or 7200),
         idle_release=bool(given.get("idle_release")),

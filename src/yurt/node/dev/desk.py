@@ -143,6 +143,8 @@ class Desk:
             sources.fill(self.config.source, target, os.path.basename(self.place.workspace), self.config.run_folder)
         except BaseException:
             remove(target)
+            if not self.stopping:
+                sources.discard(self.config.source)
             raise
         swap.put_in_place(self.place, target)
         self.workspace = self._load()
@@ -150,6 +152,7 @@ class Desk:
         origin = "from %s %s" % (source.kind, sources.hide_password(source.value)) if source.kind else "empty"
         self.log("created %s, %s" % (self.place.workspace, origin.strip()))
         self.save("first")
+        sources.discard(source)
 
     def _replace_saved(self, workspace: "backup.Workspace", newest: int) -> None:
         """Replace a workspace whose changes are all saved. It stays aside if it has anything that is in no version."""

@@ -103,6 +103,7 @@ class Holder:
         finally:
             if opening.done():
                 claim.drop()
+                self._leave_no_empty_backups()
             self.status.set(phase="ended", socket="")
             self.status.write()
             self.door.close()
@@ -162,6 +163,13 @@ class Holder:
         if os.lstat(parent).st_uid != os.getuid():
             raise HolderError("%s belongs to another user" % parent)
         private_folder(self.config.backups)
+
+    def _leave_no_empty_backups(self) -> None:
+        """Remove the backups folder if no version was ever made."""
+        try:
+            os.rmdir(self.config.backups)
+        except OSError:
+            pass  # it is not empty
 
     def _open(self, claim: Claim) -> None:
         claim.take(lambda: bool(self.signal or self.leaving), lambda note: self.status.set(note=note))

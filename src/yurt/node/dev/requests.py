@@ -42,7 +42,9 @@ class Requests:
                 raise HolderError(str(error)) from None
             return {}
         if do == "time":
-            return {"end": self._look()}
+            end = self._look()
+            self._desk.status.write()  # `dev status` shows it from now on
+            return {"end": end}
         if do == "backup":
             reason = str(request.get("reason") or "asked")
             return self._wait(self._worker.submit("backup", lambda: self._backup(reason)), send)
@@ -83,13 +85,7 @@ class Requests:
     def _down(self, with_backup: bool, send: Send) -> None:
         answer = {"version": 0}
         if with_backup:
-            try:
-                answer = self._wait(self._worker.submit("backup", self._last_backup), send)
-            except HolderError as error:
-                raise HolderError(
-                    "the last backup failed, so the dev node stays: %s; `yurt dev down --now` ends it without a backup"
-                    % error
-                ) from None
+            answer = self._wait(self._worker.submit("backup", self._last_backup), send)
         send(dict(answer, ok=True))
         self._leave()
 

@@ -7,7 +7,7 @@ import subprocess
 from typing import Dict, List, Optional, Set
 
 from yurt.node.dev.config import Source
-from yurt.node.dev.files import HolderError
+from yurt.node.dev.files import HolderError, remove
 
 UNPACKERS = {".tar.lz4": "lz4", ".tar.zst": "zstd", ".tar.gz": "gzip", ".tgz": "gzip", ".tar": ""}
 USUAL = ("work",)
@@ -15,6 +15,9 @@ USUAL = ("work",)
 
 ABOVE = ("scratch", "local", "localscratch", "lscratch", "raid")
 """Folders above it, in an archive that was made from an absolute path."""
+
+TAR_ENDS = ("tar: Exiting with failure status", "tar: Error is not recoverable", "tar: Child returned status")
+"""The last lines of a tar that failed, which do not say why."""
 
 
 def fill(source: Source, target: str, name: str, run_folder: str) -> None:
@@ -30,6 +33,16 @@ def fill(source: Source, target: str, name: str, run_folder: str) -> None:
         _copy_snapshot(source.value or os.path.join(run_folder, "work"), target)
     elif source.kind == "archive":
         _unpack(os.path.expanduser(source.value), target, name)
+
+
+def discard(source: Source) -> None:
+    """Remove an archive that was uploaded for this workspace, and its folder."""
+    if source.uploaded:
+        remove(source.value)
+        try:
+            os.rmdir(os.path.dirname(source.value))
+        except OSError:
+            pass  # it is not empty, or the disk is full
 
 
 def hide_password(text: str) -> str:
@@ -55,6 +68,7 @@ def _run(words: List[str], what: str, environment: Optional[Dict[str, str]] = No
 
 def _reason(stderr: bytes) -> str:
     lines = [each.strip() for each in hide_password(stderr.decode("utf-8", "replace")).splitlines() if each.strip()]
+    lines = [each for each in lines if not each.startswith(TAR_ENDS)]
     return next((each for each in lines if each.startswith("fatal:")), lines[-1] if lines else "")
 
 

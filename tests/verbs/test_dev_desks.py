@@ -1,0 +1,106 @@
+"""Dev nodes in daily use: a queue, a second machine, older versions, and a disk that is full."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from yurt.lab import Lab
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1"),
+]
+
+
+def dev(laptop: Laptop, *words: str) -> Any:
+    """Call `yurt dev` and return the data of its result."""
+    done = laptop.quick("dev", *words, "--json")
+    assert done.code == 0, done
+    return done.json["data"]
+
+
+def up(laptop: Laptop, name: str, *words: str) -> Any:
+    return dev(laptop, "up", name, "--context", "alpha", "--cpus", "1", "--time", "10m", *words)
+
+
+def inside(laptop: Laptop, name: str, command: str) -> str:
+    done = laptop("dev", "ssh", name, "--", command)
+    assert done.code == 0, done
+    return done.out
+
+
+def test_interrupted_in_the_queue(laptop: Laptop, lab: Lab) -> None:
+    ssh = Ssh(lab)
+    jobs = [ssh.submit("alpha", "sleep 300", f"-w {node} --exclusive -t 5 -o /dev/null") for node in ("n1", "n2", "n3")]
+    terminal = laptop.spawn("dev", "up", "queued", "--context", "alpha", "--time", "5m", columns=160)
+    terminal.expect(r"expected to start at \d{4}-", timeout=240)  # the pauses between two queries grow
+    terminal.sendintr()
+    terminal.expect("yurt: interrupted; dev node 'queued' is queued and stays; follow it with `yurt dev up queued`")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 130
+    (seen,) = dev(laptop, "status", "queued")
+    assert seen["state"] == "queued" and ssh("alpha", f"squeue -h -j {seen['job']} -o %T") == "PENDING"
+    assert dev(laptop, "down", "queued")["state"] == "cancelled"
+    ssh("alpha", f"scancel {' '.join(jobs)}")
+
+
+def test_a_second_machine_uses_the_same_dev_node(laptop: Laptop, second_laptop: Laptop) -> None:
+    first = up(laptop, "both")
+    done = second_laptop.quick("dev", "up", "both", "--context", "alpha", "--gpus", "1", "--json")
+    assert done.code == 0 and done.json["data"]["run"] == first["run"], done
+    assert any("--gpus ignored" in each for each in done.json["warnings"]), done
+    inside(second_laptop, "both", "echo one > a")
+    assert dev(second_laptop, "backup", "both")["version"]["number"] == 2
+    assert dev(laptop, "status", "both")[0]["version"] == 2
+    assert dev(second_laptop, "down", "both")["state"] == "completed"
+    assert laptop.quick("dev", "status", "both").code == 3
+
+
+def test_an_older_version_comes_back(laptop: Laptop, tmp_path: Path) -> None:
+    up(laptop, "older", "--node", "n1")
+    inside(laptop, "older", "mkdir d && echo one > d/a && echo one > b")
+    dev(laptop, "backup", "older")
+    inside(laptop, "older", "echo two > d/a && rm b")
+    dev(laptop, "backup", "older")
+    inside(laptop, "older", "echo three > d/a")
+    some = dev(laptop, "restore", "--name", "older", "--at", "v2", "d/a", "b")
+    assert inside(laptop, "older", f"cat {some['folder']}/d/a {some['folder']}/b d/a") == "one\none\nthree\n"
+    missing = laptop.quick("dev", "restore", "--name", "older", "--at", "v2", "nope", "--to", str(tmp_path / "no"))
+    assert missing.code == 5 and "v2 has no file or folder 'nope'" in missing.err and not list(tmp_path.glob("*no*"))
+    dev(laptop, "restore", "--name", "older", "--at", "v2", "d", "--to", str(tmp_path / "part"))
+    assert [path.name for path in tmp_path.glob("part/**/*")] == ["d", "a"]
+    whole = dev(laptop, "restore", "--name", "older", "--at", "v2", "--yes")
+    assert inside(laptop, "older", f"cat d/a b {whole['aside']}/d/a") == "one\none\nthree\n"
+    inside(laptop, "older", "echo four > c")
+    dev(laptop, "backup", "older")
+    assert dev(laptop, "down", "older")["state"] == "completed"
+    up(laptop, "older", "--node", "n2")
+    assert inside(laptop, "older", "cat d/a b c") == "one\none\nfour\n"
+    versions = dev(laptop, "backups", "older")["versions"]
+    assert not any(each["fork"] for each in versions)
+    inside(laptop, "older", "echo lost > c")
+    down = dev(laptop, "down", "older", "--now", "--yes")
+    assert (down["state"], down["version"]) == ("cancelled", 0)
+
+
+def test_a_full_disk_releases_nothing(laptop: Laptop, lab: Lab) -> None:
+    job = up(laptop, "full")["job"]
+    inside(laptop, "full", "echo one > a")
+    lab.faults.full("alpha:scratch")
+    try:
+        refused = laptop.quick("dev", "down", "full")
+    finally:
+        lab.faults.free("alpha:scratch")
+    assert refused.code == 5, refused
+    assert refused.err.startswith("yurt: nothing was released: alpha: cannot back up to "), refused
+    assert "the disk is full" in refused.err and "yurt dev down full --now" in refused.err
+    assert Ssh(lab)("alpha", f"squeue -h -j {job} -o %T") == "RUNNING"
+    assert dev(laptop, "down", "full")["version"] == 2
