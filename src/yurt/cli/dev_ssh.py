@@ -16,7 +16,7 @@ EXAMPLES = [
     "yurt dev ssh",
     "yurt dev ssh paper",
     "yurt dev ssh -- make test",
-    "yurt dev ssh -- 'make && ls'",
+    "yurt dev ssh -- 'cd src; make'",
     "yurt dev ssh paper -- nvidia-smi",
 ]
 
@@ -32,7 +32,7 @@ def ssh(words: tuple[str, ...]) -> int:
     """Open a terminal on a dev node, or run a command there.
 
     The session has the environment of the job. The exit code is that of the command. A COMMAND of one word is a line
-    for sh, such as 'make && ls'; several words are passed as they are. `ssh yurt-dev`, or
+    for sh, such as 'cd src; make'; several words are passed as they are. `ssh yurt-dev`, or
     `ssh yurt-dev-NAME`, does the same, and works with scp, rsync, port forwarding and editors. Where ssh cannot reach
     the node, the terminal opens through the scheduler.
     """

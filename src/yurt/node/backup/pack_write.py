@@ -25,8 +25,8 @@ DIFFERS = 1
 def write_pack(backups: str, name: str, folder: bytes, members: List[bytes], progress: Progress) -> int:
     """Write these files of a folder, named relative to it, into a new pack; return its size.
 
-    A file that disappeared or cannot be read is not in the pack; one that changes at the same time may be there in any state.
-    On return the pack has its name and is on the disk. BackupError: nothing was left.
+    A file that disappeared or cannot be read is not in the pack; one that changes at the same time may be there in
+    any state. On return the pack has its name and is on the disk. BackupError: nothing was left.
     """
     temporary = storage.aside(backups, name)
     try:
