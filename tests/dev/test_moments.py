@@ -44,7 +44,9 @@ def test_no_such_version(at: str) -> None:
         chosen(VERSIONS, at, NOW)
 
 
-@pytest.mark.parametrize("at", ["soon", "25:00", "2026-13-01", "some time ago", "v", "-1"])
+@pytest.mark.parametrize(
+    "at", ["soon", "25:00", "2026-13-01", "some time ago", "v", "-1", "999999999999h ago", "9999-12-31", " "]
+)
 def test_unclear(at: str) -> None:
     with pytest.raises(UserError):
         chosen(VERSIONS, at, NOW)

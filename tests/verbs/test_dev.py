@@ -56,6 +56,8 @@ def test_a_workspace_moves(laptop: Laptop, tmp_path: Path) -> None:
 
 def test_a_dev_node_is_not_retried(laptop: Laptop) -> None:
     made = dev(laptop, "up", "other", "--context", "beta", "--no-wait", "--time", "5m")
+    elsewhere = laptop.quick("dev", "down", "other", "--now", "--yes", "--context", "alpha")
+    assert elsewhere.code == 5 and "is on beta, not on alpha" in elsewhere.err, elsewhere
     assert dev(laptop, "down", "other", "--now", "--yes")["run"] == made["run"]
     refused = laptop.quick("retry", made["run"])
     assert refused.code == 2 and "yurt dev up other" in refused.err

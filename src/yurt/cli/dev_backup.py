@@ -33,5 +33,7 @@ def backup(name: str) -> int:
             verified = "verified" if version.verified else "not verified"
             sizes = f"{render.amount(version.size)}, {render.amount(version.new_size)} new"
             print(f"v{version.number}: {sizes}, {version.seconds:.1f} s, {verified}")
+        if version is not None and version.note:
+            print(render.plain(f"note: {version.note}"))
 
     return render.result(found, print_text)

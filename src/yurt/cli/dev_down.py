@@ -27,7 +27,7 @@ def down(name: str, now: bool, yes: bool) -> int:
     if now and not yes:
         _confirm(f"end dev node '{name}' without a last backup?")
     with watching_late() as watch:
-        found = verbs.down(name, now=now, watch=watch)
+        found = verbs.down(name, context=app.current().context, now=now, watch=watch)
 
     def print_text() -> None:
         done = found.data

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.plan.holders import START
@@ -39,7 +38,8 @@ def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _p
             on_progress(found["progress"])
 
     (placement,) = entry.placements
-    words = ["sh", "-c", ASK, "sh", placement.folder, msgspec.json.encode(request).decode()]
+    # json writes and reads the bytes of a name that is not UTF-8, as \udcff; msgspec does not.
+    words = ["sh", "-c", ASK, "sh", placement.folder, json.dumps(request)]
     backend = connect.named_backend(entry.run.context)
     asked = backend.exec.ask(placement, words, on_line=on_line, silence=SILENCE)
     answer = next((found for line in reversed(asked.out.splitlines()) if (found := _read(line))), {})
@@ -58,7 +58,7 @@ def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _p
 
 def _read(line: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = json.loads(line)
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -47,8 +47,9 @@ def moment(text: str, now: float) -> float:
     words = text.strip()
     if words.endswith(" ago"):
         try:
-            return now - parse_seconds(words.removesuffix("ago").strip().replace(" ", ""))
-        except ValueError:
+            seconds = parse_seconds(words.removesuffix("ago").strip().replace(" ", ""))
+            return (today - timedelta(seconds=seconds)).timestamp()
+        except (ValueError, OverflowError):
             raise _unclear(text) from None
     try:
         if clock := CLOCK.fullmatch(words):
@@ -62,7 +63,7 @@ def moment(text: str, now: float) -> float:
         for form in FORMS:
             if re.fullmatch(_pattern(form), words):
                 return datetime.strptime(words, form).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise _unclear(text) from None
     raise _unclear(text)
 

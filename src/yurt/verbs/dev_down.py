@@ -14,6 +14,7 @@ from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import folders
 from yurt.store import Entry, Store
+from yurt.verbs import dev_find
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.dev_backup import shown
 from yurt.verbs.dev_words import named
@@ -39,23 +40,24 @@ class Down(msgspec.Struct, frozen=True, kw_only=True):
     """The queued run that was cancelled too."""
 
 
-def find(name: str) -> Desk:
-    """Return an unfinished dev node, according to its site."""
+def find(name: str, context: str = "") -> Desk:
+    """Return an unfinished dev node, according to its site. RefusedError: it is not on the given context."""
     store = folders.store()
     where = desks.present(store, name).entry.run.context
+    dev_find.check_context(name, where, context)
     refreshed = refresh_contexts(store, [where], steps=STEPS)
     if where in refreshed.failed:
         raise refreshed.failed[where]
     return desks.present(store, name)
 
 
-def down(name: str, *, now: bool = False, watch: Watch = unwatched) -> Result[Down]:
+def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwatched) -> Result[Down]:
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 
     Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node
     does not answer. In both cases it keeps its node. No other job is touched.
     """
-    desk, store = find(name), folders.store()
+    desk, store = find(name, context), folders.store()
     entry, version = desk.entry, 0
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends

@@ -36,16 +36,21 @@ def running(store: Store, name: str, context: str = "") -> Desk:
     """Return a dev node that is running, according to its site. NotFoundError, RefusedError, UnreachableError."""
     desk = desks.present(store, name)
     where = desk.entry.run.context
+    check_context(name, where, context)
+    refreshed = refresh_contexts(store, [where], steps=STEPS)
+    if where in refreshed.failed:
+        raise refreshed.failed[where]
+    return desks.running(store, name)
+
+
+def check_context(name: str, where: str, context: str) -> None:
+    """RefusedError if the user names another context than the one that a dev node is on."""
     if context and context != where:
         raise RefusedError(
             f"dev node '{name}' is on {where}, not on {context}",
             code="impossible",
             hint="leave out `--context`",
         )
-    refreshed = refresh_contexts(store, [where], steps=STEPS)
-    if where in refreshed.failed:
-        raise refreshed.failed[where]
-    return desks.running(store, name)
 
 
 def backups(name: str, context: str = "") -> Backups:

@@ -64,7 +64,7 @@ def on_node(
         folder=str(answer.get("folder") or answer.get("workspace") or ""),
         here=False,
         aside=str(answer.get("aside") or ""),
-        paths=[str(each) for each in answer.get("paths") or ()],
+        paths=[_shown(str(each)) for each in answer.get("paths") or ()],
     )
     return Result(kind="dev-restored", data=done)
 
@@ -79,7 +79,13 @@ def to_folder(
     if not target.parent.is_dir():
         raise UserError(f"the folder above '{folder}' does not exist", code="usage", hint="create it first")
     there, version = find(name, at, context=context)
-    with tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=target.parent) as temporary:
+    try:
+        aside = tempfile.TemporaryDirectory(prefix=".yurt-dev-", dir=target.parent)
+    except OSError as error:
+        raise RefusedError(
+            f"cannot write in {target.parent}: {error.strerror}", code="cannot-write", hint="name another folder"
+        ) from None
+    with aside as temporary:
         bring(there, version.number, Path(temporary), watch)
         restored = _restore(temporary, version.number, str(target), paths, watch)
     done = Restored(
@@ -88,9 +94,14 @@ def to_folder(
         version=version.number,
         folder=str(target),
         here=True,
-        paths=restored,
+        paths=[_shown(each) for each in restored],
     )
     return Result(kind="dev-restored", data=done)
+
+
+def _shown(path: str) -> str:
+    """Return a path that JSON can hold: with a backslash and hexadecimal digits for bytes that are not UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _restore(backups: str, number: int, target: str, paths: Sequence[str], watch: Watch) -> list[str]:

@@ -1,5 +1,7 @@
 """The status of a dev node: dev.json in the run folder, written when it changes, for readers elsewhere."""
 
+import errno
+import json
 import os
 import threading
 import time
@@ -48,13 +50,18 @@ class Status:
             return dict(self._fields, written=time.time())
 
     def write(self) -> None:
-        """Write the file now. A disk that is full or gone is no reason to stop: the next change tries again."""
+        """Write the file now. A disk that is full or gone is no reason to stop: the next change tries again.
+
+        On a full disk, the present file is overwritten: that the disk is full is what its readers must learn.
+        """
         with self._changed:
             self._dirty = self._urgent = False
         try:
             with self._writing:
                 write_json(self._path, self.fields())
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                overwrite(self._path, self.fields())
             with self._changed:
                 self._dirty = True
 
@@ -70,6 +77,26 @@ class Status:
             self.write()
             with self._changed:
                 self._changed.wait_for(lambda: self._urgent, PAUSE)
+
+
+def overwrite(path: str, fields: Dict[str, Any]) -> bool:
+    """Overwrite a file with JSON in its own blocks, padded with spaces; return whether it was done.
+
+    It is one small write. A reader that meets it halfway sees no valid JSON, as before the first write.
+    """
+    data = (json.dumps(fields, sort_keys=True) + "\n").encode()
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            found = os.fstat(descriptor)
+            if len(data) > max(found.st_size, found.st_blocks * 512):
+                return False
+            data = data.ljust(found.st_size)
+            return os.pwrite(descriptor, data, 0) == len(data)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return False
 
 
 def backup_of(version: Any) -> Optional[Dict[str, Any]]:
