@@ -58,14 +58,16 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
     does not answer. In both cases it keeps its node. No other job is touched.
     """
     desk, store = find(name, context), folders.store()
-    entry, version = desk.entry, 0
+    entry, version, notes = desk.entry, 0, []
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends
         if ask_first:
             _asked(entry, name, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
     if ask_first:
-        version = int(_asked(entry, name, {"do": "down", "backup": True}, watch).get("version") or 0)
+        answer = _asked(entry, name, {"do": "down", "backup": True}, watch)
+        version = int(answer.get("version") or 0)
+        notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
         if not entry.status.final:
@@ -85,7 +87,7 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
         version=version,
         follow_up="" if desk.follow_up is None else desk.follow_up.run.id,
     )
-    return Result(kind="dev-down", data=done)
+    return Result(kind="dev-down", data=done, warnings=notes)
 
 
 def _asked(entry: Entry, name: str, request: dict[str, Any], watch: Watch) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from yurt.backends.kinds import kind_of
-from yurt.config import contexts, precedence, unused_keys
+from yurt.config import contexts, paths, precedence, unused_keys
+from yurt.config.lock import locked
 from yurt.dev import configure, desks, holder, nodes, sources, views
 from yurt.dev.desks import Desk
 from yurt.dev.sources import Source
@@ -99,18 +100,34 @@ def up(
     """
     desks.check_name(asked.name)
     store = folders.store()
-    entry, warnings, wish = _existing(store, asked, watch)
-    if entry is None:
-        entry, warnings, wish = _started(store, request, asked, watch)
+    entry, warnings, wish = _found(store, request, asked, watch)
     try:
         if asked.wait:
-            entry = _Following(store, entry, on_wait, wish).until_ready()
+            try:
+                entry = _Following(store, entry, on_wait, wish).until_ready()
+            except RefusedError:
+                now = store.get(entry.run.id)
+                if now is None or not now.status.final or entry.status.state != "running":
+                    raise
+                # Its node died before `dev up`, which the site did not know yet.
+                entry, warnings, wish = _found(store, request, asked, watch)
+                entry = _Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
     add_name(entry)
     desk = desks.find(store, asked.name) or Desk(asked.name, entry)
     (view,), notes = views.several([desk])
     return Result(kind="dev-node", data=view, warnings=[*warnings, *notes])
+
+
+def _found(store: Store, request: Request, asked: Asked, watch: Watch) -> tuple[Entry, list[str], str]:
+    """Return the unfinished run of a dev node, or submit one; warnings; and the node that yurt chose.
+
+    One process at a time, so that two commands do not submit two jobs.
+    """
+    with locked(paths.data_home() / "dev" / asked.name):
+        entry, warnings, wish = _existing(store, asked, watch)
+        return (entry, warnings, wish) if entry is not None else _started(store, request, asked, watch)
 
 
 def _left(store: Store, entry: Entry) -> str:

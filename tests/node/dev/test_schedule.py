@@ -34,6 +34,12 @@ def test_next_save(end: float | None, saved: float, seconds: float, expected: tu
     assert made.next_save() == expected
 
 
+def test_an_overdue_save_is_shown_as_due_now() -> None:
+    made = schedule()
+    made.saved(0.0, 1.0)
+    assert (made.shown_next(100.0), made.shown_next(5000.0)) == (1800.0, 5000.0)
+
+
 def test_failed_saves_are_repeated_with_growing_pauses() -> None:
     made = schedule(8 * HOUR)
     dues = []

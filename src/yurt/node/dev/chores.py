@@ -53,7 +53,7 @@ class Chores:
             self._schedule.looked(time.time(), end)
             self._status.set(end=end)
             if self._status.get("next") is not None:
-                self._status.set(next=self._schedule.next_save()[0])
+                self._status.set(next=self._schedule.shown_next(time.time()))
             try:
                 if end is not None:
                     write(os.path.join(self._folder, "end"), "%d\n" % end)

@@ -180,11 +180,8 @@ class Desk:
         base, version = workspace.base, workspace.save("fork", run=self.config.run, host=os.uname().nodename)
         number = version.number if version else workspace.base
         aside = self._replace(newest, ".fork-v%d" % base)
-        text = "this node had changes that were not saved after v%d; they are v%d and the folder %s" % (
-            base,
-            number,
-            aside,
-        )
+        unsaved = "changes that were not saved after v%d" % base if base else "a workspace that was never saved"
+        text = "this node had %s; see v%d and the folder %s" % (unsaved, number, aside)
         self.status.set(fork=text, aside=aside)
         self.log(text)
 

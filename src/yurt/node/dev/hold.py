@@ -119,14 +119,14 @@ class Holder:
             raise
         self.schedule.saved(began, time.time() - began if version else self.schedule.last_seconds)
         self._told_failure = False
-        self.status.set(failure="", next=self.schedule.next_save()[0])
+        self.status.set(failure="", next=self.schedule.shown_next(time.time()))
         if version is not None and not self.signal:
             self._retain()
         return version
 
     def _failed(self, error: Exception) -> None:
         self.schedule.failed(time.time())
-        self.status.set(failure=str(error), progress=None, next=self.schedule.next_save()[0])
+        self.status.set(failure=str(error), progress=None, next=self.schedule.shown_next(time.time()))
         say("backup failed: %s" % error)
         if not self._told_failure:
             self._told_failure = True
@@ -195,7 +195,7 @@ class Holder:
         if unsaved:
             say("%d unsaved changes" % unsaved)
         self.schedule.saved(0.0 if unsaved else time.time(), 0.0)
-        self.status.set(phase="ready", note="", next=self.schedule.next_save()[0])
+        self.status.set(phase="ready", note="", next=self.schedule.shown_next(time.time()))
         say("ready: %s" % self.desk.place.workspace)
 
     def _keep(self) -> None:

@@ -121,6 +121,8 @@ def _own_disk(config: Config, environment: Mapping[str, str]) -> Tuple[str, List
     for root in candidates(environment, user()):
         why = _usable(root, deep=False)
         if not why:
+            if root == environment.get("SLURM_TMPDIR"):
+                notes.append("the workspace is in %s, which may be removed when the job ends; its backups stay" % root)
             return root, notes
         if os.path.lexists(root):
             notes.append(why)

@@ -83,12 +83,12 @@ class Requests:
         return {"aside": self._desk.restore(number), "version": self._desk.status.get("version")}
 
     def _down(self, with_backup: bool, send: Send) -> None:
-        answer = {"version": 0}
+        answer: Dict[str, Any] = {"version": 0}
         if with_backup:
             answer = self._wait(self._worker.submit("backup", self._last_backup), send)
         send(dict(answer, ok=True))
         self._leave()
 
     def _last_backup(self) -> Dict[str, Any]:
-        self._save("down")
-        return {"version": self._desk.verify()}
+        version = self._save("down")
+        return {"version": self._desk.verify(), "note": version.note if version else ""}

@@ -62,6 +62,10 @@ class Schedule:
             due = self._failed_at + pause
         return due, reason
 
+    def shown_next(self, now: float) -> float:
+        """Return when the next save is due, for the user: now if it is overdue."""
+        return max(now, self.next_save()[0])
+
     def next_look(self) -> float:
         """Return when the time limit should be read again."""
         due = self._looked_at + LOOK
