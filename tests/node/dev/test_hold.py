@@ -178,7 +178,7 @@ def test_a_failed_backup_is_retried(dev: DevNodes) -> None:
     node.backups.write_text("in the way")
     (node.workspace / "a.txt").write_text("a")
     eventually(lambda: node.ask("info")["failure"], pause=0.05)
-    assert "stays" in node.ask("down")["error"] and node.process.poll() is None
+    assert "cannot create the backups folder" in node.ask("down")["error"] and node.process.poll() is None
     node.backups.unlink()
     gone.rename(node.backups)
     eventually(lambda: not node.ask("info")["failure"], pause=0.05)
