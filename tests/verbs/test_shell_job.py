@@ -197,7 +197,7 @@ def struck(laptop: Laptop, point: str, number: int, *words: str) -> Called:
     [
         ("alpha", "enqueue", signal.SIGINT),
         ("alpha", "submission", signal.SIGINT),
-        ("beta", "_until_running", signal.SIGHUP),
+        ("beta", "until_running", signal.SIGHUP),
         ("alpha", "_run", signal.SIGTERM),
         ("local", "_run", signal.SIGINT),
     ],
