@@ -74,7 +74,7 @@ PIECES = {
     "stalled link, truncated": Piece(
         "beta",
         (
-            ("cut", {**QUICK, **STALL, "direction": "down", "fraction": 0.7, "victim": "yurt", "patience": 1}),
+            ("cut", {**QUICK, **STALL, "direction": "down", "fraction": 0.7, "victim": "yurt", "patience": 4}),
             ("truncate", {**QUICK, "head": 1, "percent": 60}),
             ("truncate", {**CODE, "head": 4, "percent": 0}),
             ("denied", {**QUICK, "lost": False}),
