@@ -24,6 +24,7 @@ from yurt.model.run import Status
 from yurt.store import Store
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
+from yurt.verbs import last_jobs
 
 RESULT = 'echo 1 > "$YURT_OUTPUTS/it is $2"'
 
@@ -98,7 +99,7 @@ def test_logs_of_tasks_are_downloaded_first(here: Here) -> None:
     ]
 
 
-def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here) -> None:
+def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     run = sweep(here, f'[ "$2" != 2 ] || {{ {PATIENT}; }}', wait=False)
     eventually((folder(here, run) / "tasks" / "1" / "gen.1").exists)
     eventually((folder(here, run) / "tasks" / "2" / "exit.json").exists)
@@ -110,6 +111,7 @@ def test_a_sweep_is_kept_while_a_task_is_unfinished(here: Here) -> None:
     assert (refused.code, refused.json["error"]["code"]) == (5, "run-not-finished") and run in refused.out
     assert folder(here, run).is_dir()
     # The index says that it has finished, but the process is still running.
+    monkeypatch.setattr(last_jobs, "PAUSES", (0.0, 0.0))
     with Store(str(here.data / "yurt.db")) as index:
         index.change_tasks(run, range(3), lambda _number, _status: Status(state="completed", started=1.0, ended=2.0))
     assert why(here.quick("prune", run, "--unfetched", "--json"), run) == "it still has a job on local"

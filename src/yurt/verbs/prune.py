@@ -25,6 +25,7 @@ from yurt.model.state import Observation
 from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs import prune_envs
+from yurt.verbs.last_jobs import observe_until_left
 from yurt.verbs.prune_envs import PrunedEnv
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
@@ -157,11 +158,18 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
     """Query the sites and judge each run. Raises if a site cannot be queried: then nothing may be removed."""
     places = sorted({entry.run.context for entry in entries})
     watch(Event(f"querying {', '.join(places)}"))
-    refreshed = refresh_contexts(
-        store, places, also=[entry.run.sweep or entry.run.id for entry in entries], watch=watch, steps=STEPS
-    )
-    for error in refreshed.failed.values():
-        raise _nothing_removed(error)
+
+    def query() -> dict[str, Observation]:
+        also = [entry.run.sweep or entry.run.id for entry in entries]
+        refreshed = refresh_contexts(store, places, also=also, watch=watch, steps=STEPS)
+        for error in refreshed.failed.values():
+            raise _nothing_removed(error)
+        return refreshed.seen
+
+    def finished() -> list[str]:
+        return [each.run.id for each in store.several([entry.run.id for entry in entries]) if each.status.final]
+
+    seen = observe_until_left(query, finished, watch)
     found: list[Candidate] = []
     for name in places:
         watch(Event(f"measuring runs on {name}"))
@@ -173,7 +181,7 @@ def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: b
                 _note_removed(store, entry.run.id)
                 if not named:
                     continue
-            found.append(judge(store, entry, has, refreshed.seen.get(entry.run.id), unfetched=unfetched))
+            found.append(judge(store, entry, has, seen.get(entry.run.id), unfetched=unfetched))
     return found
 
 

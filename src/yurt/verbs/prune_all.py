@@ -19,6 +19,7 @@ from yurt.model.run import RunRef
 from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Store
+from yurt.verbs.last_jobs import observe_until_left
 from yurt.verbs.prune import with_tasks
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
@@ -55,7 +56,7 @@ def survey(name: str, *, unfetched: bool = False, watch: Watch = unwatched) -> R
     for error in refreshed.failed.values():
         raise error
     base, projects, runs = _list(context)
-    _check_finished(store, context, runs)
+    _check_finished(store, context, runs, watch)
     if not unfetched:
         _check_copies(store, name, runs)
     found = Cleared(done=False, context=name, folder=base, projects=projects, runs=[run.folder for run in runs])
@@ -79,10 +80,12 @@ def _list(context: Context) -> tuple[str, list[Holding], list[Held]]:
     return base, projects, runs
 
 
-def _check_finished(store: Store, context: Context, runs: list[Held]) -> None:
+def _check_finished(store: Store, context: Context, runs: list[Held], watch: Watch) -> None:
     unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
     refs = [RunRef(run.id, run.folder, ids.made_at(run.id)) for run in runs]
-    seen = connect.backend(context).runs.observe(refs).runs if refs else {}
+    observe = connect.backend(context).runs.observe
+    ended = {run.id for run in runs if run.ended} - unfinished
+    seen = observe_until_left(lambda: observe(refs).runs, lambda: ended, watch) if refs else {}
     unfinished |= {run for run, each in seen.items() if each.live is not None}
     # A run that is not in the index counts as unfinished, unless its folder or Slurm accounting says that it finished.
     unfinished |= {
