@@ -74,7 +74,13 @@ def test_an_older_version_comes_back(laptop: Laptop, tmp_path: Path) -> None:
     some = dev(laptop, "restore", "--name", "older", "--at", "v2", "d/a", "b")
     assert inside(laptop, "older", f"cat {some['folder']}/d/a {some['folder']}/b d/a") == "one\none\nthree\n"
     missing = laptop.quick("dev", "restore", "--name", "older", "--at", "v2", "nope", "--to", str(tmp_path / "no"))
-    assert missing.code == 5 and "v2 has no file or folder 'nope'" in missing.err and not list(tmp_path.glob("*no*"))
+    assert missing.code == 3 and "v2 has no file or folder 'nope'" in missing.err and not list(tmp_path.glob("*no*"))
+    missing = laptop.quick("dev", "restore", "--name", "older", "--at", "v2", "nope")
+    assert missing.code == 3 and "a path is relative to the workspace" in missing.err
+    work = dev(laptop, "status", "older")[0]["workspace"]
+    some = dev(laptop, "restore", "--name", "older", "--at", "v2", f"{work}/d/a")
+    assert inside(laptop, "older", f"cat {some['folder']}/d/a") == "one\n"
+    assert laptop.quick("dev", "restore", "--name", "older", "--at", "", "d").code == 2
     dev(laptop, "restore", "--name", "older", "--at", "v2", "d", "--to", str(tmp_path / "part"))
     assert [path.name for path in tmp_path.glob("part/**/*")] == ["d", "a"]
     whole = dev(laptop, "restore", "--name", "older", "--at", "v2", "--yes")

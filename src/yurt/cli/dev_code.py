@@ -25,7 +25,7 @@ def code(name: str) -> int:
     from yurt.verbs import dev_ssh as verbs
 
     with watching_late() as watch:
-        found = verbs.editor(name, watch=watch)
+        found = verbs.editor(name, context=app.current().context, watch=watch)
     propose()
     if found.data.installed and not app.current().json:
         return subprocess.call(found.data.command)

@@ -9,6 +9,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import verb
+from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.verbs.dev_restore import Restored
@@ -26,10 +27,10 @@ EXAMPLES = [
 )
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--name", metavar="NAME", default="default", help="The dev node (default: default).")
-@click.option("--at", metavar="WHEN", default="", help="A version (v12), or a time: 14:30, 2026-11-16, '2h ago'.")
+@click.option("--at", metavar="WHEN", default=None, help="A version (v12), or a time: 14:30, 2026-11-16, '2h ago'.")
 @click.option("--to", "folder", metavar="FOLDER", default="", help="Restore into a new folder of this machine.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-def restore(paths: tuple[str, ...], name: str, at: str, folder: str, yes: bool) -> int:
+def restore(paths: tuple[str, ...], name: str, at: str | None, folder: str, yes: bool) -> int:
     """Bring a version of a workspace back, the newest by default.
 
     PATH is a file or a folder in the workspace. With PATH, restores it into a new folder beside the workspace of the
@@ -40,6 +41,11 @@ def restore(paths: tuple[str, ...], name: str, at: str, folder: str, yes: bool) 
     from yurt.verbs import dev_restore as verbs
 
     now = app.current()
+    if at is not None and not at.strip():
+        from yurt.dev.moments import EXAMPLES as MOMENTS
+
+        raise UserError("--at is empty", code="usage", hint=MOMENTS)
+    at = at or ""
     if not paths and not folder and not yes:
         _there, version = verbs.find(name, at, context=now.context)
         _confirm(f"replace the workspace of dev node '{name}' by v{version.number} of {render.moment(version.time)}?")
@@ -63,8 +69,6 @@ def _print(done: Restored) -> None:
 
 def _confirm(question: str) -> None:
     """Ask the user; UserError without a terminal. Aborts if the answer is no."""
-    from yurt.errors import UserError
-
     if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError("nothing was restored: there is no terminal to ask on", code="usage", hint="add `--yes`")
     if not click.confirm(question, default=False, err=True):

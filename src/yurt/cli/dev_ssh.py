@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from yurt.cli import app
 from yurt.cli.app import verb
 from yurt.cli.dev_names import dev_names
 from yurt.cli.shell import Shell
@@ -47,13 +48,14 @@ def ssh(words: tuple[str, ...]) -> int:
             f"unexpected argument '{names[1]}'", code="usage", hint=f"for example: `yurt dev ssh {names[0]} -- ls`"
         )
     name = names[0] if names else "default"
+    context = app.current().context
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     try:
         with watching_late() as watch:
-            argv = verbs.command(name, command, terminal=terminal, watch=watch)
+            argv = verbs.command(name, command, context=context, terminal=terminal, watch=watch)
     except RefusedError as error:
         if error.code != "ssh-failed":
             raise
-        return verbs.inside(name, command, terminal=terminal)
+        return verbs.inside(name, command, context=context, terminal=terminal)
     propose(quiet=bool(command))
     return os.execvp(argv[0], argv)

@@ -10,6 +10,7 @@ import click
 from yurt.cli import app, render
 from yurt.cli.app import verb
 from yurt.cli.dev_names import dev_names
+from yurt.dev.views import silent_for
 
 if TYPE_CHECKING:
     from yurt.dev.views import DevNode
@@ -108,6 +109,8 @@ def _backup(each: DevNode) -> str:
 def _trouble(each: DevNode) -> list[str]:
     """Return sentences about what the user should know."""
     lines = [*each.warnings, each.fork]
+    if silence := silent_for(each, time.time()):
+        lines.append(f"no news from the node for {render.span(silence)}: it may be down, or its shared disk")
     if each.failure:
         lines.append(f"the last backup failed: {each.failure}")
     if each.idle_since is not None:

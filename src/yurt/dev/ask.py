@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from yurt.errors import RefusedError, UnreachableError
+from yurt.errors import NotFoundError, RefusedError, UnreachableError
 from yurt.lifecycle.plan.holders import START
 from yurt.model import layout
 from yurt.sites import connect
@@ -28,8 +28,9 @@ Progress = Callable[[dict[str, Any]], None]
 def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _progress: None) -> dict[str, Any]:
     """Send a request to the holder of a running dev node; return its answer.
 
-    `on_progress` receives what the holder reports until then. RefusedError: the holder rejects the request, or the dev
-    node is not running. UnreachableError: there is no answer; the request may have taken effect. Safe to retry.
+    `on_progress` receives what the holder reports until then. NotFoundError: what the request names is not there.
+    RefusedError: the holder rejects the request, or the dev node is not running. UnreachableError: there is no answer;
+    the request may have taken effect. Safe to retry.
     """
 
     def on_line(line: bytes) -> None:
@@ -43,6 +44,8 @@ def ask(entry: Entry, request: dict[str, Any], on_progress: Progress = lambda _p
     backend = connect.named_backend(entry.run.context)
     asked = backend.exec.ask(placement, words, on_line=on_line, silence=SILENCE)
     answer = next((found for line in reversed(asked.out.splitlines()) if (found := _read(line))), {})
+    if isinstance(answer.get("error"), str) and answer.get("missing"):
+        raise NotFoundError(f"{entry.run.context}: {answer['error']}", code="not-found")
     if isinstance(answer.get("error"), str):
         raise RefusedError(f"{entry.run.context}: {answer['error']}", code="site-refused")
     if not answer.get("ok"):

@@ -12,6 +12,9 @@ from yurt.errors import YurtError
 from yurt.model.run import State
 from yurt.sites import connect
 
+SILENCE = 240.0
+"""A dev node writes its status every minute. The clocks of a site and of this machine may differ a little."""
+
 
 class DevNode(msgspec.Struct, frozen=True, kw_only=True):
     """A dev node: its run, its workspace and the backups of it."""
@@ -87,6 +90,12 @@ def of(desk: Desk, status: HolderStatus | None) -> DevNode:
         ssh=ssh_name(desk.name),
         seen=None if status is None else seen.written,
     )
+
+
+def silent_for(node: DevNode, now: float) -> float:
+    """Return for how many seconds a running dev node has been silent; 0 if it writes its status as it should."""
+    silence = now - node.seen if node.seen is not None and node.state == "running" else 0.0
+    return silence if silence > SILENCE else 0.0
 
 
 def read_status(desk: Desk) -> HolderStatus | None:

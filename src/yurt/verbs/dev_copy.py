@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from yurt.dev import moments, sources
@@ -56,13 +56,27 @@ def copy(there: Backups, version: Version, place: Context, folder: str, watch: W
             backend.workspaces.send(folder, file, here / file, _moved(here / file, place.name, watch))
 
 
-def bring(there: Backups, number: int, target: Path, watch: Watch) -> None:
-    """Fetch the files that a version needs into a folder of this machine."""
+def bring(there: Backups, number: int, target: Path, watch: Watch, paths: Sequence[str] = ()) -> None:
+    """Fetch the files that a version, or some paths of it, need into a folder of this machine.
+
+    MissingPathError: the version has no such path.
+    """
+    names = there.found.files[number]
+    if not paths:
+        _bring(there, number, names, target, watch)
+        return
+    from yurt.node import backup
+
+    _bring(there, number, [each for each in names if not each.startswith("p")], target, watch)
+    if packs := backup.packs_of(str(target), number, paths):  # links and empty files need none
+        _bring(there, number, packs, target, watch)
+
+
+def _bring(there: Backups, number: int, names: Sequence[str], target: Path, watch: Watch) -> None:
 
     def progress(done: int, total: int) -> None:
         watch(Event(f"downloading v{number} from {there.context.name}", done, total, bytes=True))
 
-    names = there.found.files[number]
     connect.backend(there.context).workspaces.bring(there.folder, names, target, progress)
     if missing := [name for name in names if not (target / name).exists()]:
         raise NotFoundError(

@@ -12,7 +12,7 @@ import msgspec
 
 from yurt.dev import moments
 from yurt.dev.ask import ask
-from yurt.errors import RefusedError, UserError
+from yurt.errors import NotFoundError, RefusedError, UserError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.sites import folders
@@ -20,6 +20,8 @@ from yurt.verbs import dev_find
 from yurt.verbs.dev_backup import shown
 from yurt.verbs.dev_copy import bring
 from yurt.verbs.result import Result
+
+RELATIVE = "a path is relative to the workspace, such as `src/train.py`"
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +58,11 @@ def on_node(
     entry = dev_find.running(store, name, context).entry
     _there, version = find(name, at, context=entry.run.context)
     request = {"do": "restore", "version": version.number, "paths": list(paths)}
-    answer = ask(entry, request, shown(watch, entry.run.context))
+    try:
+        answer = ask(entry, request, shown(watch, entry.run.context))
+    except NotFoundError as error:
+        error.hint = RELATIVE if paths else error.hint
+        raise
     done = Restored(
         name=name,
         context=entry.run.context,
@@ -86,8 +92,7 @@ def to_folder(
             f"cannot write in {target.parent}: {error.strerror}", code="cannot-write", hint="name another folder"
         ) from None
     with aside as temporary:
-        bring(there, version.number, Path(temporary), watch)
-        restored = _restore(temporary, version.number, str(target), paths, watch)
+        restored = _restore(there, version.number, paths, (Path(temporary), target), watch)
     done = Restored(
         name=name,
         context=there.context.name,
@@ -104,16 +109,23 @@ def _shown(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _restore(backups: str, number: int, target: str, paths: Sequence[str], watch: Watch) -> list[str]:
+def _restore(
+    there: dev_find.Backups, number: int, paths: Sequence[str], places: tuple[Path, Path], watch: Watch
+) -> list[str]:
+    """Download what is needed into the first of two folders, and restore it as the second."""
     from yurt.node import backup
 
     def on_progress(phase: str, done: int, total: int) -> None:
         watch(Event(phase, done, total, bytes=True))
 
+    here, target = places
     try:
+        bring(there, number, here, watch, paths)
         if paths:
-            return list(backup.restore_paths(backups, number, list(paths), target, on_progress=on_progress))
-        backup.restore(backups, number, target, on_progress=on_progress)
+            return list(backup.restore_paths(str(here), number, list(paths), str(target), on_progress=on_progress))
+        backup.restore(str(here), number, str(target), on_progress=on_progress)
+    except backup.MissingPathError as error:
+        raise NotFoundError(str(error), code="not-found", hint=RELATIVE) from None
     except backup.BackupError as error:
         raise RefusedError(f"cannot restore v{number}: {error}", code="site-refused") from None
     return []

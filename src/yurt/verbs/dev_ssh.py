@@ -47,13 +47,15 @@ def add_name(entry: Entry) -> None:
     ssh_config.add(entry.run.name, user_of(entry.run.context))
 
 
-def command(name: str, words: Sequence[str], *, terminal: bool, watch: Watch = unwatched) -> list[str]:
+def command(
+    name: str, words: Sequence[str], *, context: str = "", terminal: bool, watch: Watch = unwatched
+) -> list[str]:
     """Return the ssh command that opens a terminal on a running dev node, or runs a command in its workspace.
 
     RefusedError: it is not running, or ssh cannot reach it (`ssh-failed`); then `inside` does the same.
     """
     watch(Event(f"connecting to dev node {name}"))
-    entry = running(folders.store(), name).entry
+    entry = running(folders.store(), name, context).entry
     add_name(entry)
     connect.link(entry, name)
     argv = ["ssh", "-F", str(ssh_config.file())]
@@ -68,9 +70,9 @@ def _line(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else shlex.join(words)
 
 
-def inside(name: str, words: Sequence[str], *, terminal: bool) -> int:
+def inside(name: str, words: Sequence[str], *, context: str = "", terminal: bool) -> int:
     """Open a terminal on a running dev node through its scheduler, or run a command; return the exit code."""
-    entry = running(folders.store(), name).entry
+    entry = running(folders.store(), name, context).entry
     (placement,) = entry.placements
     backend = sites.named_backend(entry.run.context)
     status = holder.read(backend.files.read(placement.folder, holder.STATUS))
@@ -83,10 +85,10 @@ def inside(name: str, words: Sequence[str], *, terminal: bool) -> int:
     return backend.exec.run(placement, ["sh", "-c", script], terminal=terminal)
 
 
-def editor(name: str, *, watch: Watch = unwatched) -> Result[Editor]:
+def editor(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[Editor]:
     """Return how VS Code opens the workspace of a running dev node. Errors as for `command`."""
     watch(Event(f"connecting to dev node {name}"))
-    entry = running(folders.store(), name).entry
+    entry = running(folders.store(), name, context).entry
     add_name(entry)
     workspace = connect.link(entry, name).workspace
     argv = ["code", "--remote", f"ssh-remote+{ssh_name(name)}", workspace]

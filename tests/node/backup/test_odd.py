@@ -13,9 +13,11 @@ import pytest
 from tests.node.backup.trees import fingerprint
 from yurt.node.backup import (
     BackupError,
+    MissingPathError,
     Workspace,
     held_size,
     pack_write,
+    packs_of,
     plan,
     restore,
     restore_paths,
@@ -160,6 +162,20 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
+def test_a_workspace_that_is_no_folder_any_more(desk: Desk) -> None:
+    (desk.work / "a").write_text("a")
+    desk.workspace.save("test")
+    desk.work.rename(desk.folder / "elsewhere")
+    with pytest.raises(BackupError, match=r"cannot read the workspace .*No such file"):
+        desk.workspace.save("test")
+    desk.work.write_text("a file")
+    with pytest.raises(BackupError, match="it is not a folder"):
+        desk.workspace.save("test")
+    desk.work.unlink()
+    (desk.folder / "elsewhere").rename(desk.work)
+    assert desk.workspace.save("test") is None
+
+
 def test_some_paths(desk: Desk) -> None:
     (desk.work / "a" / "b").mkdir(parents=True)
     for name in ("a/b/one", "a/two", "three"):
@@ -167,7 +183,12 @@ def test_some_paths(desk: Desk) -> None:
     desk.workspace.save("test")
     assert restore_paths(desk.backups, 1, ["a/b/", "three"], str(desk.folder / "some")) == ["a/b/one", "three"]
     assert not (desk.folder / "some" / "a" / "two").exists()
-    with pytest.raises(BackupError, match="v1 has no file or folder 'nothing'"):
+    (desk.work / "a" / "two").write_text("changed")
+    desk.workspace.save("test")
+    first, second = packs_of(desk.backups, 2, ["three"]), packs_of(desk.backups, 2, ["a/two"])
+    assert len(first) == len(second) == 1 and first != second
+    assert packs_of(desk.backups, 2, ["."]) == sorted(first + second)
+    with pytest.raises(MissingPathError, match="v1 has no file or folder 'nothing'"):
         restore_paths(desk.backups, 1, ["nothing"], str(desk.folder / "none"))
     with pytest.raises(BackupError, match="exists"):
         restore(desk.backups, 1, str(desk.folder / "some"))

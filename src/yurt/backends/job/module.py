@@ -34,7 +34,7 @@ def files(*, dev: bool = False) -> Mapping[str, bytes]:
     found = {name: (SOURCE / source).read_bytes() for name, source in FILES.items()}
     for package in PACKAGES if dev else ():
         for each in sorted((SOURCE / package).iterdir()):
-            if each.suffix in (".py", ".sh"):
+            if each.suffix in (".py", ".sh", ".zsh", ".fish"):
                 found[f"yurt/node/{package}/{each.name}"] = each.read_bytes()
     return found
 

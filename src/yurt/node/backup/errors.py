@@ -1,4 +1,4 @@
-"""The one error of backups, and sentences for the failures of a disk."""
+"""The errors of backups, and sentences for the failures of a disk."""
 
 import errno
 import os
@@ -9,6 +9,10 @@ FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up", 
 
 class BackupError(Exception):
     """A backup or a restore failed. The message is one sentence for the user; nothing was published."""
+
+
+class MissingPathError(BackupError):
+    """A version has no such file or folder."""
 
 
 def from_os(error: OSError, doing: str) -> BackupError:

@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Sequence
 
 from yurt.node.backup import claims, manifest, state
 from yurt.node.backup.entries import ROOT, Entry
-from yurt.node.backup.errors import BackupError, from_os, shown
+from yurt.node.backup.errors import BackupError, MissingPathError, from_os, shown
 from yurt.node.backup.manifest import Manifest
 from yurt.node.backup.progress import OnProgress, Progress
 from yurt.node.backup.rebuild import Rebuild
@@ -29,12 +29,22 @@ def restore_paths(
 ) -> List[str]:
     """Restore some paths of a version, and what is below them, into a new folder `target`.
 
-    Returns the restored paths other than folders. BackupError if the version has no such path: nothing is restored.
+    Returns the restored paths other than folders. MissingPathError: the version has no such path; nothing is restored.
     """
     version = manifest.read(backups, number)
-    wanted = _below(version.entries, [os.fsencode(os.path.normpath(each)) for each in paths], number)
+    wanted = _below(version.entries, _normal(paths), number)
     _restore(backups, version, wanted, target, on_progress=on_progress)
     return sorted(os.fsdecode(path) for path, entry in wanted.items() if not stat.S_ISDIR(entry.key[0]))
+
+
+def packs_of(backups: str, number: int, paths: Sequence[str]) -> List[str]:
+    """Return the names of the packs that `restore_paths` reads. MissingPathError if the version has no such path."""
+    wanted = _below(manifest.read(backups, number).entries, _normal(paths), number)
+    return sorted({entry.pack for entry in wanted.values() if entry.pack})
+
+
+def _normal(paths: Sequence[str]) -> List[bytes]:
+    return [os.fsencode(os.path.normpath(each)) for each in paths]
 
 
 def _below(entries: Dict[bytes, Entry], paths: Iterable[bytes], number: int) -> Dict[bytes, Entry]:
@@ -43,7 +53,7 @@ def _below(entries: Dict[bytes, Entry], paths: Iterable[bytes], number: int) -> 
     for path in paths:
         found = [each for each in entries if path in (ROOT, each) or each.startswith(path + b"/")]
         if not found:
-            raise BackupError("v%d has no file or folder '%s'" % (number, shown(path)))
+            raise MissingPathError("v%d has no file or folder '%s'" % (number, shown(path)))
         above = path
         while above:
             if above in entries:

@@ -27,10 +27,7 @@ def scan(folder: bytes, patterns: Sequence[str] = (), on_count: Optional[Callabl
     keys: Dict[bytes, Key] = {}
     problems: List[str] = []
     linked: Dict[int, List[bytes]] = {}
-    try:
-        top = os.lstat(folder)
-    except OSError as error:
-        raise BackupError("cannot read the workspace %s: %s" % (shown(folder), error.strerror)) from None
+    top = _top(folder)
     keys[ROOT] = root_key(top)
     first = ignore.Rules(ignore.parse([os.fsencode(each) for each in patterns]))
     waiting = [(b"", first)]
@@ -74,3 +71,14 @@ def scan(folder: bytes, patterns: Sequence[str] = (), on_count: Optional[Callabl
                 on_count(len(keys))
     groups = {path: min(paths) for paths in linked.values() if len(paths) > 1 for path in paths}
     return Scan(keys, groups, problems)
+
+
+def _top(folder: bytes) -> os.stat_result:
+    """Return the status of the workspace itself. BackupError: it is gone, or not a folder."""
+    try:
+        found = os.lstat(folder)
+    except OSError as error:
+        raise BackupError("cannot read the workspace %s: %s" % (shown(folder), error.strerror)) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise BackupError("cannot read the workspace %s: it is not a folder" % shown(folder))
+    return found

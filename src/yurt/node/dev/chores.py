@@ -86,6 +86,7 @@ class Chores:
 
     def _beat(self) -> None:
         self._claim.beat()
+        self._status.write()  # its readers see that the node is alive
         if self._claim.lost and not self._status.get("fork"):
             text = "the dev node on %s took over this workspace; backups of this node are forks" % self._claim.lost
             self._status.set(fork=text)

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from typing import Any, Callable, Dict, Iterator, Optional
 
-from yurt.node.dev.files import HolderError, read_json
+from yurt.node.dev.files import HolderError, NotThereError, read_json
 from yurt.node.dev.status import FILE
 
 LONGEST_PATH = 100
@@ -81,7 +81,7 @@ def _talk(connection: socket.socket, answer: Answer) -> None:
             if found is not None:
                 send(dict(found, ok=True))
         except HolderError as error:
-            send({"error": str(error)})
+            send({"error": str(error), "missing": isinstance(error, NotThereError)})
         except Exception as error:  # whatever fails, the client gets an answer
             send({"error": "the dev node failed to do this: %s: %s" % (type(error).__name__, error)})
 

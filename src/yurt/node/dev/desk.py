@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 from yurt.node import backup
 from yurt.node.dev import power, sources, swap
 from yurt.node.dev.config import Config
-from yurt.node.dev.files import HolderError, remove
+from yurt.node.dev.files import HolderError, NotThereError, remove
 from yurt.node.dev.place import Place
 from yurt.node.dev.status import Status, backup_of
 
@@ -112,10 +112,16 @@ class Desk:
         number = self._existing(number)
         stamp = time.strftime("%Y%m%d-%H%M%S")
         target = swap.unused("%s.restored-v%d-%s" % (self.place.workspace, number, stamp))
-        found = backup.restore_paths(self.config.backups, number, paths, target, on_progress=self._restoring)
+        inside = [self._inside(each) for each in paths]
+        found = backup.restore_paths(self.config.backups, number, inside, target, on_progress=self._restoring)
         self.status.set(progress=None)
         self.log("restored %d paths of v%d to %s" % (len(paths), number, target))
         return {"folder": target, "paths": found}
+
+    def _inside(self, path: str) -> str:
+        """Return a path relative to the workspace, also if the user gave it from the root."""
+        above = self.place.workspace
+        return os.path.relpath(path, above) if os.path.normpath(path).startswith(above + os.sep) else path
 
     def _wanted(self) -> int:
         """Return the version that the user asked for, unless an earlier start of this run restored it."""
@@ -132,7 +138,7 @@ class Desk:
         if not number and newest:
             return int(newest.number)
         if number not in numbers:
-            raise HolderError("there is no version v%d; see `yurt dev backups`" % number)
+            raise NotThereError("there is no version v%d; see `yurt dev backups`" % number)
         return number
 
     def _create(self) -> None:

@@ -11,6 +11,10 @@ class HolderError(Exception):
     """The dev node cannot do this. The message is one sentence for the user."""
 
 
+class NotThereError(HolderError):
+    """What the user named is not there."""
+
+
 def write(path: str, text: str) -> None:
     """Replace a file atomically with private text (0600). Raises OSError: then the old content is still there."""
     aside = "%s.%d.aside" % (path, os.getpid())

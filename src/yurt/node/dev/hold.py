@@ -234,7 +234,9 @@ class Holder:
         self.status.set(idle_since=since)
         if not self._told_idle:
             self._told_idle = True
-            say("idle for %.0f minutes" % ((now - since) / 60))
+            text = "idle for %.0f minutes" % ((now - since) / 60)
+            say(text)
+            terminals.tell("%s; `yurt dev down` on your machine ends the job" % text)
             if self.config.idle_release:
                 self.worker.submit("backup", self._release)
 

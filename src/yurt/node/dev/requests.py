@@ -6,7 +6,7 @@ from yurt.node import backup
 from yurt.node.dev import ssh
 from yurt.node.dev.control import Send
 from yurt.node.dev.desk import Desk
-from yurt.node.dev.files import HolderError
+from yurt.node.dev.files import HolderError, NotThereError
 from yurt.node.dev.worker import Task, Worker
 
 PAUSE = 0.5
@@ -63,6 +63,8 @@ class Requests:
             if progress != last or quiet >= QUIET:
                 send({"progress": progress or {"phase": task.name, "done": 0, "total": 0}})
                 last, quiet = progress, 0.0
+        if isinstance(task.error, backup.MissingPathError):
+            raise NotThereError(str(task.error))
         if isinstance(task.error, backup.BackupError):
             raise HolderError(str(task.error))
         if task.error is not None:

@@ -34,5 +34,10 @@ cd "$YURT_WORKSPACE" || cd || :
 unset here folder end minutes saved line part
 case $shell in
   */bash) exec "$shell" --rcfile "${0%/*}/bashrc.sh" -i ;;
+  */zsh)
+    export YURT_ZDOTDIR="${ZDOTDIR-}"
+    export ZDOTDIR="${0%/*}"
+    exec "$shell" -l ;;
+  */fish) exec "$shell" -l -C "source '${0%/*}/prompt.fish'" ;;
   *) exec "$shell" -l ;;
 esac

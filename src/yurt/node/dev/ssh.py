@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 from typing import Dict, List, Optional
 
-SCRIPTS = ("session.sh", "bashrc.sh")
+SCRIPTS = {"session.sh": "session.sh", "bashrc.sh": "bashrc.sh", "zshenv.zsh": ".zshenv", "prompt.fish": "prompt.fish"}
+"""What sessions need, and its names in the folder of the ssh server, where zsh finds its file."""
+
 HOST_KEY = "host_key-"
 
 SBIN = ("/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
@@ -84,8 +86,8 @@ def prepare(
         if not os.path.exists(os.path.join(ssh, name)):
             _write(os.path.join(ssh, name), content)
     private = _host_key(ssh, keygen)
-    for name in SCRIPTS:
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as stream:
+    for source, name in SCRIPTS.items():
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), source)) as stream:
             _write(os.path.join(ssh, name), stream.read())
     if not os.path.exists(os.path.join(ssh, "authorized_keys")):
         _write(os.path.join(ssh, "authorized_keys"), "")
@@ -116,7 +118,7 @@ def files(folder: str) -> List[str]:
     """Return the paths of the files that sshd and its sessions need."""
     ssh = os.path.join(folder, "ssh")
     key = HOST_KEY + os.uname().nodename
-    names = (key, key + ".pub", "sshd_config", "authorized_keys", *SCRIPTS)
+    names = (key, key + ".pub", "sshd_config", "authorized_keys", *SCRIPTS.values())
     return [path for path in (os.path.join(ssh, name) for name in names) if os.path.exists(path)]
 
 

@@ -36,7 +36,10 @@ def last_use(folder: str = PTS) -> float:
 
 
 def tell(message: str, folder: str = PTS) -> int:
-    """Write a line to all terminals of this user, without waiting for one that is stuck; return to how many."""
+    """Write a line to all terminals of this user, without waiting for one that is stuck; return to how many.
+
+    It does not count as use of a terminal.
+    """
     line = ("\r\n\ayurt: %s\r\n" % message).encode("utf-8", "replace")
     told = 0
     for path in terminals(folder):
@@ -45,7 +48,9 @@ def tell(message: str, folder: str = PTS) -> int:
         except OSError:
             continue
         try:
+            before = os.fstat(descriptor)
             os.write(descriptor, line)
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
             told += 1
         except OSError:
             pass
