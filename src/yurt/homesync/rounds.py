@@ -147,7 +147,7 @@ def _finish_place(outcome: Outcome, place: Place, token: str, passes: Sequence[P
         outcome,
         released=[*outcome.released, *(f"{place.name}:{text}" for word, text in rows if word == "released")],
         left=[*outcome.left, *(f"{place.name}:{text}" for word, text in rows if word == "left")],
-        backups={**outcome.backups, **({place.name: made[-1]} if made else {})},
+        backups={**outcome.backups, **({place.name: made} if made else {})},
     )
 
 
