@@ -39,8 +39,6 @@ home_release_one() { # home_release_one JOB SUBMITTED: prints what happened; fai
   IFS='|' read -r _job _submitted reason priority comment << end
 $home_row
 end
-$home_row
-end
   home_is_held "$reason" "$priority" || { echo "left $1 it is not held" && return; }
   case $comment in
     home_sync | 'home_sync '*)
@@ -57,9 +55,9 @@ home_needs_env() { # home_needs_env JOB: whether a job of yurt is held until its
   IFS= read -r home_env 2> /dev/null < "$home_folder/@ENV_WAIT@" && [ -e "$home_env/wait.$1" ]
 }
 home_finish() { # releases the jobs of good syncs that were killed before they did it, and forgets failed syncs
-  for home_each in "$HOME"/.unison/yurt/synced.*; do
+  for home_each in "${UNISON:-$HOME/.unison}"/yurt/synced.*; do
     [ ! -e "$home_each" ] || home_release "$home_each" > /dev/null
   done
-  find "$HOME/.unison/yurt" -maxdepth 1 -name 'waiting.*' -mtime +1 -exec rm -f {} + 2> /dev/null
+  find "${UNISON:-$HOME/.unison}/yurt" -maxdepth 1 -name 'waiting.*' -mtime +1 -exec rm -f {} + 2> /dev/null
   return 0
 }
