@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import msgspec
 
-from yurt.homesync import ledger
+from yurt.homesync import ledger, scripts
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import Place
-from yurt.model import layout
 from yurt.model.run import Run, Status
 from yurt.model.state import WAITS_FOR_SYNC
 
 
-@cache
-def script() -> str:
-    """Return the sh functions `home_waiting` and `home_release`."""
-    return layout.fill_in((Path(__file__).parent / "gate.sh").read_text())
-
-
 def waiting_jobs(place: Place) -> set[str]:
     """Return the jobs of a place that wait for a sync, with their submit times. UnreachableError if it is silent."""
-    return set() if place.here else set(place.run(f"{script()}home_waiting").text.splitlines())
+    return set() if place.here else set(place.run(f"{scripts.gate()}home_waiting").text.splitlines())
 
 
 def explained(run: Run, status: Status) -> Status:

@@ -108,9 +108,7 @@ def _without_progress(out: bytes) -> bytes:
 def _entries(text: bytes) -> list[tuple[bytes, bytes]]:
     marks = [*_ENTRY.finditer(text)]
     ends = [*(each.start() for each in marks[1:]), len(text)]
-    return [
-        (each[1], text[each.end() : end].removesuffix(b"\n")) for each, end in zip(marks, ends, strict=True)
-    ]
+    return [(each[1], text[each.end() : end].removesuffix(b"\n")) for each, end in zip(marks, ends, strict=True)]
 
 
 def _split(text: bytes, err: bytes) -> tuple[str, str]:

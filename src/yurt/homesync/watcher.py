@@ -102,7 +102,7 @@ def _alone() -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(
-                "another `yurt home sync --watch` is running", code="impossible", hint="stop it with Ctrl-C first"
+                "another `yurt home sync --watch` is running", code="home-locked", hint="stop it with Ctrl-C first"
             ) from None
         yield
     finally:
