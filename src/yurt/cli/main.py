@@ -27,6 +27,7 @@ VERBS = {
     "release": ("yurt.cli.hold:release", "Let held runs start."),
     "shell": ("yurt.cli.shell:shell", "Open a shell on a node, or inside a run."),
     "dev": ("yurt.cli.dev:dev", "Work on a node of your own, with a workspace that is backed up."),
+    "home": ("yurt.cli.home:home", "Keep your homes on several sites in sync."),
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
     "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),

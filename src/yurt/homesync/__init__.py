@@ -1,0 +1,1 @@
+"""Keeps the homes of several contexts in sync, with Unison."""

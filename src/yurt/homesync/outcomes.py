@@ -1,0 +1,66 @@
+"""What a sync of one pair of places did, and what a round of all pairs did. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A path that was not synced, and why. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`."""
+
+    path: str
+    why: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One sync of one pair."""
+
+    hub: str
+    spoke: str
+    began: float
+    ended: float
+    code: int
+    """The exit code of Unison: 0 clean, 1 paths were skipped, 2 paths failed, 3 nothing is known to be in sync."""
+    transferred: int = 0
+    to_hub: int = 0
+    to_spoke: int = 0
+    size: int | None = None
+    """Bytes of the transferred files; None if that is not known."""
+    skipped: list[Skipped] = []
+    """Conflicts: each side keeps its own version."""
+    failed: list[Skipped] = []
+    released: list[str] = []
+    """Jobs that waited for this sync and were released, as CONTEXT:JOB."""
+    paths: list[str] = []
+    """The paths that this sync was limited to (`-path`); empty: everything."""
+    problem: str = ""
+    """Why nothing was synced, if the code is 3."""
+    problem_code: str = ""
+    """The code of that error, see yurt.errors.CODES."""
+    hint: str = ""
+    backups: dict[str, str] = {}
+    """By place: the folder that received the versions that this sync replaced or deleted, if there are any."""
+
+    @property
+    def pair(self) -> str:
+        return pair_name(self.hub, self.spoke)
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One `yurt home sync`: the outcome of every pair, the last one if a pair was synced twice."""
+
+    outcomes: list[Outcome]
+
+    @property
+    def code(self) -> int:
+        """The highest exit code of all pairs."""
+        return max((each.code for each in self.outcomes), default=0)
+
+
+def pair_name(hub: str, spoke: str) -> str:
+    """Return the name of a pair: local-alpha."""
+    return f"{hub}-{spoke}"
