@@ -46,7 +46,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     at_least: dict[str, Amount]
     """What a first sync certainly writes to each place."""
     at_most: dict[str, Amount]
-    """What it writes if no two homes have a file in common, except in folders with the same number and size of files."""
+    """What it writes if the homes have no file in common; folders with the same number and size of files are equal."""
     room: dict[str, quota.Room] = {}
     warnings: list[str] = []
 
