@@ -54,16 +54,16 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
     outcomes: list[Outcome] = []
     spokes = [name for name in homes.names if name != homes.hub]
     for spoke in spokes:
-        outcomes += _sync(homes, spoke, [each for each in choices if each.keep == spoke], spoke, (), watch)
+        kept = [each for each in choices if each.keep == spoke]
+        outcomes += _run(homes, spoke, _paths(kept), _preferring(spoke, kept), watch)
     for spoke in spokes:
         lost = [each for each in choices if each.keep != spoke and spoke in each.conflict.versions]
-        outcomes += _sync(homes, spoke, lost, homes.hub, list(made.get(spoke, {}).values()), watch)
+        new = list(made.get(spoke, {}).values())
+        outcomes += _run(homes, spoke, [*_paths(lost), *new], _preferring(homes.hub, lost), watch)
     for spoke in spokes:
-        others = [
-            each.conflict.path for each in choices if spoke not in each.conflict.versions and each.keep != homes.hub
-        ]
+        others = [each for each in choices if spoke not in each.conflict.versions and each.keep != homes.hub]
         new = [name for place, names in made.items() if place != spoke for name in names.values()]
-        outcomes += _run(homes, spoke, [*others, *new], [], watch)
+        outcomes += _run(homes, spoke, [*_paths(others), *new], [], watch)
     beside: dict[str, list[str]] = {}
     for names in made.values():
         for path, name in names.items():
@@ -71,16 +71,16 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
     return Resolved(outcomes=outcomes, beside=beside)
 
 
-def _sync(
-    homes: Homes, spoke: str, choices: Sequence[Choice], prefer: str, more: Sequence[str], watch: Watch
-) -> list[Outcome]:
-    """Sync the paths of some conflicts and more paths; of a conflict, prefer the version of one place."""
-    paths = [each.conflict.path for each in choices]
-    arguments = ["-prefer", prefer]
+def _paths(choices: Sequence[Choice]) -> list[str]:
+    return [each.conflict.path for each in choices]
+
+
+def _preferring(place: str, choices: Sequence[Choice]) -> list[str]:
+    """Return Unison's arguments to prefer the version of one place in a conflict."""
     if any(each.conflict.versions[each.keep].kind == "deleted" for each in choices):
         # The user has chosen the deletion; otherwise Unison refuses to delete a path that it is limited to.
-        arguments.append("-confirmbigdel=false")
-    return _run(homes, spoke, [*paths, *more], arguments, watch)
+        return ["-prefer", place, "-confirmbigdel=false"]
+    return ["-prefer", place]
 
 
 def _run(homes: Homes, spoke: str, paths: Sequence[str], arguments: Sequence[str], watch: Watch) -> list[Outcome]:
