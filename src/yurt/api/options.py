@@ -48,6 +48,8 @@ class Options(TypedDict, total=False):
     exclude: Sequence[str]
     snapshot: bool
     """Whether to upload a snapshot of the code; True by default."""
+    sync: bool
+    """Whether the job is held until a home sync that starts after its submission."""
     requeue: bool
     max_requeues: int
     signal_before: str

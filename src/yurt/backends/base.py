@@ -89,6 +89,12 @@ class Runs(Protocol):
     def release(self, jobs: Sequence[str]) -> None:
         """Release held jobs, named as for `hold`. Without a scheduler this does nothing."""
 
+    def release_synced(self, jobs: Sequence[str]) -> None:
+        """Release held jobs, `jobname=NAME`, except those that wait for a home sync."""
+
+    def forget_sync(self, jobs: Sequence[str]) -> None:
+        """Do not release these held jobs, `jobname=NAME`, after a home sync."""
+
     def extend(self, job: str, minutes: int) -> None:
         """Let a job run longer by so many minutes. RefusedError if the site does not allow it."""
 

@@ -141,6 +141,7 @@ class Run(app.Verb):
 @setting_options(settings.CODE)
 @click.option("--copy", is_flag=True, help="Copy the code into the run folder instead of linking it.")
 @click.option("--hold", is_flag=True, help="Submit the job on hold; release it with `yurt release RUN`.")
+@setting_options(settings.HOMES)
 @click.option(
     "--after",
     multiple=True,

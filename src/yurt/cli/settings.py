@@ -36,7 +36,7 @@ def _option(row: Row) -> Callable[[_Decorated], _Decorated]:
     words = row.cli.split()
     flags = [word for word in words if word.startswith("-")]
     if row.form == "flag":
-        return click.option(*flags, is_flag=True, help=row.help)
+        return click.option(*flags, is_flag=True, default=None if row.key else False, help=row.help)
     more: dict[str, Any] = {}
     if row.form in ("list", "mapping", "options"):
         more["multiple"] = True

@@ -37,7 +37,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was synced, if the code is 3."""
     problem_code: str = ""
     """The code of that error, see yurt.errors.CODES."""
+    problem_exit: int = 0
+    """The exit code of that error."""
     hint: str = ""
+    left: list[str] = []
+    """Jobs that waited for this sync and could not be released, as CONTEXT:JOB and the reason."""
+    warnings: list[str] = []
     backups: dict[str, str] = {}
     """By place: the folder that received the versions that this sync replaced or deleted, if there are any."""
 
@@ -59,6 +64,11 @@ class Round(msgspec.Struct, frozen=True):
     def code(self) -> int:
         """The highest exit code of all pairs."""
         return max((each.code for each in self.outcomes), default=0)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of `yurt home sync`: 0, 1 conflicts or failed files, 4 unreachable, 5 refused."""
+        return max((each.problem_exit for each in self.outcomes), default=0) or min(1, self.code)
 
 
 def pair_name(hub: str, spoke: str) -> str:

@@ -71,6 +71,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     dev_idle: str | None = None
     dev_idle_release: bool = False
     dev_sshd: bool = False
+    home_sync: bool = False
     lab: str | None = None
 
 

@@ -74,6 +74,8 @@ ENVIRONMENT = "environment"
 """For sessions: the variables that the scheduler set for the job."""
 JOBS = "jobs"
 """The ids of its jobs."""
+ENV_WAIT = "env-wait"
+"""If its job waits for a home sync and for its environment: the folder of the environment."""
 
 # Written by the run.
 OUT_LOG = "out.log"

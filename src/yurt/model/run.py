@@ -151,9 +151,15 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Names of secret variables; their values are passed separately and not recorded."""
     env: RunEnv | None = None
     """The environment that yurt built for it."""
+    home_sync: bool = False
+    """Whether its first start waits for a home sync that begins after its submission."""
     user: str = ""
     host: str = ""
     yurt_version: str = ""
+
+    def unsynced(self) -> Run:
+        """Return the run for a later start, which does not wait for a home sync again."""
+        return msgspec.structs.replace(self, home_sync=False) if self.home_sync else self
 
 
 class RunRef(msgspec.Struct, frozen=True):

@@ -313,6 +313,19 @@ CODE = (
     ),
 )
 
+HOMES = (
+    Row(
+        option="sync",
+        cli="--sync/--no-sync",
+        key="home_sync",
+        form="flag",
+        example="true",
+        help="Sync your homes first: the job is held until a home sync that starts after its submission.",
+        about="Whether each run, shell and dev node is held until a home sync that starts after its submission, as with"
+        " `--sync`. Default: false.",
+    ),
+)
+
 RESTARTS = (
     Row(
         option="requeue",
@@ -500,4 +513,4 @@ CONTEXT = (
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 
-TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *RESTARTS, *SWEEP, *CONTEXT, *DEV)
+TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *HOMES, *RESTARTS, *SWEEP, *CONTEXT, *DEV)

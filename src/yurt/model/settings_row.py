@@ -82,4 +82,4 @@ class Row:
     @property
     def flag(self) -> str:
         """The main flag, such as --exclude-node; empty if there is none."""
-        return self.cli.partition(" ")[0]
+        return self.cli.partition(" ")[0].partition("/")[0]

@@ -21,6 +21,9 @@ NEVER = RestartPolicy()
 
 BUILDING = "its environment is being built"
 
+WAITS_FOR_SYNC = "waits for a home sync; run `yurt home sync`"
+"""The reason of a run whose job is held until a home sync."""
+
 OUT_OF_MEMORY = "it used more memory than its limit"
 """The reason of a run that was killed for its memory. The limit is the user's, or a default of the site."""
 

@@ -45,6 +45,8 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
     by_context: dict[str, list[str]] = {}
     for entry in index.several(runs):
         by_context.setdefault(entry.run.context, []).extend(_jobs(entry))
+        if entry.run.home_sync:  # from now on the user decides when it starts
+            connect.named_backend(entry.run.context).runs.forget_sync(_jobs(entry))
         if what == "hold":
             let_go(index, connect.named_backend(entry.run.context), entry)
     for context, jobs in by_context.items():

@@ -1,6 +1,7 @@
 # The folder of an environment, ENVS/ADDRESS, and what is in it. Only definitions: the script that needs them follows.
 # `ready` names the folder in it that is complete, and the number of its entries. `builder` names the process that is
-# building, which changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held until the end.
+# building, which changes `beat` every few seconds. `failed` is why the last build failed. A file wait.JOB is a job held
+# until the end; the word in it is empty, or says that the job also waits for a home sync: see homesync/gate.sh.
 # shellcheck disable=SC2034 # for the script that needs it
 env_is_ready() { # env_is_ready FOLDER: sets yurt_env_path, yurt_env_entries and yurt_env_kilobytes
   yurt_env_path='' yurt_env_entries='' yurt_env_kilobytes=''
@@ -22,6 +23,19 @@ env_is_idle() { # env_is_idle FOLDER: whether nobody builds it, or is about to
 }
 env_is_building() { # env_is_building FOLDER: by the clock of the file system, which is not always that of this host
   [ -n "$(find "$1" -maxdepth 1 \( -name beat -mmin -2 -o -name 'starting.*' -mmin -10 \) 2> /dev/null)" ]
+}
+release_built() { # release_built FOLDER JOB: releases a job that waits for this environment, and not for a home sync
+  if [ -s "$1/wait.$2" ]; then
+    is_unsynced "$2" || [ $? -eq 1 ] || return 0 # the queue cannot be read: the next yurt command repeats it
+    rm -f "$1/wait.$2" # before the second look: a sync changes the comment, and then looks for this file
+    is_unsynced "$2" && return 0
+  fi
+  scontrol release "$2" 2> /dev/null
+  rm -f "$1/wait.$2"
+}
+is_unsynced() { # is_unsynced JOB: 0 if it waits for a home sync, 1 if not, 2 if the queue cannot be read
+  yurt_comments=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k' 2> /dev/null) || return 2
+  printf '%s\n' "$yurt_comments" | grep -q -E -e "^$1 home_sync( |\$)"
 }
 env_failure() { # env_failure FOLDER: prints why the last build failed, in one line
   head -n 1 "$1/failed" 2> /dev/null

@@ -142,7 +142,11 @@ elif [ -n "$env" ]; then
     hold=yes
   fi
 fi
-for each; do [ "$each" != --hold ] || hold=; done # the user releases it; then it waits for its environment itself
+own_hold='' sync=''
+for each; do
+  case $each in --hold) own_hold=yes ;; --comment=home_sync | '--comment=home_sync '*) sync=yes ;; esac
+done
+if [ -n "$own_hold" ] && [ -z "$sync" ]; then hold=; fi # the user releases it; then it waits for its environment itself
 [ -z "$hold" ] || echo building
 if [ -n "$tree" ]; then
   if [ -n "$kind" ]; then

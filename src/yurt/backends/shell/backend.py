@@ -175,7 +175,8 @@ class ShellBackend(ABC):
         receiver = scripts.receiver() if plan.run.code.tree else scripts.text("unchanged.sh")
         text = script.gate() + receiver + self.launcher() + script.placer()
         used = script.used(plan)
-        words = (*arguments, *self.options(plan))
+        held = plan if start == 1 else msgspec.structs.replace(plan, run=plan.run.unsynced())
+        words = (*arguments, *self.options(held))
         answer = ownership.run(
             self.host,
             [plan.run.folder, *script.elsewhere(plan)],
@@ -198,6 +199,12 @@ class ShellBackend(ABC):
         """Do nothing: there is no scheduler."""
 
     def release(self, jobs: Sequence[str]) -> None:  # noqa: B027
+        """Do nothing: there is no scheduler."""
+
+    def release_synced(self, jobs: Sequence[str]) -> None:  # noqa: B027
+        """Do nothing: there is no scheduler."""
+
+    def forget_sync(self, jobs: Sequence[str]) -> None:  # noqa: B027
         """Do nothing: there is no scheduler."""
 
     def nodes(self) -> list[LiveNode]:

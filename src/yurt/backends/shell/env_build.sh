@@ -18,8 +18,7 @@ cd "$folder" || exit 1
 release_jobs() { # the jobs that wait for this environment
   for each in wait.*; do
     [ -e "$each" ] || continue
-    scontrol release "${each#wait.}" 2> /dev/null
-    rm -f "$each"
+    release_built . "${each#wait.}"
   done
 }
 write_first() { # write_first NAME TEXT: as write_once; also on a disk without hard links, NAME is a file

@@ -36,6 +36,33 @@ for each; do timeout 60 scontrol "$what" "$each" || code=1; done
 exit $code"""
 
 
+RELEASE_SYNCED = """\
+code=0
+queue=$(timeout 60 squeue -h -t PENDING -u "$(id -un)" -o '%j|%k') || exit 7
+for each; do
+  case $(printf '%s\n' "$queue" | grep -F -e "${each#jobname=}|home_sync") in
+    "${each#jobname=}|home_sync" | "${each#jobname=}|home_sync "*) continue ;;
+  esac
+  timeout 60 scontrol release "$each" || code=1
+done
+exit $code"""
+
+FORGET_SYNC = """\
+code=0
+for each; do
+  queue=$(timeout 60 squeue -h -t PENDING -u "$(id -un)" -n "${each#jobname=}" -o '%F %k') || exit 7
+  while read -r job comment; do
+    case $comment in home_sync | 'home_sync '*) ;; *) continue ;; esac
+    comment=${comment#home_sync}
+    timeout 60 scontrol update "jobid=$job" "comment=${comment# }" || code=1
+  done << end
+$queue
+end
+done
+exit $code"""
+"""Removes the mark from comments of jobs; see homesync/gate.sh."""
+
+
 class SlurmBackend(ShellBackend):
     """A Slurm cluster behind a login node; `accounting` returns whether it has accounting records of finished jobs."""
 
@@ -105,6 +132,17 @@ class SlurmBackend(ShellBackend):
 
     def release(self, jobs: Sequence[str]) -> None:
         self._control("release", jobs)
+
+    def release_synced(self, jobs: Sequence[str]) -> None:
+        self._tell(RELEASE_SYNCED, jobs, "cannot release the job")
+
+    def forget_sync(self, jobs: Sequence[str]) -> None:
+        self._tell(FORGET_SYNC, jobs, "cannot change the comment of the job")
+
+    def _tell(self, text: str, jobs: Sequence[str], what: str) -> None:
+        answer = self.host.run(text, *jobs, timeout=90)
+        if answer.code:
+            raise self._unfinished(answer) or refusal(self.host.name, what, answer.errors)
 
     def _control(self, what: str, jobs: Sequence[str]) -> None:
         answer = self.host.run(CONTROL, what, *jobs)

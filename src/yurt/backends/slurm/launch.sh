@@ -1,5 +1,9 @@
 find_job() { # exits if a job of this run is in the queue, or if the queue cannot be read
-  case $start in *:*) known=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k') && return || exit 7 ;; esac
+  case $start in *:*)
+    known=$(timeout 60 squeue -h -u "$(id -un)" -o '%F %k') || exit 7
+    # The comments of groups that wait, or waited, for a home sync begin with that word.
+    known=$(printf '%s\n' "$known" | sed 's/^\([0-9]*\) home_sync[ed]* /\1 /') && return || exit 7 ;;
+  esac
   found=$(timeout 60 squeue -h -u "$(id -un)" -n "yurt-$id" -o %i) || exit 7
   for job in $found; do echo "live $job" && exit 0; done
 }
@@ -15,14 +19,15 @@ launch() { # launch [SBATCH-OPTION]...
   echo "submitted $job"
 }
 submit() { # submit SBATCH-ARGUMENT...: sets job
+  [ -z "$hold" ] || [ -z "$sync" ] || printf '%s\n' "$env" > @ENV_WAIT@ # before the sync that lists it can end
   reply=$(umask "$mask" && sbatch --parsable ${hold:+--hold} "$@" < /dev/null) || return
   job=$(job_id "$reply")
   echo "$job" >> "@JOBS@"
   [ -z "$hold" ] || release_when_built
 }
 release_when_built() { # the builder of the environment releases the job, if it is registered early enough
-  : > "$env/wait.$job"
-  ! env_is_idle "$env" || { scontrol release "$job" && rm -f "$env/wait.$job"; }
+  printf %s "$sync" > "$env/wait.$job"
+  ! env_is_idle "$env" || release_built "$env" "$job"
 }
 launch_tasks() { # launch_tasks [SBATCH-OPTION]...: submits the groups of $start that are not in the queue
   some=
@@ -59,6 +64,11 @@ submit_group() { # submit_group [SBATCH-OPTION]...
   comment_of "$group"
   depends=
   for word; do case $word in --dependency=*) depends=${word#*=}, ;; esac; done # sbatch takes the last one only
+  if [ -n "$sync" ] && [ -z "$first" ]; then
+    mine="home_sync $mine"
+  elif [ -n "$sync" ]; then # a later start does not wait again
+    for word; do shift && case $word in --hold) ;; *) set -- "$@" "$word" ;; esac; done
+  fi
   case $group in *%*) [ -z "$behind" ] || set -- "$@" --dependency="${depends}afterany$behind" ;; esac
   reply=$(submit "$@" --job-name="yurt-$id+${rest%%:*}" --comment="$mine" --array="${rest#*:}" \
     @JOB@ "$nonce" "$first" "${rest%%:*}" 2>&1 && echo "$job") || return

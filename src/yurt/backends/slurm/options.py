@@ -42,6 +42,9 @@ ORDER = ("partition", "account", "qos", "time", "cpus-per-task", "mem", "gres")
 SUFFIX = {"MB": "M"}
 """sbatch's suffix of a unit that is not its default."""
 
+HOME_SYNC = "home_sync"
+"""The first word of the comment of a job that is held until a home sync; see homesync/gate.sh."""
+
 FOREIGN = ("test-only", "wait", "wrap")
 """Options that yurt does not support: with them a job is not exactly one run."""
 
@@ -136,6 +139,8 @@ def arguments(plan: Plan) -> list[str]:
         wanted["signal"] = "B:USR1@1"
     wanted |= _of_resources(run.resources)
     wanted |= {long_name(name): value for name, value in plan.native_options.items()}
+    if run.home_sync:
+        wanted |= {"hold": None, "comment": f"{HOME_SYNC} {wanted['comment'] or ''}".strip()}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
     return [*made, "--requeue" if run.restart_policy.max_requeues and not plan.follow else "--no-requeue"]
 
@@ -179,9 +184,8 @@ def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:
 
 def next_start(plan: Plan) -> str:
     """Return the command with which job.sh submits a later start: like the first one, but never held."""
-    later = msgspec.structs.replace(
-        plan, native_options={name: each for name, each in plan.native_options.items() if name != "hold"}
-    )
+    own = {name: each for name, each in plan.native_options.items() if name != "hold"}
+    later = msgspec.structs.replace(plan, native_options=own, run=plan.run.unsynced())
     return " ".join(["sbatch", "--parsable", *(shlex.quote(each) for each in arguments(later))])
 
 

@@ -14,7 +14,7 @@ exec 4>&1
 absent=$({
   cat
   echo
-  timeout 60 squeue -h -t all -u "$me" -o '%i|%T|%r|%S|%N|%j'
+  timeout 60 squeue -h -t all -u "$me" -o '|%10k|%i|%T|%r|%S|%N|%j' # 10 characters of the comment, which may contain anything
   echo "= $?"
 } | awk -F'|' '
   # Tasks are stored as ranges: the cost of pending tasks depends on the number of ranges, not of tasks.
@@ -74,11 +74,13 @@ absent=$({
     next
   }
   substr($0, 1, 2) == "= " { status = substr($0, 3); next }
+  { unsynced = substr($0, 2, 10) == "home_sync "; $0 = substr($0, 13) }
   $6 ~ /^yurt-/ {
     name = $6
     for (at = 7; at <= NF; at++) name = name "|" $at # job names of users may contain anything
     state = $2
     job = $1
+    if (unsynced && state == "PENDING" && $3 == "JobHeldUser") $3 = "JobHeldUser home_sync"
     if (state == "PENDING") $0 = job "|" state "|" $3 "|||" name # the estimated start time changes all the time
     alive = state ~ /^(PENDING|RUNNING|CONFIGURING|SUSPENDED|REQUEUED|REQUEUE_HOLD|REQUEUE_FED|SPECIAL_EXIT|RESV_DEL_HOLD|STOPPED|RESIZING|SIGNALING|STAGE_OUT)$/
     run = substr(name, 6)

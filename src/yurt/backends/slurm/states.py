@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from yurt.model.run import State
-from yurt.model.state import OUT_OF_MEMORY, Ending
+from yurt.model.state import OUT_OF_MEMORY, WAITS_FOR_SYNC, Ending
 
 LIVE: dict[str, State] = {
     "PENDING": "queued",
@@ -54,7 +54,10 @@ CANCELLED, PREEMPTED = "CANCELLED", "PREEMPTED"
 UNLAUNCHED = "launch failed requeued held"
 """The reason of a job that is held because its launch failed; its owner can release it."""
 
-HELD = ("JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
+UNSYNCED = "JobHeldUser home_sync"
+"""What poll.sh prints as the reason of a job that is held until a home sync."""
+
+HELD = ("JobHeldUser", UNSYNCED, "JobHeldAdmin", "JobHoldMaxRequeue", UNLAUNCHED)
 
 REASONS = {
     "Priority": "other jobs have higher priority",
@@ -63,6 +66,7 @@ REASONS = {
     "Dependency": "waiting for another job to finish",
     "DependencyNeverSatisfied": "its dependency can never be satisfied; it will not start",
     "JobHeldUser": "held; release it with `yurt release`",
+    UNSYNCED: WAITS_FOR_SYNC,
     "JobHeldAdmin": "waiting for an administrator to release it",
     "JobHoldMaxRequeue": "it was requeued too often",
     UNLAUNCHED: "its launch on the node failed",

@@ -60,7 +60,7 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
             if state.phase and entry.run.env is not None and entry.run.env.place == "tmpdir":
                 continue  # it is still being packed; its builder releases the run
             with suppress(YurtError):  # not held any more
-                backend.runs.release(_jobs(entry))
+                _release(backend, entry)
             _set(store, entry.run, building=False, reason="")
     elif state.condition == "building":
         count = f": {state.installed} of {env.packages} packages" if env.packages else ""
@@ -69,6 +69,15 @@ def _tend_one(store: Store, backend: Backend, state: EnvState, entries: Sequence
         for entry in entries:
             _set(store, entry.run, reason=BUILDING + count)
     return state.condition in ("ready", "failed", "building")
+
+
+def _release(backend: Backend, entry: Entry) -> None:
+    """Release a run whose environment is built, unless it waits for a home sync, which then releases it."""
+    if not entry.run.home_sync:
+        backend.runs.release(_jobs(entry))
+    elif entry.run.env is not None:
+        backend.envs.let_go(entry.run.env.folder, _jobs(entry))  # first: a sync that ends now looks for it
+        backend.runs.release_synced(_jobs(entry))
 
 
 def let_go(store: Store, backend: Backend, entry: Entry) -> None:

@@ -215,6 +215,7 @@ def _run(
         tasks=len(request.sets),
         after=list(request.after),
         secrets=secrets,
+        home_sync=needs.home_sync,
         settings=_chosen(settings),
         user=wanted.user_id or person(),
         host=os.uname().nodename,

@@ -32,6 +32,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     minutes: int | None = None
     """The time limit from any source; None if there is none."""
     use_srun: bool = False
+    home_sync: bool = False
+    """Whether the job is held until a home sync."""
     avoided: list[str] = []
     """Nodes that failed recently."""
     warnings: list[str] = []
@@ -63,6 +65,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
     """Combine flags, the context and the script's #SBATCH lines. UserError for an invalid option."""
     options = without(wanted.sbatch_options, _overridden(request))
+    home_sync = _home_sync(wanted, request)
     if request.hold:
         options["hold"] = None
     resources = _without_rivals(checks.resources_of(wanted), request)
@@ -72,7 +75,25 @@ def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting],
         warnings = command.ignored_lines(script) if kind_of(wanted.type).scheduler else []
         script = command.yield_to_options(script, resources, options)
     checks.check_options(options)
-    return Needs(resources=resources, options=options, script=script, warnings=warnings)
+    return Needs(resources=resources, options=options, script=script, home_sync=home_sync, warnings=warnings)
+
+
+def _home_sync(wanted: Context, request: Request) -> bool:
+    """Return whether the job waits for a home sync. A hold of the request replaces the `home_sync` of a context."""
+    asked = bool(request.flags.get("home_sync"))
+    if asked and not kind_of(wanted.type).scheduler:
+        raise UserError(
+            f"--sync cannot be used on {wanted.name}: it has no scheduler that could hold the run",
+            code="usage",
+            hint="run `yurt home sync` first, then run it without `--sync`",
+        )
+    if asked and request.hold:
+        raise UserError(
+            "--hold and --sync cannot be combined: a home sync releases the run",
+            code="usage",
+            hint="use `--hold` alone, and `yurt release` when your homes are in sync",
+        )
+    return wanted.home_sync and kind_of(wanted.type).scheduler and not request.hold
 
 
 def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:

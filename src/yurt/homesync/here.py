@@ -1,0 +1,65 @@
+"""This machine's side of a sync: its identity beside Unison's archives, and the lock."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+
+from yurt import private
+from yurt.errors import RefusedError
+from yurt.homesync import profile
+
+
+def identity() -> str:
+    """Return a random word that names this machine's archives. It is stored beside them, so it is lost with them."""
+    file = profile.folder() / "yurt" / "id"
+    private.make_folder(file.parent)
+    for _attempt in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            if found := file.read_text().strip():
+                return found
+        made = file.with_name(f"id.{os.getpid()}")
+        private.write(made, f"{os.urandom(6).hex()}\n".encode())
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.link(made, file)
+        made.unlink()
+    return file.read_text().strip()
+
+
+@contextlib.contextmanager
+def locked() -> Iterator[int]:
+    """Hold this machine's lock; yield its descriptor, which Unison inherits and holds until it ends.
+
+    RefusedError if another sync runs on this machine.
+    """
+    folder = profile.folder() / "yurt"
+    private.make_folder(folder)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        with contextlib.suppress(OSError, ValueError):
+            since = float((folder / "owner").read_text().split()[4])
+            raise busy("this machine", since, "") from None
+        raise busy("this machine", None, "") from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def busy(place: str, since: float | None, name: str) -> RefusedError:
+    """Return the error for a place whose lock another sync holds."""
+    details = [f"from {name}"] if name else []
+    if since is not None:
+        details.append(f"since {time.strftime('%H:%M:%S', time.localtime(since))}")
+    about = f" ({', '.join(details)})" if details else ""
+    return RefusedError(
+        f"another sync of {place} is running{about}; nothing was synced",
+        code="home-locked",
+        hint="wait for it to finish, then run `yurt home sync` again",
+    )

@@ -1,0 +1,147 @@
+"""Reads what Unison prints in batch mode. Pure.
+
+Names may contain newlines, and Unison prints them as they are. So entries are found by the text before the next entry,
+not by lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import msgspec
+
+from yurt.homesync.outcomes import Skipped
+
+_SUMMARY = re.compile(
+    rb"^Synchronization (?:in)?complete at [^(\n]*\((?P<done>\d+) items? transferred,"
+    rb"(?: \d+ partially transferred,)? \d+ skipped, \d+ failed\)\n",
+    re.MULTILINE,
+)
+_ENTRY = re.compile(rb"^  (skipped|failed|partially transferred): ", re.MULTILINE)
+_ARROW = re.compile(
+    rb"^(?P<left>.{8}) (?P<arrow>---->|<----|====>|<====) (?P<right>.{10}) (?P<path>.+?)  \n", re.MULTILINE | re.DOTALL
+)
+_NO_CONTENT = re.compile(rb"deleted|props")
+_FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
+_PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
+_SIDE = re.compile(rb"\n?^yurt-side (?P<token>\w+) (?P<place>\S+) (?P<word>\S+) (?P<text>.*)\n", re.MULTILINE)
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A line of side.sh: which place, a word, and details."""
+
+    place: str
+    word: str
+    text: str
+
+
+class Printed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finished Unison printed."""
+
+    sides: list[Side] = []
+    complete: bool = False
+    """Whether Unison reached its end."""
+    transferred: int = 0
+    to_server: int = 0
+    to_client: int = 0
+    copied: list[str] = []
+    """The paths of new and changed files and folders, relative to the roots."""
+    skipped: list[Skipped] = []
+    failed: list[Skipped] = []
+    fatal: str = ""
+    """The last words of a Unison that gave up, in one line."""
+
+    def said(self, word: str) -> Side | None:
+        """Return the first line of a side with that word."""
+        return next((each for each in self.sides if each.word == word), None)
+
+
+def read(out: bytes, err: bytes, token: str) -> Printed:
+    """Return what Unison printed to standard output and standard error; `token` marks the lines of side.sh."""
+    sides = [
+        Side(*(each[key].decode(errors="replace") for key in ("place", "word", "text")))
+        for each in _SIDE.finditer(err)
+        if each["token"] == token.encode()
+    ]
+    err = _SIDE.sub(b"", err)
+    moves = [*_ARROW.finditer(_without_progress(out))]
+    arrows = [each["arrow"] for each in moves]
+    summary = None
+    for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
+        pass
+    if summary is None:
+        nothing = b"\nNothing to do: " in b"\n" + err
+        return Printed(sides=sides, complete=nothing, fatal="" if nothing else _last_words(err))
+    entries = _entries(err[summary.end() :])
+    skipped, failed = [], []
+    for kind, text in entries:
+        if kind == b"skipped":
+            path, why = _split(text, err)
+            errors = b"[ERROR] Skipping " + os.fsencode(path) + b"\n" in err
+            (failed if errors else skipped).append(Skipped(path, why))
+        elif kind == b"failed":
+            failed.append(Skipped(os.fsdecode(text), _why_failed(text, out)))
+    return Printed(
+        sides=sides,
+        complete=True,
+        transferred=int(summary["done"]),
+        to_server=sum(each in (b"---->", b"====>") for each in arrows),
+        to_client=sum(each in (b"<----", b"<====") for each in arrows),
+        copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each["left"] + each["right"])],
+        skipped=skipped,
+        failed=failed,
+    )
+
+
+def percent(text: bytes) -> int | None:
+    """Return the last progress in a piece of standard output; None if there is none."""
+    found = _PERCENT.findall(text)
+    return min(100, int(found[-1])) if found else None
+
+
+def _without_progress(out: bytes) -> bytes:
+    """Return standard output without the texts that Unison overwrites by a carriage return."""
+    return re.sub(rb"[^\r\n]*\r", b"", out)
+
+
+def _entries(text: bytes) -> list[tuple[bytes, bytes]]:
+    marks = [*_ENTRY.finditer(text)]
+    ends = [*(each.start() for each in marks[1:]), len(text)]
+    return [
+        (each[1], text[each.end() : end].removesuffix(b"\n")) for each, end in zip(marks, ends, strict=True)
+    ]
+
+
+def _split(text: bytes, err: bytes) -> tuple[str, str]:
+    """Split `PATH (REASON)`. Both may contain parentheses, so the split that Unison printed before is the right one."""
+    text = text.removesuffix(b")")
+    at = text.find(b" (")
+    while at >= 0:
+        path, why = text[:at], text[at + 2 :]
+        if b"Skipping " + path + b"\n  " + why + b"\n" in err:
+            break
+        at = text.find(b" (", at + 1)
+    else:
+        path, _, why = text.rpartition(b" (")
+    return os.fsdecode(path), _one_line(why)
+
+
+def _why_failed(path: bytes, out: bytes) -> str:
+    _, found, rest = out.partition(b"Failed [" + path + b"]: ")
+    if not found:
+        return ""
+    following = _FAILED.search(rest)
+    return _one_line(rest[: following.start()] if following else rest)
+
+
+def _last_words(err: bytes) -> str:
+    _, found, rest = err.rpartition(b"Fatal error: ")
+    if found:
+        return _one_line(rest)
+    lines = [line for line in err.splitlines() if line.strip()]
+    return _one_line(lines[-1]) if lines else ""
+
+
+def _one_line(text: bytes) -> str:
+    return " ".join(text.decode(errors="replace").split())

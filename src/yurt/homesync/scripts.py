@@ -1,0 +1,73 @@
+"""The sh scripts of a sync: what runs on each side, and how the sides are connected. Pure, except that it reads them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+HERE = Path(__file__).parent
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """What the script of one side needs to know."""
+
+    token: str
+    """Names this sync, in lock, waiting jobs and backups."""
+    stamp: str
+    """The time of the sync, UTC, for its folder in the backups."""
+    client: str
+    """The identity of the machine whose yurt started the sync."""
+    client_name: str
+    """Its name, for people."""
+    place: str
+    identity: str
+    """The host name under which Unison finds its archives."""
+    root: str
+    unison: str
+    backups: str
+
+
+def text(name: str) -> str:
+    return (HERE / name).read_text()
+
+
+def gate() -> str:
+    """Return the functions home_waiting and home_release."""
+    return text("gate.sh")
+
+
+def serve(side: Side, mark: str) -> str:
+    """Return the script of the server side. It prints the mark on a line of its own before Unison's protocol."""
+    return _settings(side, mark=mark) + gate() + text("side.sh") + text("serve.sh")
+
+
+def client(side: Side, *, locked: bool, link: str, profile: str, server_root: str) -> str:
+    """Return the script of the client side; `link` is the program that connects it to the server."""
+    more = {"locked": "1" if locked else "", "link": link, "profile": profile, "server_root": server_root}
+    return _settings(side, **more) + gate() + text("side.sh") + text("client.sh")
+
+
+def finish() -> str:
+    """Return the script that runs on each side after a sync."""
+    return gate() + text("finish.sh")
+
+
+def link(ssh: Sequence[str], script: str, mark: str) -> str:
+    """Return the program that Unison calls instead of ssh. `ssh` is the command line up to the remote command."""
+    size = len(script.encode(errors="surrogateescape"))
+    # The login shell of the other side may be any that knows single quotes.
+    remote = f"sh -c 'eval \"$(command head -c {size})\"' yurt-serve"
+    head, shebang = text("link.sh"), "#!/bin/sh\n"
+    reach = f'reach() {{\n    {shlex.join(ssh)} {shlex.quote(remote)}" $*"\n}}\n'
+    return shebang + _assign(script=script, mark=mark) + reach + head.removeprefix(shebang)
+
+
+def _settings(side: Side, **more: str) -> str:
+    return _assign(**{**msgspec.structs.asdict(side), **more})
+
+
+def _assign(**values: str) -> str:
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())

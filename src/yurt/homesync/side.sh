@@ -1,0 +1,104 @@
+# One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
+# Set before: token client client_name place root unison backups.
+
+say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
+    printf '\nyurt-side %s %s %s %s\n' "$token" "$place" "$1" "${2-}" >&2
+}
+
+refuse() { # WORD [TEXT]
+    say "$@"
+    exit 79
+}
+
+prepare() {
+    user_umask=$(umask)
+    umask 077
+    # Without $UNISON, some versions of Unison use another folder on some systems.
+    UNISON=${UNISON:-$HOME/.unison}
+    export UNISON
+    mkdir -p -- "$UNISON/yurt" && [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
+    case $backups in
+    '') backups=$UNISON/backup ;;
+    /*) ;;
+    *) backups=$HOME/$backups ;;
+    esac
+}
+
+take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script
+    command -v flock > /dev/null || refuse no-flock
+    exec 9>> "$UNISON/yurt/lock"
+    flock -n 9 || take_over
+    note_owner
+}
+
+take_over() {
+    # The client holds its own lock, so what it left here is at most a Unison whose connection is lost: sshd notices
+    # that after hours. Only a process that has the token of the lock in its environment is killed.
+    read -r its_client its_token its_pid its_host its_since its_name < "$UNISON/yurt/owner" || :
+    if [ "$its_client" = "$client" ] && [ "$its_host" = "$(uname -n)" ] &&
+        tr '\0' '\n' < "/proc/$its_pid/environ" 2> /dev/null | grep -qx "YURT_HOME_SYNC=$its_token"; then
+        kill "$its_pid"
+        flock -w 5 9 && return
+        kill -KILL "$its_pid"
+        flock -w 5 9 && return
+    fi
+    refuse locked "$its_since $its_name"
+}
+
+note_owner() {
+    YURT_HOME_SYNC=$token
+    export YURT_HOME_SYNC
+    printf '%s %s %s %s %s %s\n' "$client" "$token" $$ "$(uname -n)" "$(date +%s)" "$client_name" \
+        > "$UNISON/yurt/owner.$$" && mv -f -- "$UNISON/yurt/owner.$$" "$UNISON/yurt/owner"
+}
+
+check_root() {
+    # The file roots lists the roots that have got their .yurt-home. One that has lost it is not mounted.
+    case $root in
+    '') root=$HOME ;;
+    /*) ;;
+    *) root=$HOME/$root ;;
+    esac
+    if ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
+        mkdir -p -- "$root" && : >> "$root/.yurt-home" && printf '%s\n' "$root" >> "$UNISON/yurt/roots" ||
+            refuse root "$root"
+    fi
+    [ -e "$root/.yurt-home" ] || refuse vanished "$root"
+}
+
+find_unison() { # sets found and version: the first Unison that is new enough
+    old='' found=''
+    if [ -n "$unison" ]; then
+        set -- "$unison"
+    else
+        set -- "$(command -v unison)" "$HOME/.local/bin/unison" "$UNISON/yurt/bin/unison"
+    fi
+    for each; do
+        [ -x "$each" ] || continue
+        version=$("$each" -version 2> /dev/null < /dev/null)
+        version=${version#unison version }
+        version=${version%% *}
+        case $version in
+        2.5[2-9]* | 2.[6-9][0-9]* | [3-9].*)
+            found=$each
+            return
+            ;;
+        *) old="$each $version" ;;
+        esac
+    done
+    if [ -n "$old" ]; then
+        refuse old-unison "$old"
+    fi
+    refuse no-unison "$unison"
+}
+
+start() { # the environment of Unison; the archives are found under this name on every login host of a site
+    find "$UNISON/yurt" -name 'waiting.*' -mtime +7 -exec rm -f {} + 2> /dev/null
+    home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null
+    UNISONLOCALHOSTNAME=$identity
+    UNISONBACKUPDIR=$backups/$stamp-$token
+    export UNISONLOCALHOSTNAME UNISONBACKUPDIR
+    umask "$user_umask"
+    cd || exit
+    say begun "$version"
+}
