@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests import hints
-from yurt.backends.shell.doctor import Quota, Site, Space, read, read_quotas, script
+from yurt.backends.shell.doctor import Site, read, script
 from yurt.doctor import site
 from yurt.model.context import Context
+from yurt.model.disk import Quota, Space, read_quotas
 
 BIG = Context(name="big", type="slurm", slurm_url="alice@big.example", partition="gpu", account="lab")
 GOOD = Site(

@@ -309,11 +309,9 @@ def count(number: int, noun: str) -> str:
 
 def amount(count: int) -> str:
     """Return a number of bytes with a decimal unit: 512 B, 1.2 MB."""
-    for unit in ("B", "KB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.1f} GB"
+    from yurt.model import sizes
+
+    return sizes.amount(count)
 
 
 def size(count: int) -> str:

@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from yurt.backends import scripts
 from yurt.backends.job.script import quote
-
-
-class Space(msgspec.Struct, frozen=True):
-    """The free space and inodes of a file system; None if df does not say."""
-
-    path: str
-    total_kb: int | None
-    free_kb: int | None
-    inodes: int | None
-    free_inodes: int | None
-
-
-class Quota(msgspec.Struct, frozen=True):
-    """A user's use of a file system and the limits; 0 means no limit."""
-
-    path: str
-    used_kb: int
-    limit_kb: int
-    files: int
-    file_limit: int
+from yurt.model.disk import Quota, Space, number, read_quotas, read_spaces
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,17 +64,17 @@ def read(parts: Mapping[str, list[str]]) -> Site:
     silent = bool(sinfo) and sinfo[0].startswith("silent ")
     code, _, unsafe = (owner[0] if owner else "0 ").partition(" ")
     return Site(
-        began=_number(_first(parts, "begin")),
-        ended=_number(_first(parts, "end")),
+        began=number(_first(parts, "begin")),
+        ended=number(_first(parts, "end")),
         user=user,
         host=host,
         shell=shell,
         tools=dict(line.split(" ", 1) for line in parts.get("tools", []) if " " in line),
-        profile_code=_number(profile[0].removeprefix("code ")) or 0 if profile else 0,
+        profile_code=number(profile[0].removeprefix("code ")) or 0 if profile else 0,
         profile_output=" ".join(profile[1:]),
         spaces=read_spaces(parts.get("space", [])),
         quotas=read_quotas(parts.get("quota", [])),
-        owner_code=_number(code) or 0,
+        owner_code=number(code) or 0,
         unsafe=unsafe,
         real_storage=next((line[5:] for line in owner if line.startswith("real ")), ""),
         written=write[-1:] == ["written"],
@@ -110,34 +91,6 @@ def read(parts: Mapping[str, list[str]]) -> Site:
     )
 
 
-def read_spaces(lines: Iterable[str]) -> dict[str, Space]:
-    """Return the rows NAME TOTAL FREE INODES FREE-INODES PATH."""
-    found: dict[str, Space] = {}
-    for line in lines:
-        fields = line.split(" ", 5)
-        if len(fields) == 6:
-            found[fields[0]] = Space(fields[5], *(_number(each) for each in fields[1:5]))
-    return found
-
-
-def read_quotas(lines: Iterable[str]) -> list[Quota]:
-    """Return the rows of quota and lfs quota: PATH USED SOFT HARD [GRACE] FILES SOFT HARD [GRACE].
-
-    The grace is absent while the use is below the soft limit; an asterisk marks a use above it.
-    """
-    found: dict[str, Quota] = {}
-    words = " ".join(lines).split()
-    while words:
-        path, numbers = words.pop(0), []
-        while words and not words[0].startswith("/") and not re.fullmatch(r"[\w.-]+:/.*", words[0]):
-            numbers.append(words.pop(0))
-        counts = [int(each.rstrip("*")) for each in numbers if re.fullmatch(r"\d+\*?", each)]
-        if path.startswith("/") or ":/" in path:
-            used, soft, hard, files, soft_files, hard_files = (*counts, 0, 0, 0, 0, 0, 0)[:6]
-            found[path] = Quota(path, used, soft or hard, files, soft_files or hard_files)
-    return list(found.values())
-
-
 def _refusal(lines: Sequence[str]) -> str:
     """Return the reason in sbatch's output."""
     reasons = [re.sub(r"^(sbatch: )?(error: )?(allocation failure: )?", "", line) for line in lines]
@@ -146,7 +99,3 @@ def _refusal(lines: Sequence[str]) -> str:
 
 def _first(parts: Mapping[str, list[str]], name: str) -> str:
     return next(iter(parts.get(name, [])), "").strip()
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None

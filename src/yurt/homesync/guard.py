@@ -1,0 +1,156 @@
+"""The guard of a first sync: measures the homes, checks that what is written fits, and asks the user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yurt.errors import RefusedError, UserError
+from yurt.homesync import ignores, quota
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.sites.fan_out import side_by_side
+
+if TYPE_CHECKING:
+    from yurt.homesync.places import Place
+
+SCRIPT = Path(__file__).with_name("survey.sh")
+TIMEOUT = 1800.0
+"""Seconds to count the files of a large home on a slow disk."""
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A number of files, and their size in bytes."""
+
+    files: int = 0
+    size: int = 0
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """A folder directly in the homes, or, with an empty name, the files directly in the homes."""
+
+    name: str
+    places: dict[str, Amount]
+    """What each place has of it; a place that does not have it is missing."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What the homes contain that a sync would copy, and how much each place would receive."""
+
+    places: list[str]
+    folders: list[Folder]
+    """Largest first."""
+    at_least: dict[str, Amount]
+    """What a first sync certainly writes to each place."""
+    at_most: dict[str, Amount]
+    """What it writes if the homes have no file in common; folders with the same number and size of files are equal."""
+    room: dict[str, quota.Room] = {}
+    warnings: list[str] = []
+
+
+def check(
+    places: Sequence[Place], profile: str, confirm: Callable[[Survey], bool], *, watch: Watch = unwatched
+) -> Survey:
+    """Measure the homes before their first sync and ask the user. Nothing is changed.
+
+    `profile` is the text of the profile, whose ignore rules apply. RefusedError: what is written does not fit into the
+    free space or the quota of a place. UserError: the user does not agree.
+    """
+    found = survey(places, profile, watch=watch)
+    for name in found.places:
+        size = found.at_least[name]
+        refused = quota.shortage(name, found.room[name], size.size, size.files)
+        if refused is not None:
+            raise refused
+    if not confirm(found):
+        raise UserError(
+            "nothing was synced: the first sync needs your confirmation", code="not-confirmed", hint="add `--yes`"
+        )
+    return found
+
+
+def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -> Survey:
+    """Count the files of each home, by top-level folder, in one operation per place."""
+    ignored = ignores.read(profile)
+    script = SCRIPT.read_text().replace("@IGNORED@", ignored.expression)
+    answers: dict[str, tuple[dict[str, Amount], quota.Room, int]] = {}
+
+    def measure(place: Place) -> None:
+        mark = f"yurt-{os.urandom(8).hex()}"
+        watch(Event(f"measuring the home of {place.name}"))
+        answer = place.run(script, mark, place.root, timeout=TIMEOUT)
+        if answer.code:
+            raise RefusedError(
+                f"cannot measure {place.root} on {place.name}: {answer.errors or 'no error message'}",
+                code="site-refused",
+            )
+        sections = _sections(answer.text, mark)
+        answers[place.name] = (_folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied"))
+
+    side_by_side(measure, places)
+    names = [place.name for place in places]
+    warnings = [f"the size includes what this rule ignores: {rule}" for rule in ignored.unsupported]
+    for name in names:
+        if answers[name][2]:
+            warnings.append(f"{answers[name][2]} folders on {name} cannot be read; a sync reports them as failed")
+    counted = {name: answers[name][0] for name in names}
+    return Survey(
+        places=names,
+        folders=_table(counted),
+        at_least={name: _at_least(name, counted) for name in names},
+        at_most={name: _at_most(name, counted) for name in names},
+        room={name: answers[name][1] for name in names},
+        warnings=warnings,
+    )
+
+
+def _sections(text: str, mark: str) -> dict[str, list[str]]:
+    """Return the lines after each line `MARK name`; those before the first under the empty name."""
+    found: dict[str, list[str]] = {"": []}
+    name = ""
+    for line in text.split("\n"):
+        if line.startswith(mark):
+            name = line.removeprefix(mark).strip()
+        if line and not line.startswith(mark):
+            found.setdefault(name, []).append(line)
+    return found
+
+
+def _folders(lines: Sequence[str]) -> dict[str, Amount]:
+    rows = (line.split(" ", 2) for line in lines)
+    return {name: Amount(int(files), int(size)) for files, size, name in rows}
+
+
+Counted = dict[str, dict[str, Amount]]
+"""For each place, its top-level folders."""
+
+
+def _table(counted: Counted) -> list[Folder]:
+    names = {name for folders in counted.values() for name in folders}
+    table = [
+        Folder(name, {place: folders[name] for place, folders in counted.items() if name in folders}) for name in names
+    ]
+    return sorted(table, key=lambda each: (-max(one.size for one in each.places.values()), each.name))
+
+
+def _at_least(name: str, counted: Counted) -> Amount:
+    """Afterwards each folder is at least as large as the largest of them is now."""
+    files = size = 0
+    for folder in _table(counted):
+        own = folder.places.get(name, Amount())
+        files += max(0, max(each.files for each in folder.places.values()) - own.files)
+        size += max(0, max(each.size for each in folder.places.values()) - own.size)
+    return Amount(files, size)
+
+
+def _at_most(name: str, counted: Counted) -> Amount:
+    files = size = 0
+    for folder in _table(counted):
+        own = folder.places.get(name)
+        others = {(each.files, each.size) for place, each in folder.places.items() if place != name and each != own}
+        files += sum(each[0] for each in others)
+        size += sum(each[1] for each in others)
+    return Amount(files, size)

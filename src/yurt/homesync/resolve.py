@@ -1,0 +1,133 @@
+"""Resolves conflicts: lets Unison copy the version that is kept. The others go to the dated backups."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from yurt.errors import RefusedError
+from yurt.homesync import rounds
+from yurt.homesync.config import Homes
+from yurt.homesync.conflicts import Choice
+from yurt.homesync.outcomes import Outcome
+from yurt.homesync.places import all_places
+from yurt.model.progress import Event, Watch, unwatched
+
+SCRIPT = Path(__file__).with_name("beside.sh")
+TIMEOUT = 1800.0
+MOST_PATHS, MOST_BYTES = 500, 50_000
+"""Limits of one command line of Unison."""
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done: the outcomes of the syncs, and the names of versions that were kept beside others."""
+
+    outcomes: list[Outcome]
+    beside: dict[str, list[str]]
+    """By path: the new names."""
+
+    def problem(self, path: str) -> str:
+        """Return why a conflict is still there; empty if it is resolved."""
+        for each in self.outcomes:
+            if path not in each.paths:
+                continue
+            if each.code == 3:
+                return each.problem or "the sync failed"
+            for left in (*each.skipped, *each.failed):
+                if left.path == path:
+                    return left.why
+        return ""
+
+
+def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched) -> Resolved:
+    """Resolve conflicts. Only their paths are synced. Safe to repeat.
+
+    First the hub receives the versions of spokes that are kept, then the other spokes receive those of the hub.
+    Places that were not in conflict are synced too, but keep what they changed meanwhile.
+    """
+    watch(Event("resolving conflicts"))
+    made = _beside(homes, [each for each in choices if each.both])
+    outcomes: list[Outcome] = []
+    spokes = [name for name in homes.names if name != homes.hub]
+    for spoke in spokes:
+        kept = [each for each in choices if each.keep == spoke]
+        outcomes += _run(homes, spoke, _paths(kept), _preferring(spoke, kept), watch)
+    for spoke in spokes:
+        lost = [each for each in choices if each.keep != spoke and spoke in each.conflict.versions]
+        new = list(made.get(spoke, {}).values())
+        outcomes += _run(homes, spoke, [*_paths(lost), *new], _preferring(homes.hub, lost), watch)
+    for spoke in spokes:
+        others = [each for each in choices if spoke not in each.conflict.versions and each.keep != homes.hub]
+        new = [name for place, names in made.items() if place != spoke for name in names.values()]
+        outcomes += _run(homes, spoke, [*_paths(others), *new], [], watch)
+    beside: dict[str, list[str]] = {}
+    for names in made.values():
+        for path, name in names.items():
+            beside.setdefault(path, []).append(name)
+    return Resolved(outcomes=outcomes, beside=beside)
+
+
+def _paths(choices: Sequence[Choice]) -> list[str]:
+    return [each.conflict.path for each in choices]
+
+
+def _preferring(place: str, choices: Sequence[Choice]) -> list[str]:
+    """Return Unison's arguments to prefer the version of one place in a conflict."""
+    if any(each.conflict.versions[each.keep].kind == "deleted" for each in choices):
+        # The user has chosen the deletion; otherwise Unison refuses to delete a path that it is limited to.
+        return ["-prefer", place, "-confirmbigdel=false"]
+    return ["-prefer", place]
+
+
+def _run(homes: Homes, spoke: str, paths: Sequence[str], arguments: Sequence[str], watch: Watch) -> list[Outcome]:
+    found: list[Outcome] = []
+    for some in _parts(paths):
+        words = [word for path in some for word in ("-path", path)]
+        found += rounds.run(homes, [spoke], watch=watch, extra_arguments=[*words, *arguments]).outcomes
+    return found
+
+
+def _parts(paths: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    for path in paths:
+        if part and (len(part) == MOST_PATHS or sum(map(len, part)) + len(path) > MOST_BYTES):
+            yield part
+            part = []
+        part.append(path)
+    if part:
+        yield part
+
+
+def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]]:
+    """Copy the versions that are not kept to names beside them, in one operation per place.
+
+    Return by place and path the new names.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for place in all_places(homes):
+        mine = [each.conflict for each in choices if each.keep != place.name and place.name in each.conflict.versions]
+        paths = [each.path for each in mine if each.versions[place.name].kind not in ("deleted", "unknown")]
+        if not paths:
+            continue
+        words = [word for path in paths for word in (path, *name_beside(path, place.name, time.time()))]
+        answer = place.run(SCRIPT.read_text(), place.root, *words, timeout=TIMEOUT)
+        if answer.code:
+            said = answer.errors or "no error message"
+            raise RefusedError(f"cannot copy files on {place.name}: {said}", code="site-refused")
+        names = [os.fsdecode(name) for name in answer.out.split(b"\0")[:-1]]
+        found[place.name] = dict(zip(paths, names, strict=True))
+    return found
+
+
+def name_beside(path: str, place: str, now: float) -> tuple[str, str]:
+    """Return the name for another version of a file, in two parts: `report.alpha-20261117` and `.txt`."""
+    folder, slash, name = path.rpartition("/")
+    end = Path(name).suffix
+    stem = name.removesuffix(end) if end else name
+    if stem.endswith(".tar"):
+        stem, end = stem.removesuffix(".tar"), f".tar{end}"
+    return f"{folder}{slash}{stem}.{place}-{time.strftime('%Y%m%d', time.localtime(now))}", end

@@ -1,0 +1,27 @@
+"""home restore: bring a version from the dated backups back."""
+
+from __future__ import annotations
+
+import msgspec
+
+from yurt.homesync import backups
+from yurt.homesync.backups import Restored
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.verbs import home_paths
+from yurt.verbs.result import Result
+
+
+def restore(path: str, *, at: str | None = None, place: str = "", watch: Watch = unwatched) -> Result[Restored]:
+    """Restore the newest backup of a file, link or folder, or the newest before a time, on the place that has it.
+
+    What is there now goes to a new dated backup first. The next sync copies the restored version to the other places.
+    """
+    homes = home_paths.homes()
+    wanted = home_paths.relative(path, homes)
+    watch(Event("looking for the backup"))
+    found, dated = backups.newest(
+        home_paths.places(homes, [place] if place else ()), wanted, until=home_paths.until(at)
+    )
+    watch(Event(f"restoring on {found.name}"))
+    done = backups.restore(found, dated, wanted)
+    return Result(kind="home-restored", data=msgspec.structs.replace(done, path=home_paths.shown(done.path)))
