@@ -91,7 +91,8 @@ def _amount(found: object) -> str:
 def print_outcomes(outcomes: list[Outcome]) -> None:
     """Print one line per pair, and what the user should know."""
     for each in outcomes:
-        print(render.plain(f"{each.spoke}: {_summary(each)}"))
+        text = _summary(each)
+        print(render.plain(text if text.startswith((f"{each.spoke}: ", f"{each.spoke} ")) else f"{each.spoke}: {text}"))
         for job in each.released:
             print(render.plain(f"  released job {job}"))
         for job in each.left:

@@ -35,6 +35,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     lock: int
     stamp: str = ""
     token: str = ""
+    direct: bool = False
+    """Whether Unison runs in the user's terminal."""
 
     def another(self) -> Start:
         """Return the start of another sync: with the time now, and a token of its own."""
@@ -69,12 +71,13 @@ def side(place: Place, start: Start) -> scripts.Side:
         root=place.folder,
         unison=place.settings.unison,
         backups=place.homes.backups,
+        direct=start.direct,
     )
 
 
 def unison_root(pair: Pair, place: Place) -> str:
     """Return a root as an argument of Unison; the server's relative to its home, so that nobody has to ask for it."""
-    return place.folder if place is pair.client else f"ssh://yurt-{place.name}/{place.folder}"
+    return place.root if place is pair.client else f"ssh://yurt-{place.name}/{place.folder}"
 
 
 def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Finished:
@@ -89,7 +92,7 @@ def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Fin
             watch(Event(text, done, 100))
 
     if pair.client.here:
-        with started(pair, start, [*BATCH, *arguments], batch=True) as process:
+        with started(pair, start, [*BATCH, *arguments]) as process:
             for into, chunk in _chunks(process):
                 (out if into == "out" else err).extend(chunk)
                 show(chunk)
@@ -105,13 +108,14 @@ def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Fin
 
 
 @contextlib.contextmanager
-def started(pair: Pair, start: Start, arguments: Sequence[str], *, batch: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Start Unison on this machine; on exit it has ended. Without `batch` it uses the terminal of the user.
+def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start Unison on this machine; on exit it has ended.
 
     UnreachableError if the server's host cannot be reached.
     """
     with pair.server.host.session(time.monotonic() + TIMEOUT):
         script = _client_script(pair, start, _link_from_here(pair, start))
+        batch = not start.direct
         pipe = subprocess.PIPE if batch else None
         # In batch mode the lock is Unison's standard input: so its children do not inherit it, which may outlive it
         # by the time that ssh needs to notice a lost connection.

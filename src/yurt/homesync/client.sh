@@ -14,5 +14,6 @@ if [ -n "$link" ]; then
     chmod 700 "$UNISON/yurt/link.$token"
     set -- -sshcmd "$UNISON/yurt/link.$token" -servercmd yurt-serve "$@"
 fi
+root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
 start
 exec "$found" "$profile" "$root" "$server_root" "$@"

@@ -31,10 +31,12 @@ def problem(pair: Pair, done: Finished) -> YurtError:
             code="home-vanished",
             hint="mount the disk; if you did delete everything, run `home_sync -batch -confirmbigdel=false`",
         )
-    if not any(each.place == pair.server.name for each in done.printed.sides):
+    reached = any(each.place == pair.server.name for each in done.printed.sides)
+    lost = "Lost connection" in fatal
+    if lost and not reached:
         return _not_reached(pair, done)
-    if "Lost connection" in fatal or done.code < 0 or done.code > 128:
-        who = "lost connection" if "Lost connection" in fatal else "Unison was killed"
+    if lost or done.code < 0 or done.code > 128:
+        who = "lost connection" if lost else "Unison was killed"
         return UnreachableError(
             f"{pair.server.name}: {who} during the sync; nothing is lost", code="connection-lost", hint=AGAIN
         )
@@ -69,7 +71,7 @@ def _vanished(name: str, root: str) -> RefusedError:
 
 
 def _not_reached(pair: Pair, done: Finished) -> YurtError:
-    """Return the error for a server side that did not start: ssh failed, or there is no Unison on this side."""
+    """Return the error for a server side that did not start: ssh failed."""
     text = re.sub(r"(?m)^(Fatal error: )?Lost connection with the server.*\n?", "", done.err.decode(errors="replace"))
     host = pair.server.host
     if pair.client.here:

@@ -39,14 +39,14 @@ def run(
             _prepare(each)
         passes = _passes(pairs, start, extra_arguments, watch)
         outcomes = [_total(passes[pair.name]) for pair in pairs if pair.name in passes]
-        outcomes = _finish(homes, pairs, passes, outcomes, full=whole(extra_arguments))
+        outcomes = finish(homes, pairs, passes, outcomes, full=whole(extra_arguments))
     ledger.add(outcomes)
     return Round(outcomes)
 
 
-def me(lock: int) -> Start:
-    """Return this machine as the one that starts a sync."""
-    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock)
+def me(lock: int, *, direct: bool = False) -> Start:
+    """Return this machine as the one that starts a sync; `direct`: in the user's terminal."""
+    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock, direct=direct)
 
 
 def whole(arguments: Sequence[str]) -> bool:
@@ -62,10 +62,10 @@ def whole(arguments: Sequence[str]) -> bool:
 
 def arguments_for(pair: Pair, arguments: Sequence[str]) -> list[str]:
     """Return the arguments with the names of the pair's places replaced by roots, after `-prefer` and `-force`."""
-    roots = {place.name: client.unison_root(pair, place) for place in pair.places}
+    named = {place.name: place for place in pair.places}
     before = ("", *arguments)
     return [
-        roots.get(word, word) if last in ("-prefer", "-force") else word
+        client.unison_root(pair, named[word]) if last in ("-prefer", "-force") and word in named else word
         for last, word in zip(before, arguments, strict=False)
     ]
 
@@ -106,7 +106,7 @@ def _total(passes: Sequence[Pass]) -> Outcome:
     )
 
 
-def _finish(
+def finish(
     homes: Homes,
     pairs: Sequence[Pair],
     passes: dict[str, list[Pass]],

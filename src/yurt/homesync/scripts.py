@@ -30,6 +30,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     unison: str
     backups: str
+    direct: bool = False
+    """Whether a person reads what it prints, not yurt."""
 
 
 def text(name: str) -> str:
@@ -68,7 +70,7 @@ def link(ssh: Sequence[str], script: str, mark: str) -> str:
 
 
 def _settings(side: Side, **more: str) -> str:
-    return _assign(**{**msgspec.structs.asdict(side), **more})
+    return _assign(**{**msgspec.structs.asdict(side), "direct": "1" if side.direct else "", **more})
 
 
 def _assign(**values: str) -> str:

@@ -1,8 +1,18 @@
 # One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
-# Set before: token client client_name place root unison backups.
+# Set before: token stamp client client_name place identity root unison backups, and direct=1 if a person reads along.
 
 say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
-    printf '\nyurt-side %s %s %s %s\n' "$token" "$place" "$1" "${2-}" >&2
+    if [ -z "$direct" ]; then
+        printf '\nyurt-side %s %s %s %s\n' "$token" "$place" "$1" "${2-}" >&2
+    else
+        case $1 in
+        begun) ;;
+        locked) printf 'another sync of %s is running\n' "$place" >&2 ;;
+        *-unison) printf '%s has no Unison 2.52 or newer; `yurt home sync` may install it\n' "$place" >&2 ;;
+        vanished) printf '%s on %s has lost its file .yurt-home: is it mounted?\n' "$2" "$place" >&2 ;;
+        *) printf 'cannot sync %s: %s %s\n' "$place" "$1" "${2-}" >&2 ;;
+        esac
+    fi
 }
 
 refuse() { # WORD [TEXT]

@@ -1,0 +1,73 @@
+"""Unison with the user's own arguments, in the user's terminal, for each pair of homes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from yurt.errors import UserError
+from yurt.homesync import client, here, ledger, places, profile, programs, rounds
+from yurt.homesync.config import Homes
+from yurt.homesync.outcomes import Outcome
+from yurt.homesync.sync import Pass, paths_in
+
+ALONE = ("-help", "--help", "-version", "--version", "-doc", "-selftest")
+"""Arguments with which Unison prints something and needs no roots."""
+
+OTHER_NAMES = {"-testServer": "-testserver"}
+"""Unison's own name of an option whose older name people know."""
+
+
+def needs_no_roots(arguments: Sequence[str]) -> bool:
+    return any(word in ALONE for word in arguments)
+
+
+def without_roots(arguments: Sequence[str]) -> int:
+    """Run this machine's Unison; return its exit code. RefusedError if there is none."""
+    try:
+        return subprocess.call(["unison", *arguments])
+    except FileNotFoundError:
+        raise programs.missing_here("") from None
+
+
+def run(homes: Homes, arguments: Sequence[str]) -> int:
+    """Run Unison for each pair, one after another; return the highest exit code.
+
+    A good sync of everything in batch mode releases the jobs that waited for it, as `rounds.run` does. UserError: this
+    machine is not one of the places.
+    """
+    words = [OTHER_NAMES.get(word, word) for word in arguments]
+    pairs = places.pairs(homes)
+    away = [pair for pair in pairs if not pair.client.here]
+    if away:
+        raise UserError(
+            f"the pair {away[0].name} does not run on this machine",
+            code="usage",
+            hint=f"install home_sync there with `yurt home install {away[0].hub.name}`, and run it there",
+        )
+    full = "-batch" in words and rounds.whole(words)
+    outcomes, passes = [], {}
+    with here.locked() as lock:
+        profile.ensure(pairs[0].client)
+        for pair in pairs:
+            start, began = rounds.me(lock, direct=True).another(), time.time()
+            sys.stdout.flush()
+            given = rounds.arguments_for(pair, words)
+            with client.started(pair, start, given) as process:
+                code = process.wait()
+            ended = Outcome(
+                hub=pair.hub.name,
+                spoke=pair.spoke.name,
+                began=began,
+                ended=time.time(),
+                code=code if code in (0, 1, 2) else 3,
+                paths=paths_in(words),
+            )
+            outcomes.append(ended)
+            passes[pair.name] = [Pass(outcome=ended, start=start)]
+        done = rounds.finish(homes, pairs, passes, outcomes, full=full)
+    if full:
+        ledger.add(each for each in done if each.code == 0)  # otherwise Unison told the user what is open, not us
+    return max(each.code for each in done)
