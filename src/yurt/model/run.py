@@ -157,7 +157,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
     yurt_version: str = ""
 
-    def unsynced(self) -> Run:
+    def unsynced(self) -> "Run":
         """Return the run for a later start, which does not wait for a home sync again."""
         return msgspec.structs.replace(self, home_sync=False) if self.home_sync else self
 
