@@ -56,7 +56,7 @@ def _dev_options(function: _Decorated) -> _Decorated:
 )
 @click.option("--restore", metavar="VERSION", default="", help="Restore this version instead of the newest.")
 @click.option("--no-wait", is_flag=True, help="Submit the job and do not wait until the workspace is ready.")
-@setting_options(RESOURCES, ENVIRONMENT)
+@setting_options(RESOURCES, ENVIRONMENT, settings.HOMES)
 def up(name: str, **options: Any) -> int:
     """Start a dev node, or follow the one that there is.
 

@@ -16,6 +16,7 @@ from yurt.cli.listing import listing
 from yurt.errors import UserError
 
 if TYPE_CHECKING:
+    from yurt.store import Entry
     from yurt.verbs.retry import RetryCandidate
 
 EXAMPLES = [
@@ -75,7 +76,7 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
     confirmation. --filter selects tasks of sweeps and creates one new sweep for each sweep.
     """
     from yurt.cli.progress import watching
-    from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
+    from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import retry as verbs
 
     now = app.current()
@@ -94,14 +95,18 @@ def retry(runs: tuple[str, ...], failed: bool, filters: tuple[str, ...], **optio
             return 2
         if found.data:
             runs = tuple(each.id for each in found.data)
-    with on_interrupt() as on_kept, watching() as watch:
-        done = verbs.retry(runs, **select, anew=anew, on_kept=on_kept, watch=watch)
+
+    def line(entry: Entry) -> str:
+        return f"{submitted_line(entry)}; retry of {entry.run.retry_of}"
+
+    with on_interrupt(line) as sending, watching() as watch:
+        done = verbs.retry(runs, **select, anew=anew, on_kept=sending.on_kept, on_held=sending.on_held, watch=watch)
     sent = done.data
     staying = bool(sent) and (options["follow"] or options["wait"])
 
     def print_text() -> None:
         for entry in sent:
-            print(f"{submitted_line(entry)}; retry of {entry.run.retry_of}")
+            print(after_sync(entry) if entry.run.id in sending.held else line(entry))
         if not sent:
             print(f"no failed runs to retry{'' if runs else ' in this project'}")
 

@@ -175,7 +175,7 @@ def run(**options: Any) -> int:
 
     With --quiet, prints only the run id, unless --follow is given.
     """
-    from yurt.cli.send import on_interrupt, submitted_line, wait_or_follow
+    from yurt.cli.send import after_sync, on_interrupt, submitted_line, wait_or_follow
     from yurt.verbs import run as verbs
 
     request = _request(options)
@@ -185,13 +185,13 @@ def run(**options: Any) -> int:
             plan = verbs.preview(request, **where, watch=watch)
         return render.result(plan, lambda: _print_plan(plan.data), requested=True)
     notify = options["notify_with"] or ("desktop" if options["notify"] else "")
-    with on_interrupt() as on_kept, watching() as watch:
-        done = verbs.run(request, **where, notify=notify, on_kept=on_kept, watch=watch)
+    with on_interrupt(submitted_line) as sending, watching() as watch:
+        done = verbs.run(request, **where, notify=notify, on_kept=sending.on_kept, on_held=sending.on_held, watch=watch)
     following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
     if not (staying and app.current().json):
         only_id = app.current().quiet and not following
-        line = done.data.run.id if only_id else submitted_line(done.data)
+        line = done.data.run.id if only_id else after_sync(done.data) if sending.held else submitted_line(done.data)
         render.result(done, lambda: print(line), requested=only_id)
     return wait_or_follow([done.data], follow=following, kind="run") if staying else 0
 

@@ -48,7 +48,7 @@ class Shell(app.Verb):
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
 @click.argument("words", nargs=-1, metavar="[RUN] [-- COMMAND...]", type=click.UNPROCESSED, shell_complete=run_names)
-@setting_options(settings.LABELS, settings.RESOURCES, ENVIRONMENT, settings.FILES, settings.CODE)
+@setting_options(settings.LABELS, settings.RESOURCES, ENVIRONMENT, settings.FILES, settings.CODE, settings.HOMES)
 def shell(**options: Any) -> int:
     """Open a shell on a node, or inside a run.
 

@@ -4,7 +4,7 @@
 # a space. A good sync changes the word to `home_synced`, and then releases the job, unless it also waits for its
 # environment: the builder of that removes wait.JOB, and then reads the comment. So the later of the two releases it.
 home_jobs() { # prints JOB|SUBMITTED|REASON|PRIORITY|COMMENT of the pending jobs of this user
-  LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard timeout 60 squeue -h -t PENDING -u "$(id -un)" -o '%F|%V|%r|%Q|%k'
+  LC_ALL=C TZ=UTC SLURM_TIME_FORMAT=standard timeout 60 squeue -h -t PENDING -u "$(id -un)" -o '%F|%V|%r|%Q|%k' < /dev/null
 }
 home_is_held() { # home_is_held REASON PRIORITY: whether the user holds a job; one that depends on another has that reason
   case $1 in *Admin*) return 1 ;; esac
@@ -39,27 +39,25 @@ home_release_one() { # home_release_one JOB SUBMITTED: prints what happened; fai
   IFS='|' read -r _job _submitted reason priority comment << end
 $home_row
 end
-$home_row
-end
   home_is_held "$reason" "$priority" || { echo "left $1 it is not held" && return; }
   case $comment in
     home_sync | 'home_sync '*)
-      home_reply=$(timeout 60 scontrol update "jobid=$1" "comment=home_synced${comment#home_sync}" 2>&1) || { echo "left $1 $home_reply" && return 1; } ;;
+      home_reply=$(timeout 60 scontrol update "jobid=$1" "comment=home_synced${comment#home_sync}" 2>&1 < /dev/null) || { echo "left $1 $home_reply" && return 1; } ;;
     home_synced | 'home_synced '*) ;; # a sync was killed before it released it, or it waits for its environment
     *) echo "left $1 it no longer waits for a sync" && return ;;
   esac
   if home_needs_env "$1"; then echo "left $1 it waits for its environment" && return; fi
-  home_reply=$(timeout 60 scontrol release "$1" 2>&1) || { echo "left $1 $home_reply" && return 1; }
+  home_reply=$(timeout 60 scontrol release "$1" 2>&1 < /dev/null) || { echo "left $1 $home_reply" && return 1; }
   echo "released $1"
 }
 home_needs_env() { # home_needs_env JOB: whether a job of yurt is held until its environment is built
-  home_folder=$(timeout 60 squeue -h -j "$1" -o %Z | head -n 1)
-  IFS= read -r home_env 2> /dev/null < "$home_folder/@ENV_WAIT@" && [ -e "$home_env/wait.$1" ]
+  home_folder=$(timeout 60 squeue -h -j "$1" -o %Z < /dev/null | head -n 1)
+  IFS= read -r home_env 2> /dev/null < "$home_folder/env-wait" && [ -e "$home_env/wait.$1" ]
 }
 home_finish() { # releases the jobs of good syncs that were killed before they did it, and forgets failed syncs
-  for home_each in "$HOME"/.unison/yurt/synced.*; do
+  for home_each in "${UNISON:-$HOME/.unison}"/yurt/synced.*; do
     [ ! -e "$home_each" ] || home_release "$home_each" > /dev/null
   done
-  find "$HOME/.unison/yurt" -maxdepth 1 -name 'waiting.*' -mtime +1 -exec rm -f {} + 2> /dev/null
+  find "${UNISON:-$HOME/.unison}/yurt" -maxdepth 1 -name 'waiting.*' -mtime +1 -exec rm -f {} + 2> /dev/null
   return 0
 }

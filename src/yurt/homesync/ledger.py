@@ -10,7 +10,7 @@ import msgspec
 
 from yurt.config import paths
 from yurt.config.lock import locked
-from yurt.homesync.outcomes import Outcome, Skipped
+from yurt.homesync.outcomes import Outcome
 
 KEPT = 20
 """Outcomes that are kept of each pair, besides the last good one."""
@@ -94,6 +94,3 @@ def _trimmed(known: list[Outcome]) -> list[Outcome]:
     full = next((at for at in reversed(range(len(known))) if known[at].code < 3 and not known[at].paths), len(known))
     first = min(len(known) - KEPT, full)
     return [each for at, each in enumerate(known) if at >= first or at == good]
-
-
-__all__ = ["Conflict", "Ledger", "Skipped", "add", "file", "read"]

@@ -43,8 +43,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     left: list[str] = []
     """Jobs that waited for this sync and could not be released, as CONTEXT:JOB and the reason."""
     warnings: list[str] = []
-    backups: dict[str, str] = {}
-    """By place: the folder that received the versions that this sync replaced or deleted, if there are any."""
+    backups: dict[str, list[str]] = {}
+    """By place: the folders that received the versions that this sync replaced or deleted."""
 
     @property
     def pair(self) -> str:

@@ -74,7 +74,8 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         nothing = b"\nNothing to do: " in b"\n" + err
         return Printed(sides=sides, complete=nothing, fatal="" if nothing else _last_words(err))
     entries = _entries(err[summary.end() :])
-    skipped, failed = [], []
+    skipped: list[Skipped] = []
+    failed: list[Skipped] = []
     for kind, text in entries:
         if kind == b"skipped":
             path, why = _split(text, err)
@@ -107,9 +108,10 @@ def _without_progress(out: bytes) -> bytes:
 
 def _entries(text: bytes) -> list[tuple[bytes, bytes]]:
     marks = [*_ENTRY.finditer(text)]
-    ends = [*(each.start() for each in marks[1:]), len(text)]
+    starts = [each.start() for each in marks]
     return [
-        (each[1], text[each.end() : end].removesuffix(b"\n")) for each, end in zip(marks, ends, strict=True)
+        (each[1], text[each.end() : end].removesuffix(b"\n"))
+        for each, end in zip(marks, [*starts[1:], len(text)], strict=False)
     ]
 
 

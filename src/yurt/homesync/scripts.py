@@ -1,4 +1,4 @@
-"""The sh scripts of a sync: what runs on each side, and how the sides are connected. Pure, except that it reads them."""
+"""The sh scripts of a sync: what runs on each side, and how the sides are connected."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
+
+from yurt.model import layout
 
 HERE = Path(__file__).parent
 
@@ -36,7 +38,7 @@ def text(name: str) -> str:
 
 def gate() -> str:
     """Return the functions home_waiting and home_release."""
-    return text("gate.sh")
+    return layout.fill_in(text("gate.sh"))
 
 
 def serve(side: Side, mark: str) -> str:

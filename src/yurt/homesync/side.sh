@@ -22,6 +22,7 @@ prepare() {
     /*) ;;
     *) backups=$HOME/$backups ;;
     esac
+    mkdir -p -- "$backups" || refuse folder "$backups" # Unison creates only the last folder of a path
 }
 
 take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script

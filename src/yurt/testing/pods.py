@@ -173,6 +173,12 @@ class Pods:
     def release(self, jobs: Sequence[str]) -> None:
         del jobs
 
+    def release_synced(self, jobs: Sequence[str]) -> None:
+        del jobs
+
+    def forget_sync(self, jobs: Sequence[str]) -> None:
+        del jobs
+
     def extend(self, job: str, minutes: int) -> None:
         raise RefusedError(f"pods: job {job} cannot run {minutes} minutes longer", code="site-refused")
 

@@ -41,6 +41,7 @@ from yurt.verbs.import_ import import_run
 from yurt.verbs.result import Result
 from yurt.verbs.starting import ended_before, until_running
 from yurt.verbs.steps import STEPS
+from yurt.verbs.syncing import sync_first
 
 PATIENCE = 60.0
 """Seconds for which a job waits for a node that yurt chose."""
@@ -102,6 +103,8 @@ def up(
     store = folders.store()
     entry, warnings, wish = _found(store, request, asked, watch)
     try:
+        (entry,), notes = sync_first(store, [entry], watch=watch)
+        warnings += notes
         if asked.wait:
             try:
                 entry = _Following(store, entry, on_wait, wish).until_ready()
@@ -111,6 +114,8 @@ def up(
                     raise
                 # Its node died before `dev up`, which the site did not know yet.
                 entry, warnings, wish = _found(store, request, asked, watch)
+                (entry,), notes = sync_first(store, [entry], watch=watch)
+                warnings += notes
                 entry = _Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
@@ -344,6 +349,7 @@ def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Ent
         folder=layout.run(old.project_folder, run_id),
         resources=msgspec.structs.replace(old.run.resources, nodelist=None),
         after=[After(run=entry.run.id, folder=entry.run.folder, ended=True)],
+        home_sync=False,
     )
     variables = {**old.variables, **_takes_over(old.variables)}
     planned = Planned(msgspec.structs.replace(old, run=run, variables=variables), [])

@@ -138,6 +138,10 @@ def _rows(
 
 def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunRow:
     run, status = entry.run, entry.status
+    if run.home_sync and status.state == "held":
+        from yurt.homesync import gate
+
+        status = gate.explained(run, status)
     if run.context not in refreshed:
         refreshed[run.context] = store.refreshed_at(run.context)
     last = refreshed[run.context]

@@ -63,6 +63,7 @@ def retry(
     context: str = "",
     anew: Anew = UNCHANGED,
     on_kept: Callable[[str], None] = lambda _run: None,
+    on_held: Callable[[Entry], None] = lambda _entry: None,
     watch: Watch = unwatched,
 ) -> Result[list[Entry]]:
     """Submit finished runs again: those named, or the failed runs of this project; with filters, the matching tasks.
@@ -91,6 +92,11 @@ def retry(
             warnings.append(f"could not retry run {run.retry_of}: {error.message}")
     if refused and not submitted:
         raise refused[0]
+    if any(entry.run.home_sync for entry in submitted):
+        from yurt.verbs.syncing import sync_first
+
+        submitted, notes = sync_first(index, submitted, on_held=on_held, watch=watch)
+        warnings += notes
     code = refused[0].exit_code if refused else 0
     return Result(kind="runs-retried", data=submitted, warnings=warnings, exit_code=code)
 

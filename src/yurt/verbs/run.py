@@ -46,13 +46,14 @@ def run(
     after_any: Sequence[str] = (),
     notify: str = "",
     on_kept: Callable[[str], None] = lambda _run: None,
+    on_held: Callable[[Entry], None] = lambda _entry: None,
     watch: Watch = unwatched,
 ) -> Result[Entry]:
     """Plan a run, save it, and submit it, after all runs saved before it.
 
     After `on_kept` was called with its id, the run is not lost: if it cannot be submitted now, a later yurt command
     submits it. RefusedError: the site rejects the run; nothing is saved. `notify` is how to notify the user when the
-    run has finished.
+    run has finished. A run that waits for a home sync is passed to `on_held` before the sync, which follows.
     """
     from yurt.lifecycle.outbox.enqueue import enqueue
 
@@ -62,6 +63,11 @@ def run(
         if notify:
             index.note_notice(planned.plan.run.id, notify)
         entry, warnings = enqueue(index, place, planned, on_kept=on_kept, watch=watch)
+        if entry.run.home_sync:
+            from yurt.verbs.syncing import sync_first
+
+            (entry,), notes = sync_first(index, [entry], on_held=on_held, watch=watch)
+            warnings += notes
     except YurtError as error:
         _note_refused(error)
         raise

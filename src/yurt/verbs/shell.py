@@ -29,6 +29,7 @@ from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.result import Result
 from yurt.verbs.starting import Waiting, until_running
 from yurt.verbs.steps import STEPS
+from yurt.verbs.syncing import sync_first
 
 LOST = 255
 """The exit code of ssh if its connection is lost."""
@@ -81,6 +82,8 @@ def open_shell(
         run = planned.plan.run.id
         try:
             entry, warnings = enqueue(store, place, planned, watch=watch)
+            (entry,), notes = sync_first(store, [entry], watch=watch)
+            warnings += notes
             entry = until_running(store, entry, on_wait, before="its shell was open")
             on_open(entry)
             code = _run(entry, words, terminal=terminal)

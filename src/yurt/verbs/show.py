@@ -124,6 +124,10 @@ def show(
 
         warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
+    if entry.run.home_sync:
+        from yurt.homesync import gate
+
+        entry = msgspec.structs.replace(entry, status=gate.explained(entry.run, entry.status))
     ask = not cached and len(warnings) == named  # do not query a site again that just failed to respond
     if entry.run.tasks:
         return _sweep(index, entry, table, warnings, watch, ask=ask)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from yurt.clocks import clocks
 from yurt.errors import RefusedError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
@@ -40,6 +42,10 @@ def until_running(
             return entry
         if entry.status.final:
             raise ended_before(entry, before)
+        if entry.run.home_sync:
+            from yurt.homesync import gate
+
+            entry = msgspec.structs.replace(entry, status=gate.explained(entry.run, entry.status))
         on_refresh(entry)
         until = time.monotonic() + pause
         on_wait(entry, refreshed.warnings)

@@ -19,7 +19,7 @@ from yurt.lifecycle.outbox.upload import Postponed, Stopped, Uploader
 from yurt.model import ids, sent
 from yurt.model import tasks as numbering
 from yurt.model.run import Plan, Status
-from yurt.model.state import BUILDING, CANCELLED, never_started
+from yurt.model.state import BUILDING, CANCELLED, WAITS_FOR_SYNC, never_started
 from yurt.store import Store
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def submit(
         raise
     if plan.run.code.tree and plan.run.code.tree != known:
         store.note_code(context, project, plan.run.code.tree)
-    store.change([run], lambda _run, status: _placed(status, placed, note))
+    store.change([run], lambda _run, status: _placed(status, placed, note, unsynced=plan.run.home_sync))
     return _joined(note, _about_changed(placed.changed))
 
 
@@ -310,15 +310,17 @@ def _tried(status: Status) -> Status:
     )
 
 
-def _placed(status: Status, placed: Placed, note: str) -> Status:
+def _placed(status: Status, placed: Placed, note: str, *, unsynced: bool) -> Status:
     if status.final:
         return status
     if placed.winner == CANCELLED:
         return never_started(status, time.time())
+    held = unsynced and status.start == 1 and not placed.building
+    why = BUILDING if placed.building else WAITS_FOR_SYNC if held else "just submitted"
     return msgspec.structs.replace(
         status,
-        state="queued" if status.start == 1 else "requeued",
-        reason=note or (BUILDING if placed.building else "just submitted"),
+        state="held" if held else "queued" if status.start == 1 else "requeued",
+        reason=note or why,
         job=placed.job,
         building=placed.building,
         submitted=time.time(),  # of the last attempt, which a crash of the site may lose

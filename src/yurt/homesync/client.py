@@ -1,0 +1,195 @@
+"""Runs Unison as the client of a pair, on this machine or on the login host of the hub, and returns what it printed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+import msgspec
+
+from yurt.errors import UserError
+from yurt.homesync import output, scripts
+from yurt.homesync.places import Pair, Place
+from yurt.hosts import SshHost
+from yurt.hosts.base import TIMEOUT
+from yurt.model.progress import Event, Watch
+
+BATCH = ("-batch", "-auto", "-dumbtty", "-contactquietly", "-log=false")
+"""Without -terse, Unison prints its progress. With a log, it would write to a file of the user."""
+
+KEEP_ALIVE = ("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """The start of a sync by this machine, whose lock is held."""
+
+    identity: str
+    name: str
+    lock: int
+    stamp: str = ""
+    token: str = ""
+
+    def another(self) -> Start:
+        """Return the start of another sync: with the time now, and a token of its own."""
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return msgspec.structs.replace(self, stamp=stamp, token=os.urandom(4).hex())
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the backups."""
+        return f"{self.stamp}-{self.token}"
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A Unison that has ended."""
+
+    code: int
+    out: bytes
+    err: bytes
+    printed: output.Printed
+
+
+def side(place: Place, start: Start) -> scripts.Side:
+    """Return the settings of the script of one side."""
+    return scripts.Side(
+        token=start.token,
+        stamp=start.stamp,
+        client=start.identity,
+        client_name=start.name,
+        place=place.name,
+        # Several machines are each `local`; their archives on a login host must not be mixed up.
+        identity=f"yurt-local-{start.identity}" if place.here else f"yurt-{place.name}",
+        root=place.folder,
+        unison=place.settings.unison,
+        backups=place.homes.backups,
+    )
+
+
+def unison_root(pair: Pair, place: Place) -> str:
+    """Return a root as an argument of Unison; the server's relative to its home, so that nobody has to ask for it."""
+    return place.folder if place is pair.client else f"ssh://yurt-{place.name}/{place.folder}"
+
+
+def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Finished:
+    """Run one sync in batch mode. UnreachableError if a place cannot be reached, before Unison has started."""
+    out, err, code = bytearray(), bytearray(), 3
+    text = f"syncing {pair.name}"
+    watch(Event(f"{text}: looking for changes"))
+
+    def show(chunk: bytes) -> None:
+        done = output.percent(chunk)
+        if done is not None:
+            watch(Event(text, done, 100))
+
+    if pair.client.here:
+        with started(pair, start, [*BATCH, *arguments], batch=True) as process:
+            for into, chunk in _chunks(process):
+                (out if into == "out" else err).extend(chunk)
+                show(chunk)
+            code = process.wait()
+    else:
+        script = _client_script(pair, start, _link_from_hub(pair, start))
+        with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT) as stream:
+            for chunk in stream:
+                out.extend(chunk)
+                show(chunk)
+            code, err = stream.code if stream.code is not None else 3, bytearray(stream.err)
+    return Finished(code=code, out=bytes(out), err=bytes(err), printed=output.read(bytes(out), bytes(err), start.token))
+
+
+@contextlib.contextmanager
+def started(pair: Pair, start: Start, arguments: Sequence[str], *, batch: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """Start Unison on this machine; on exit it has ended. Without `batch` it uses the terminal of the user.
+
+    UnreachableError if the server's host cannot be reached.
+    """
+    with pair.server.host.session(time.monotonic() + TIMEOUT):
+        script = _client_script(pair, start, _link_from_here(pair, start))
+        pipe = subprocess.PIPE if batch else None
+        # In batch mode the lock is Unison's standard input: so its children do not inherit it, which may outlive it
+        # by the time that ssh needs to notice a lost connection.
+        process = subprocess.Popen(
+            ["sh", "-c", script, "yurt", *arguments],
+            stdin=start.lock if batch else None,
+            stdout=pipe,
+            stderr=pipe,
+            pass_fds=() if batch else (start.lock,),
+            start_new_session=batch,
+        )
+        try:
+            yield process
+        finally:
+            if batch:
+                _stop(process)
+            process.wait()
+
+
+def _client_script(pair: Pair, start: Start, link: str) -> str:
+    return scripts.client(
+        side(pair.client, start),
+        locked=pair.client.here,
+        link=link,
+        profile=pair.client.homes.profile,
+        server_root=unison_root(pair, pair.server),
+    )
+
+
+def _link_from_here(pair: Pair, start: Start) -> str:
+    mark = f"yurt-begin-{os.urandom(8).hex()}"
+    *ssh, _command = pair.server.host.argv("")
+    return scripts.link(ssh, scripts.serve(side(pair.server, start), mark), mark)
+
+
+def _link_from_hub(pair: Pair, start: Start) -> str:
+    mark = f"yurt-begin-{os.urandom(8).hex()}"
+    ssh = ["ssh", "-T", "-o", "BatchMode=yes", *KEEP_ALIVE, address_from_hub(pair)]
+    return scripts.link(ssh, scripts.serve(side(pair.server, start), mark), mark)
+
+
+def address_from_hub(pair: Pair) -> str:
+    """Return the address under which the login host of the hub reaches the spoke."""
+    host = pair.spoke.host
+    address = pair.spoke.settings.address or (host.destination if isinstance(host, SshHost) else "")
+    if not address or address.startswith("-"):
+        raise UserError(
+            f"homes.yaml has no valid address for '{pair.spoke.name}'",
+            code="config-invalid",
+            hint=f"set `address` of {shlex.quote(pair.spoke.name)} to what `ssh` on {pair.hub.name} needs",
+        )
+    return address
+
+
+def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield what a process prints, until it closes both streams."""
+    assert process.stdout is not None and process.stderr is not None
+    with selectors.DefaultSelector() as selector:
+        for name, stream in (("out", process.stdout), ("err", process.stderr)):
+            selector.register(stream, selectors.EVENT_READ, name)
+        while selector.get_map():
+            for key, _events in selector.select():
+                chunk = os.read(key.fd, 1 << 16)
+                if chunk:
+                    yield key.data, chunk
+                else:
+                    selector.unregister(key.fileobj)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop Unison and its link, and close its pipes. A Unison that is killed leaves nothing half done."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    pipes: list[IO[bytes] | None] = [process.stdout, process.stderr]
+    for pipe in pipes:
+        if pipe is not None:
+            pipe.close()

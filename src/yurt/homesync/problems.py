@@ -1,0 +1,84 @@
+"""Why a sync failed: turns the last words of Unison, of the two sides and of ssh into an error."""
+
+from __future__ import annotations
+
+import re
+
+from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.homesync import here, programs
+from yurt.homesync.client import Finished, address_from_hub
+from yurt.homesync.output import Side
+from yurt.homesync.places import Pair
+from yurt.hosts import SshHost, ssh_errors
+
+AGAIN = "run `yurt home sync` again; it continues where this one stopped"
+_EMPTIED = re.compile(rb"The following paths have been completely emptied in one replica:\s+(.+?)\n", re.DOTALL)
+_MOUNT = re.compile(r"Path (.+)/\.yurt-home is designated as a mountpoint, .* on host yurt-(\S+)")
+
+
+def problem(pair: Pair, done: Finished) -> YurtError:
+    """Return the error for a Unison that did not reach its end."""
+    refused = next((each for each in done.printed.sides if each.word != "begun"), None)
+    if refused is not None:
+        return _refusal(pair, refused)
+    fatal = done.printed.fatal
+    if found := _MOUNT.search(fatal):
+        return _vanished("this machine" if found[2].startswith("local") else found[2], found[1])
+    if emptied := _EMPTIED.search(done.err):
+        what = " ".join(emptied[1].decode(errors="replace").split())
+        return RefusedError(
+            f"{pair.name}: everything in {what} is gone on one side, so nothing was synced",
+            code="home-vanished",
+            hint="mount the disk; if you did delete everything, run `home_sync -batch -confirmbigdel=false`",
+        )
+    if not any(each.place == pair.server.name for each in done.printed.sides):
+        return _not_reached(pair, done)
+    if "Lost connection" in fatal or done.code < 0 or done.code > 128:
+        who = "lost connection" if "Lost connection" in fatal else "Unison was killed"
+        return UnreachableError(
+            f"{pair.server.name}: {who} during the sync; nothing is lost", code="connection-lost", hint=AGAIN
+        )
+    return RefusedError(f"{pair.name}: Unison failed: {fatal or f'exit code {done.code}'}", code="home-sync-failed")
+
+
+def _refusal(pair: Pair, said: Side) -> YurtError:
+    place = next((each for each in pair.places if each.name == said.place), pair.client)
+    name = "this machine" if place.here else place.name
+    if said.word == "locked":
+        since, _, who = said.text.partition(" ")
+        return here.busy(name, float(since) if since.isdigit() else None, who)
+    if said.word in ("no-unison", "old-unison"):
+        return programs.missing_here(said.text) if place.here else programs.missing(place, said.text, "")
+    if said.word == "vanished":
+        return _vanished(name, said.text)
+    if said.word == "no-flock":
+        return RefusedError(f"{name} has no program `flock`, which keeps two syncs apart", code="site-refused")
+    return RefusedError(
+        f"{name}: cannot use the folder {said.text}: it cannot be created, or belongs to another user",
+        code="site-refused",
+        hint="choose another root in homes.yaml, or correct its permissions",
+    )
+
+
+def _vanished(name: str, root: str) -> RefusedError:
+    return RefusedError(
+        f"{name}: {root} has lost its file .yurt-home, so its disk may not be mounted; nothing was synced",
+        code="home-vanished",
+        hint=f"mount it; if the folder is complete, run `touch {root}/.yurt-home` there",
+    )
+
+
+def _not_reached(pair: Pair, done: Finished) -> YurtError:
+    """Return the error for a server side that did not start: ssh failed, or there is no Unison on this side."""
+    text = re.sub(r"(?m)^(Fatal error: )?Lost connection with the server.*\n?", "", done.err.decode(errors="replace"))
+    host = pair.server.host
+    if pair.client.here:
+        assert isinstance(host, SshHost)
+        return ssh_errors.classify(pair.server.name, host.destination, text)
+    error = ssh_errors.classify(pair.server.name, address_from_hub(pair), text)
+    error.message = f"{pair.hub.name} cannot reach {error.message}"
+    error.hint = (
+        f"try `ssh -o BatchMode=yes {address_from_hub(pair)}` on {pair.hub.name}; its key must be authorized on "
+        f"{pair.server.name}, and `address` in homes.yaml must be correct"
+    )
+    return error

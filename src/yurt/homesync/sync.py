@@ -1,0 +1,132 @@
+"""One sync of one pair: runs Unison, repeats it where that is safe and helps, and says why it failed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from yurt.errors import YurtError
+from yurt.homesync import client, programs
+from yurt.homesync.client import Finished, Start
+from yurt.homesync.outcomes import Outcome
+from yurt.homesync.places import Pair, Place
+from yurt.homesync.problems import problem
+from yurt.model.progress import Watch
+
+ATTEMPTS = 6
+
+ARCHIVES = (
+    "the archives of the last sync were incomplete, so this one compared everything again: files that differ are "
+    "conflicts, and deleted files may be back"
+)
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """One sync of one pair, and its folder in the backups."""
+
+    outcome: Outcome
+    start: Start
+
+
+def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Pass:
+    """Sync a pair in batch mode. Every failure is an Outcome with code 3 and its problem."""
+    began = time.time()
+    start = start.another()
+    warnings: list[str] = []
+    outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
+    try:
+        done, warnings = _repeated(pair, start, arguments, watch)
+        outcome = _outcome(pair, outcome, done)
+    except YurtError as error:
+        outcome = failed(outcome, error)
+    outcome = msgspec.structs.replace(outcome, ended=time.time(), paths=paths_in(arguments), warnings=warnings)
+    return Pass(outcome=outcome, start=start)
+
+
+def failed(outcome: Outcome, error: YurtError) -> Outcome:
+    """Return an outcome of code 3 for an error."""
+    return msgspec.structs.replace(
+        outcome,
+        code=3,
+        problem=error.message,
+        problem_code=error.code,
+        problem_exit=error.exit_code if error.exit_code in (4, 5) else 5,
+        hint=error.hint,
+    )
+
+
+def paths_in(arguments: Sequence[str]) -> list[str]:
+    """Return the values of `-path`."""
+    return [value for word, value in pairwise(arguments) if word == "-path"]
+
+
+def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> tuple[Finished, list[str]]:
+    """Run Unison until it reaches its end; return what it printed, and warnings. Otherwise raise the error."""
+    warnings: list[str] = []
+    more: list[str] = []
+    installed: set[str] = set()
+    for attempt in range(1, ATTEMPTS + 1):
+        done = client.run(pair, start, [*arguments, *more], watch)
+        printed = done.printed
+        missing = printed.said("no-unison") or printed.said("old-unison")
+        if printed.complete:
+            return done, warnings
+        if missing is not None:
+            place = next((each for each in pair.places if each.name == missing.place), pair.client)
+            if place.here or place.name in installed:
+                raise problem(pair, done)
+            programs.install(place, missing.text)
+            installed.add(place.name)
+        elif "archives are locked" in printed.fatal and "-ignorelocks" not in more:
+            # Left by a Unison that was killed while it saved its archives: we hold the locks of both sides.
+            more.append("-ignorelocks")
+        elif "inconsistent" in printed.fatal and "-ignorearchives" not in more:
+            more.append("-ignorearchives")
+            warnings.append(ARCHIVES)
+        elif not _may_retry(pair, done, attempt):
+            raise problem(pair, done)
+    raise problem(pair, done)
+
+
+def _may_retry(pair: Pair, done: Finished, attempt: int) -> bool:
+    """Whether the connection to the server was closed before the server's script started."""
+    reached = any(each.place == pair.server.name for each in done.printed.sides)
+    return pair.client.here and not reached and pair.server.host.retry(done.err, attempt)
+
+
+def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
+    printed = done.printed
+    to_hub, to_spoke = printed.to_client, printed.to_server
+    if pair.client is pair.spoke:
+        to_hub, to_spoke = to_spoke, to_hub
+    return msgspec.structs.replace(
+        outcome,
+        code=done.code if done.code in (0, 1, 2) else 3,
+        transferred=printed.transferred,
+        to_hub=to_hub,
+        to_spoke=to_spoke,
+        size=_size(pair.client, printed.copied) if pair.client.here else None,
+        skipped=printed.skipped,
+        failed=printed.failed,
+    )
+
+
+def _size(place: Place, copied: Sequence[str]) -> int:
+    """Return the size of files and folders below this machine's root."""
+    root, size = Path(place.folder), 0
+    for path in copied:
+        try:
+            top = root / path
+            if not top.is_dir() or top.is_symlink():
+                size += top.lstat().st_size
+                continue
+            for folder, _folders, files in os.walk(top):
+                size += sum(os.lstat(os.path.join(folder, each)).st_size for each in files)  # noqa: PTH118
+        except OSError:  # it changed in the meantime
+            continue
+    return size

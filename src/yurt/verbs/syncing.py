@@ -1,0 +1,70 @@
+"""Syncs homes before a run starts, if its job is held until a home sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from yurt.errors import YurtError
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.state import WAITS_FOR_SYNC
+from yurt.store import Entry, Store
+from yurt.verbs.steps import STEPS
+
+
+def sync_first(
+    store: Store,
+    entries: Sequence[Entry],
+    *,
+    on_held: Callable[[Entry], None] = lambda _entry: None,
+    watch: Watch = unwatched,
+) -> tuple[list[Entry], list[str]]:
+    """Sync the homes of the contexts of runs that wait for it, one after another. Return the runs, and warnings.
+
+    `on_held` gets each run that waits, before the first sync. Never fails: a run whose sync fails stays held, and the
+    next good sync releases it. A running `yurt home sync --watch` does the sync instead.
+    """
+    runs: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.run.home_sync and not entry.status.final and entry.status.state not in ("waiting", "running"):
+            runs.setdefault(entry.run.context, []).append(entry.run.id)
+            on_held(entry)
+    notes = [note for context, each in runs.items() for note in _sync(context, each, watch)]
+    if runs:
+        refresh_contexts(store, list(runs), steps=STEPS)
+    return [store.get(entry.run.id) or entry for entry in entries], notes
+
+
+def waiting(store: Store) -> dict[str, list[str]]:
+    """Return the runs of this machine that wait for a home sync, by context."""
+    found: dict[str, list[str]] = {}
+    for entry in store.newest(unfinished=True):
+        reason = entry.status.held if entry.run.tasks else entry.status.reason
+        if entry.run.home_sync and reason.startswith(WAITS_FOR_SYNC):
+            found.setdefault(entry.run.context, []).append(entry.run.id)
+    return found
+
+
+def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
+    from yurt.homesync import config, gate, rounds, watcher
+
+    held = f"run {runs[0]} is held" if len(runs) == 1 else f"{len(runs)} runs are held"
+    try:
+        homes = config.load()
+        if homes is None or context not in homes.names:
+            return [f"{held} until a home sync of {context}, which is not set up here; run `yurt home sync {context}`"]
+        if watcher.is_running():
+            watcher.ask()
+            return [f"{held} until `yurt home sync --watch`, which is running, has synced {context}"]
+        watch(Event(f"syncing the home of {context}"))
+        done = rounds.run(homes, [context], watch=watch)
+    except (YurtError, OSError) as error:
+        why, hint = (error.message, error.hint) if isinstance(error, YurtError) else (str(error), "")
+        return [_failed(held, context, why, hint)]
+    bad = [each for each in done.outcomes if each.code]
+    return [_failed(held, context, gate.problem(each), each.hint) for each in bad[:1]]
+
+
+def _failed(held: str, context: str, why: str, hint: str) -> str:
+    todo = hint or f"run `yurt home sync {context}` when that is resolved"
+    return f"the home sync of {context} failed: {why}; {held} until one succeeds; {todo}"
