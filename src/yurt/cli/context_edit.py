@@ -51,7 +51,7 @@ def _edited(name: str, file: Path, was: str) -> Result[Edited]:
     from yurt.verbs import context as verbs
 
     while True:
-        _open(file)
+        open_editor(file)
         try:
             return verbs.edit(name, _read(file), was=was)
         except UserError as error:
@@ -66,7 +66,8 @@ def _again(error: UserError) -> bool:
     return click.confirm("edit again?", default=True, err=True)
 
 
-def _open(file: Path) -> None:
+def open_editor(file: Path) -> None:
+    """Open a file in the user's editor and wait for it. UserError if that fails."""
     import shlex
     import subprocess
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -133,9 +134,10 @@ def _finish(
 
 
 def _finish_place(outcome: Outcome, place: Place, token: str, passes: Sequence[Pass], *, good: bool) -> Outcome:
-    folders = [each.start.folder for each in passes]
+    until = time.strftime("%Y%m%d%H%M%S", time.gmtime(time.time() - place.homes.keep_seconds))
+    words = ["1" if good else "", place.homes.backups, until, token, *(each.start.folder for each in passes)]
     try:
-        answer = place.run(scripts.finish(), "1" if good else "", place.homes.backups, token, *folders)
+        answer = place.run(scripts.finish(), *words)
         if answer.code and place.here:
             raise RefusedError(f"cannot finish the sync: {answer.errors}", code="home-sync-failed")
     except YurtError as error:

@@ -54,7 +54,7 @@ def client(side: Side, *, locked: bool, link: str, profile: str, server_root: st
 
 def finish() -> str:
     """Return the script that runs on each side after a sync."""
-    return gate() + text("finish.sh")
+    return gate() + text("backups.sh") + text("finish.sh")
 
 
 def link(ssh: Sequence[str], script: str, mark: str) -> str:

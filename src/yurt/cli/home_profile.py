@@ -1,0 +1,50 @@
+"""`yurt home profile`: show or edit the Unison profile of the homes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from yurt.cli import render
+from yurt.cli.app import verb
+from yurt.errors import UserError
+
+EXAMPLES = ["yurt home profile", "yurt home profile --edit", "yurt home profile --path"]
+
+
+@verb(examples=EXAMPLES, context_help="")
+@click.option("--edit", is_flag=True, help="Open the profile in $VISUAL, $EDITOR or vi.")
+@click.option("--path", is_flag=True, help="Print only where the profile is.")
+def profile(edit: bool, path: bool) -> int:
+    """Show or edit the Unison profile: which files are synced, and how.
+
+    The part between yurt's two lines is rewritten by yurt. Add lines of your own outside of it, for example
+    `ignore = Path data`, or `ignorenot = Path .config` to include a hidden folder. They are kept. The profile is on
+    this machine, or on the login host of the hub if this machine has no home in sync.
+    """
+    from yurt.verbs import home_profile as verbs
+
+    if edit and path:
+        raise UserError("--edit and --path cannot be combined", code="usage", hint="use one of them")
+    if edit:
+        done = verbs.edit(_open)
+        what = "changed" if done.data.changed else "unchanged"
+        return render.result(done, lambda: print(render.plain(f"{done.data.path} {what}")))
+    found = verbs.show()
+
+    def print_text() -> None:
+        place = "" if found.data.place == "local" else f" on {found.data.place}"
+        if path:
+            print(render.plain(found.data.path))
+        else:
+            print(render.plain(f"# {found.data.path}{place}"))
+            print("\n".join(render.plain(line) for line in found.data.text.splitlines()))
+
+    return render.result(found, print_text, requested=True)
+
+
+def _open(file: Path) -> None:
+    from yurt.cli.context_edit import open_editor
+
+    open_editor(file)

@@ -1,0 +1,55 @@
+"""`yurt home status`: when the homes were synced, and conflicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from yurt.cli import render
+from yurt.cli.app import verb
+
+if TYPE_CHECKING:
+    from yurt.verbs.home_status import HomeStatus, PairStatus
+
+
+@verb(examples=["yurt home status", "yurt home status --json"], context_help="")
+def status() -> int:
+    """Show when the homes were synced, and conflicts.
+
+    Shows each home with its last good sync and the result of the last one, as recorded on this machine. The exit code
+    is 1 if there are conflicts, or if the last sync of a home did not succeed.
+    """
+    from yurt.verbs import home_status as verbs
+
+    found = verbs.status()
+    return render.result(found, lambda: _print(found.data), requested=True)
+
+
+def _print(found: HomeStatus) -> None:
+    folder = f", folder {found.folder}" if found.folder else ""
+    print(render.plain(f"hub: {found.hub}{folder}"))
+    titles = ["place", "last good sync", "last sync", "result", "time", "conflicts"]
+    rows = [
+        [
+            each.place,
+            render.moment(each.synced) or "never",
+            render.moment(each.tried) or "never",
+            _result(each),
+            "" if each.seconds is None else f"{each.seconds:.1f} s",
+            str(each.conflicts),
+        ]
+        for each in found.pairs
+    ]
+    render.table(titles, rows, folds=["result"])
+    if any(each.conflicts for each in found.pairs):
+        print("see the conflicts with `yurt home conflicts`")
+
+
+def _result(each: PairStatus) -> str:
+    if each.code is None:
+        return ""
+    if each.problem:
+        return each.problem
+    words = [render.count(each.transferred, "change") if each.transferred else "no changes"]
+    if each.failed:
+        words.append(f"{render.count(each.failed, 'path')} not synced")
+    return ", ".join(words)

@@ -1,0 +1,121 @@
+"""`yurt home sync [CONTEXT…]`: sync the homes now."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from yurt.cli import app, render
+from yurt.cli.app import context_names, verb
+
+if TYPE_CHECKING:
+    from yurt.homesync.guard import Survey
+    from yurt.homesync.outcomes import Outcome
+    from yurt.verbs.home_sync import Plan
+
+EXAMPLES = [
+    "yurt home sync alpha beta",
+    "yurt home sync",
+    "yurt home sync alpha --folder ~/homes",
+    "yurt home sync alpha beta --hub alpha",
+]
+
+
+@verb(examples=EXAMPLES, context_help="")
+@click.argument("names", nargs=-1, metavar="[CONTEXT]...", shell_complete=context_names)
+@click.option(
+    "--hub",
+    metavar="NAME",
+    default="",
+    shell_complete=context_names,
+    help="The place in the middle: a context whose login host reaches the others, or local (default).",
+)
+@click.option("--folder", metavar="DIR", default="", help="The folder of this machine (default: ~/yurt-home).")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+def sync(names: tuple[str, ...], hub: str, folder: str, yes: bool) -> int:
+    """Sync the homes now.
+
+    CONTEXT is a context whose home, on its login host, is synced with a folder of this machine, and through it with
+    the other homes. A new one is added after you confirmed what would be copied. Without CONTEXT, all homes are synced.
+    They are listed in homes.yaml in yurt's configuration folder.
+
+    Changes are copied both ways. A file that changed on both sides is a conflict: see `yurt home conflicts`. Versions
+    that are replaced or deleted go to a backup: see `yurt home backups`. `yurt home profile` shows which files are left
+    out.
+
+    The exit code is 1 if there are conflicts or files that could not be synced, 4 if a place cannot be reached, and 5
+    if another sync is running or a place refuses.
+    """
+    from pathlib import Path
+
+    from yurt.cli.progress import watching
+    from yurt.verbs import home_sync as verbs
+
+    app.enable_gc()
+    planned = verbs.plan(names, hub=hub, folder=str(Path(folder).expanduser().absolute()) if folder else "")
+    asks = bool(planned.new or planned.first) and not yes
+    with watching(asks=asks) as watch:
+        found = verbs.sync(planned, lambda plan, survey: _confirmed(plan, survey, yes=yes), watch=watch)
+    return render.result(found, lambda: print_outcomes(found.data))
+
+
+def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
+    """Show what the first sync would copy; return whether the user agrees. False without a terminal."""
+    if yes:
+        return True
+    if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    titles = ["folder", *survey.places]
+    rows = [
+        [f"{each.name}/" if each.name else "(files)", *(_amount(each.places.get(name)) for name in survey.places)]
+        for each in survey.folders
+    ]
+    render.table(titles, rows, folds=["folder"])
+    for name in survey.places:
+        least, most = survey.at_least[name], survey.at_most[name]
+        print(render.plain(f"{name} receives {render.amount(least.size)} to {render.amount(most.size)}"))
+    for warning in survey.warnings:
+        print(render.plain(f"warning: {warning}"))
+    new = ", ".join(planned.new or planned.first)
+    return click.confirm(f"keep these homes in sync ({render.plain(new)})?", default=False, err=True)
+
+
+def _amount(found: object) -> str:
+    from yurt.homesync.guard import Amount
+
+    return f"{render.count(found.files, 'file')}, {render.amount(found.size)}" if isinstance(found, Amount) else ""
+
+
+def print_outcomes(outcomes: list[Outcome]) -> None:
+    """Print one line per pair, and what the user should know."""
+    for each in outcomes:
+        print(render.plain(f"{each.spoke}: {_summary(each)}"))
+        for job in each.released:
+            print(render.plain(f"  released job {job}"))
+        for job in each.left:
+            print(render.plain(f"  job {job}"))
+        for failed in each.failed[:5]:
+            print(render.plain(f"  not synced: {failed.path}: {failed.why}"))
+        if len(each.failed) > 5:
+            print(f"  and {len(each.failed) - 5} more")
+        if each.hint:
+            print(render.plain(f"  hint: {each.hint}"))
+
+
+def _summary(each: Outcome) -> str:
+    if each.problem:
+        return each.problem
+    counts = [
+        f"{render.count(each.to_hub, 'change')} to {each.hub}" if each.to_hub else "",
+        f"{render.count(each.to_spoke, 'change')} to {each.spoke}" if each.to_spoke else "",
+        render.amount(each.size) if each.size else "",
+    ]
+    text = ", ".join(count for count in counts if count) or "no changes"
+    text += f", {each.seconds:.1f} s"
+    if each.skipped:
+        text += f"; {render.count(len(each.skipped), 'conflict')}: see `yurt home conflicts`"
+    if each.failed:
+        text += f"; {render.count(len(each.failed), 'path')} not synced"
+    return text

@@ -1,0 +1,109 @@
+"""home sync: set up which homes are in sync, and sync them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yurt.errors import UserError
+from yurt.homesync import config, guard, ledger, places, profile, rounds
+from yurt.homesync.config import Homes, PlaceSettings
+from yurt.homesync.guard import Survey
+from yurt.homesync.outcomes import Outcome, Skipped, pair_name
+from yurt.homesync.places import Place
+from yurt.model.context import LOCAL
+from yurt.model.progress import Watch, unwatched
+from yurt.verbs.home_paths import shown
+from yurt.verbs.result import Result
+
+Confirm = Callable[["Plan", Survey], bool]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sync would do: the homes in sync, and which of them were not in sync before."""
+
+    homes: Homes
+    only: list[str]
+    new: list[str]
+    """Places that were not in homes.yaml."""
+    first: list[str]
+    """Places that have never been synced."""
+
+
+def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
+    """Return the homes to sync: those of homes.yaml, with the named contexts added. Changes nothing.
+
+    NotFoundError: a context does not exist. UserError: there is nothing to sync, or the hub cannot be changed.
+    """
+    saved = config.load()
+    homes = saved or Homes()
+    for name in (*names, *([hub] if hub else [])):
+        if name != LOCAL.name:
+            _ = Place(name, homes).host  # NotFoundError or UserError if it is not a login host
+    if hub and saved is not None and hub != saved.hub and len(saved.names) > 1 and not names:
+        homes = msgspec.structs.replace(homes, places=_with(homes.places, [saved.hub]))
+    homes = msgspec.structs.replace(
+        homes,
+        hub=hub or homes.hub,
+        folder=folder or homes.folder,
+        places=_with(homes.places, [name for name in names if name not in (hub or homes.hub,)]),
+    )
+    if len(homes.names) < 2:
+        raise UserError("there are no homes to sync", code="usage", hint="name contexts: `yurt home sync CONTEXT...`")
+    before = [] if saved is None else saved.names
+    known = ledger.read()
+    pairs = places.pairs(homes, [name for name in names if name in homes.names])
+    first = [
+        pair.spoke.name
+        for pair in pairs
+        if not any(each.code < 3 for each in known.outcomes.get(pair_name(homes.hub, pair.spoke.name), []))
+    ]
+    only = [pair.spoke.name for pair in pairs] if names else []
+    return Plan(homes=homes, only=only, new=[name for name in homes.names if name not in before], first=first)
+
+
+def _with(known: dict[str, PlaceSettings], names: Sequence[str]) -> dict[str, PlaceSettings]:
+    return {**known, **{name: PlaceSettings() for name in names if name not in known}}
+
+
+def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result[list[Outcome]]:
+    """Sync the homes. Before their first sync, measure them and ask; then homes.yaml is saved.
+
+    RefusedError: another sync runs on this machine, or the homes do not fit. UserError: the user does not agree. Every
+    other failure is in the outcome of its pair.
+    """
+    homes = planned.homes
+    if planned.new or planned.first:
+        among = [each for each in places.all_places(homes) if each.name in (homes.hub, *planned.first, *planned.new)]
+        text = _profile(homes)
+        guard.check(among, text, lambda survey: confirm(planned, survey), watch=watch)
+    if homes != config.load():
+        config.save(homes)
+    return result(rounds.run(homes, planned.only, watch=watch).outcomes)
+
+
+def _profile(homes: Homes) -> str:
+    place = Place(profile.client_of(homes), homes)
+    return profile.merged(profile.read(place)[1]).decode(errors="surrogateescape")
+
+
+def result(outcomes: Sequence[Outcome]) -> Result[list[Outcome]]:
+    """Return outcomes as the result of a verb."""
+    done = rounds.Round(list(outcomes))
+    return Result(
+        kind="home-sync",
+        data=[readable(each) for each in outcomes],
+        warnings=[f"{each.pair}: {warning}" for each in outcomes for warning in each.warnings],
+        exit_code=done.exit_code,
+    )
+
+
+def readable(outcome: Outcome) -> Outcome:
+    """Return an outcome whose paths JSON can hold."""
+    return msgspec.structs.replace(
+        outcome,
+        skipped=[Skipped(shown(each.path), each.why) for each in outcome.skipped],
+        failed=[Skipped(shown(each.path), each.why) for each in outcome.failed],
+        paths=[shown(path) for path in outcome.paths],
+    )
