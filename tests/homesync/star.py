@@ -12,7 +12,7 @@ import pytest
 
 from tests.calls import Called
 from yurt.cli import main
-from yurt.homesync import config, places, rounds
+from yurt.homesync import config, places, profile, rounds
 from yurt.homesync.config import Homes, PlaceSettings
 from yurt.homesync.outcomes import Round
 from yurt.homesync.places import Place
@@ -67,6 +67,12 @@ class Star:
 
     def read(self, place: str, path: str) -> str:
         return (self.roots[place] / path).read_text()
+
+    def profile(self, text: str) -> None:
+        """Write the user's part of the profile."""
+        file = profile.file_here(self.homes)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
 
     def sync(self) -> Round:
         """Sync the homes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from tests.homesync.star import Star
 from yurt.homesync import backups
+from yurt.homesync.scripts import text
+from yurt.testing.waiting import eventually
 
 OLD, NEW, NEWEST = "20250102T030405Z-aa", "20260102T030405Z-bb", "20260102T030406Z-cc"
 ODD = "odd\nname/it's *"
@@ -83,27 +86,56 @@ def test_a_folder_of_another_user_is_refused(star: Star) -> None:
     assert "belongs to another user" in done.err
 
 
+def expire(star: Star, place: str, until: str) -> list[str]:
+    """Remove the dated folders of a place up to a time, as each sync does; return their names."""
+    answer = star.place(place).run(text("backups.sh") + 'backups_enter "" || return; backups_expire "$1"', until)
+    assert not answer.errors
+    return answer.text.split()
+
+
 def test_old_backups_are_removed_once_a_day(star: Star) -> None:
-    now = backups.moment_of(NEW) + 60
     keep(star, "alpha", OLD, "folder/a")
     (star.backups("alpha") / OLD / "folder").chmod(0o500)
     keep(star, "alpha", NEW, "a")
-    mine = star.backups("alpha") / "20240102-mine"
-    mine.mkdir()
-    alpha = star.place("alpha")
-    assert backups.expire(alpha, now) == [OLD]
+    (star.backups("alpha") / "20240102-mine").mkdir()
+    assert expire(star, "alpha", "20250102030405") == [OLD]
     assert {each.name for each in star.backups("alpha").iterdir()} == {NEW, "20240102-mine", ".expired"}
     keep(star, "alpha", OLD, "folder/a")
-    assert backups.expire(alpha, now) == []
+    assert expire(star, "alpha", "20250102030405") == []
     yesterday = time.time() - 2 * 86400
     os.utime(star.backups("alpha") / ".expired", (yesterday, yesterday))
-    assert backups.expire(alpha, now) == [OLD]
-    assert backups.expire(star.place("local"), now) == []  # there are none
+    assert expire(star, "alpha", "20250102030404") == []
+    os.utime(star.backups("alpha") / ".expired", (yesterday, yesterday))
+    assert expire(star, "alpha", "20250102030405") == [OLD]
+    assert expire(star, "local", "20250102030405") == []  # there are none
 
 
 def test_a_removal_that_was_killed_is_completed(star: Star) -> None:
     keep(star, "alpha", f".expired-{OLD}", "folder/a")
     (star.backups("alpha") / f".expired-{OLD}/folder").chmod(0o500)
     assert backups.listed(star.places).backups == []
-    backups.expire(star.place("alpha"), time.time())
+    expire(star, "alpha", "20250102030405")
     assert [each.name for each in star.backups("alpha").iterdir()] == [".expired"]
+
+
+def test_a_sync_keeps_what_it_replaces_and_removes_old_backups(star: Star) -> None:
+    for path in ("changed", ".config/deleted", "tree/deleted", "kept"):
+        star.write("local", path, "before", age=10)
+    keep(star, "alpha", OLD, "old")
+    keep(star, "local", OLD, "old")
+    star.profile("ignorenot = Path .config\n")
+    assert star.sync().code == 0
+    star.write("local", "changed", "after")
+    shutil.rmtree(star.roots["local"] / ".config")
+    shutil.rmtree(star.roots["local"] / "tree")
+    assert star.sync().code == 0
+    eventually(lambda: not (star.backups("alpha") / OLD).exists() and not (star.backups("local") / OLD).exists())
+    found = backups.listed(star.places).backups
+    assert {(each.place, each.path) for each in found} == {
+        ("alpha", "changed"),
+        ("alpha", ".config/deleted"),
+        ("alpha", "tree/deleted"),
+    }
+    assert star.yurt("home", "restore", "tree").code == 0
+    assert star.sync().code == 0
+    assert star.read("local", "tree/deleted") == "before"
