@@ -24,7 +24,10 @@ LINUX = (
 )
 """Only for Linux: the lab, scripts for Slurm, environments, which are built on clusters, and test suites."""
 
-SENT = ("src/yurt/backends/shell/", "src/yurt/backends/job/place.sh", "src/yurt/hosts/not_gnu.sh")
+SENT = (
+    *("src/yurt/backends/shell/", "src/yurt/backends/job/place.sh", "src/yurt/hosts/not_gnu.sh"),
+    *(f"src/yurt/homesync/{name}.sh" for name in ("backups", "look", "restore", "survey")),
+)
 PROVIDED = ("mv -T", "find -printf", "head -c of a pipe")
 """In scripts that a host runs, not_gnu.sh provides these; in job.sh it does not."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from yurt.config.contexts import Merged
 from yurt.dev.views import DevNode
+from yurt.homesync import backups
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
@@ -28,6 +29,8 @@ from yurt.verbs.diff import Difference
 from yurt.verbs.doctor import Diagnosis
 from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.verbs.hold import Held
+from yurt.verbs.home_backups import HomeBackups
+from yurt.verbs.home_conflicts import HomeConflicts
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
@@ -86,6 +89,9 @@ KINDS: dict[str, tuple[str, Any]] = {
     "dev-restored": ("yurt dev restore", Restored),
     "dev-extended": ("yurt dev extend", Extended),
     "dev-down": ("yurt dev down", Down),
+    "home-conflicts": ("yurt home conflicts", HomeConflicts),
+    "home-backups": ("yurt home backups", HomeBackups),
+    "home-restored": ("yurt home restore", backups.Restored),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
     "secret-set": ("yurt secret set", Secret),

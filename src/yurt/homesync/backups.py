@@ -1,4 +1,4 @@
-"""The dated backups of the homes: the versions that syncs replaced or deleted. Lists, restores and expires them."""
+"""The dated backups of the homes: the versions that syncs replaced or deleted. Lists and restores them."""
 
 from __future__ import annotations
 
@@ -176,15 +176,6 @@ def restore(place: Place, dated: str, path: str) -> Restored:
         raise _refusal(place, answer.errors)
     files, *saved = answer.text.split()
     return Restored(place=place.name, path=path, time=moment_of(dated), files=int(files), replaced=new if saved else "")
-
-
-def expire(place: Place, now: float) -> list[str]:
-    """Remove the dated folders that are older than `keep`, at most once a day; return their names. One operation."""
-    script = FUNCTIONS.read_text() + 'backups_enter "$1" || exit; backups_expire "$2"\n'
-    answer = place.run(script, _folder(place), _number(now - place.homes.keep_seconds), timeout=TIMEOUT)
-    if answer.code not in (0, NOT_THERE):
-        raise _refusal(place, answer.errors)
-    return answer.text.split()
 
 
 def _refusal(place: Place, errors: str) -> RefusedError:

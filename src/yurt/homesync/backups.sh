@@ -45,14 +45,16 @@ backups_find() { # backups_find UNTIL PATH: prints the newest dated folder that 
   return 44
 }
 backups_expire() { # backups_expire UNTIL: removes the dated folders up to a time, once a day; prints their names
-  rm -rf .expired-* 2> /dev/null
-  [ -z "$(find . -maxdepth 1 -name .expired -mtime -1 2> /dev/null)" ] || return 0
-  : > .expired || return
-  for dated in $(backups_dated "$1"); do
-    # Moved aside first: a folder that is removed in part is not a backup.
-    mv -- "$dated" ".expired-$dated" || continue
-    printf '%s\n' "$dated"
-    find ".expired-$dated" -type d ! -perm -700 -exec chmod u+rwx {} \; 2> /dev/null
-    rm -rf ".expired-$dated"
+  if [ -z "$(find . -maxdepth 1 -name .expired -mtime -1 2> /dev/null)" ]; then
+    : > .expired || return
+    for dated in $(backups_dated "$1"); do
+      # Moved aside first: a folder that is removed in part is not a backup.
+      mv -- "$dated" ".expired-$dated" && printf '%s\n' "$dated"
+    done
+  fi
+  for dated in .expired-*; do # also those that a removal left that was killed
+    [ -d "$dated" ] || continue
+    find "$dated" -type d ! -perm -700 -exec chmod u+rwx {} \; 2> /dev/null
+    rm -rf -- "$dated"
   done
 }

@@ -55,15 +55,15 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
     spokes = [name for name in homes.names if name != homes.hub]
     for spoke in spokes:
         kept = [each for each in choices if each.keep == spoke]
-        outcomes += _run(homes, spoke, _paths(kept), _preferring(spoke, kept), watch)
+        outcomes += _run(homes, spoke, _paths(kept), ["-prefer", spoke, *_deleting(kept)], watch)
     for spoke in spokes:
         lost = [each for each in choices if each.keep != spoke and spoke in each.conflict.versions]
         new = list(made.get(spoke, {}).values())
-        outcomes += _run(homes, spoke, [*_paths(lost), *new], _preferring(homes.hub, lost), watch)
+        outcomes += _run(homes, spoke, [*_paths(lost), *new], ["-prefer", homes.hub, *_deleting(lost)], watch)
     for spoke in spokes:
         others = [each for each in choices if spoke not in each.conflict.versions and each.keep != homes.hub]
         new = [name for place, names in made.items() if place != spoke for name in names.values()]
-        outcomes += _run(homes, spoke, [*_paths(others), *new], [], watch)
+        outcomes += _run(homes, spoke, [*_paths(others), *new], _deleting(others), watch)
     beside: dict[str, list[str]] = {}
     for names in made.values():
         for path, name in names.items():
@@ -75,12 +75,13 @@ def _paths(choices: Sequence[Choice]) -> list[str]:
     return [each.conflict.path for each in choices]
 
 
-def _preferring(place: str, choices: Sequence[Choice]) -> list[str]:
-    """Return Unison's arguments to prefer the version of one place in a conflict."""
-    if any(each.conflict.versions[each.keep].kind == "deleted" for each in choices):
-        # The user has chosen the deletion; otherwise Unison refuses to delete a path that it is limited to.
-        return ["-prefer", place, "-confirmbigdel=false"]
-    return ["-prefer", place]
+def _deleting(choices: Sequence[Choice]) -> list[str]:
+    """Return Unison's argument without which it refuses a path that is deleted on one side and that it is limited to.
+
+    The user has chosen between the deletion and the other version.
+    """
+    deleted = any(version.kind == "deleted" for each in choices for version in each.conflict.versions.values())
+    return ["-confirmbigdel=false"] if deleted else []
 
 
 def _run(homes: Homes, spoke: str, paths: Sequence[str], arguments: Sequence[str], watch: Watch) -> list[Outcome]:

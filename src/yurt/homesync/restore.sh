@@ -1,7 +1,7 @@
 # Restores a path of a home from a dated folder. Follows backups.sh.
 # arguments: FOLDER ROOT FROM PATH NEW. FROM is a dated folder; what is replaced goes to the dated folder NEW.
-# Prints the number of restored files, and `saved` if something was replaced. 44: the backup does not exist; 45: a folder above PATH is a link, which leads
-# elsewhere. Unison ignores the name of the temporary file.
+# Prints the number of restored files, and `saved` if something was replaced. 44: the backup does not exist; 45: a folder
+# above PATH is a link, which leads elsewhere. Unison ignores the name of the temporary file.
 folder=$1 root=$2 from=$3 wanted=$4 new=$5 backups=''
 exists() { [ -e "$1" ] || [ -h "$1" ]; }
 is_folder() { [ -d "$1" ] && [ ! -h "$1" ]; }
