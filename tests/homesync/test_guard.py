@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
+from yurt.cli import home_guard
 from yurt.errors import RefusedError, UserError
 from yurt.homesync import guard, ignores, quota
 from yurt.homesync.guard import Amount, Survey
@@ -143,3 +144,24 @@ def test_a_shortage_is_said_in_words(room: quota.Room, words: str) -> None:
     refused = quota.shortage("alpha", room, 5_000_000, 100)
     assert (refused is None) == (not words)
     assert refused is None or words in refused.message
+
+
+def test_the_survey_is_shown_as_a_table_and_a_sentence(star: Star, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(25):
+        star.write("alpha", f"folder{number:02}/a", "x" * (2500 - 100 * number))
+    star.write("alpha", "note", "x")
+    star.write("local", "folder00/b", "xyz")
+    home_guard.show(guard.survey(star.places, PROFILE))
+    *table, sentence, warning = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in (table[0], table[1], *table[-2:])] == [
+        ["folder", "on", "local", "on", "alpha"],
+        ["folder00/", "3", "B,", "1", "file", "2.5", "KB,", "1", "file"],
+        ["6", "smaller", "folders", "1.5", "KB,", "6", "files"],
+        ["all", "3", "B,", "1", "file", "33", "KB,", "26", "files"],
+    ]
+    assert len(table) == 23
+    assert sentence == (
+        "the first sync copies at most 33 KB (26 files) to local and at most 3 B (1 file) to alpha; "
+        "it deletes and overwrites nothing"
+    )
+    assert warning.startswith("warning: the size includes what this rule ignores")

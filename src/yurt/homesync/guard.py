@@ -97,11 +97,16 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
         if answers[name][2]:
             warnings.append(f"{answers[name][2]} folders on {name} cannot be read; a sync reports them as failed")
     counted = {name: answers[name][0] for name in names}
+    most = {name: _at_most(name, counted) for name in names}
+    for name in names:
+        short = quota.shortage(name, answers[name][1], most[name].size, most[name].files)
+        if short is not None:
+            warnings.append(f"if the homes have little in common, {short.message}")
     return Survey(
         places=names,
         folders=_table(counted),
         at_least={name: _at_least(name, counted) for name in names},
-        at_most={name: _at_most(name, counted) for name in names},
+        at_most=most,
         room={name: answers[name][1] for name in names},
         warnings=warnings,
     )
