@@ -48,11 +48,14 @@ def test_the_survey_counts_what_the_profile_does_not_ignore(star: Star) -> None:
 
     found = guard.survey(star.places, PROFILE)
 
-    assert {each.name: each.places for each in found.folders} == {
-        "": {"alpha": Amount(1, 5)},
-        "project": {"alpha": Amount(3, 15), "local": Amount(1, 5)},
-        "odd?name": {"alpha": Amount(1, 5)},
-        ".config": {"alpha": Amount(1, 5)},
+    assert {
+        each.name: {place: (amount.files, amount.size) for place, amount in each.places.items()}
+        for each in found.folders
+    } == {
+        "": {"alpha": (1, 5)},
+        "project": {"alpha": (3, 15), "local": (1, 5)},
+        "odd?name": {"alpha": (1, 5)},
+        ".config": {"alpha": (1, 5)},
     }
     assert found.at_least == {"local": Amount(5, 25), "alpha": Amount(0, 0)}
     assert found.at_most == {"local": Amount(6, 30), "alpha": Amount(1, 5)}
@@ -64,8 +67,11 @@ def test_equal_folders_are_not_copied(tmp_path: Path, monkeypatch: pytest.Monkey
     star = Star(tmp_path, monkeypatch, ["alpha", "beta"])
     for place in ("alpha", "beta"):
         star.write(place, "same/a", "12345")
+    star.write("alpha", "other/of-alpha", "12345")
+    star.write("beta", "other/of-beta", "12345")
     found = guard.survey(star.places, "")
-    assert found.at_most == {"local": Amount(1, 5), "alpha": Amount(0, 0), "beta": Amount(0, 0)}
+    assert found.at_most == {"local": Amount(3, 15), "alpha": Amount(1, 5), "beta": Amount(1, 5)}
+    assert found.at_least == {"local": Amount(2, 10), "alpha": Amount(0, 0), "beta": Amount(0, 0)}
 
 
 def test_a_folder_that_does_not_exist_yet_is_empty(star: Star) -> None:
