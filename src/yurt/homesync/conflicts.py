@@ -30,6 +30,13 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
         return max(known, key=lambda place: known[place].time) if known else self.hub
 
     @property
+    def modes(self) -> bool:
+        """Whether only the modes differ: of folders, or of files with the same content."""
+        first, *others = self.versions.values()
+        same = all((each.kind, each.digest) == (first.kind, first.digest) for each in others)
+        return same and (first.kind == "folder" or (first.kind == "file" and bool(first.digest)))
+
+    @property
     def unknown(self) -> list[str]:
         """The places that cannot be reached."""
         return [place for place, each in self.versions.items() if each.kind == "unknown"]

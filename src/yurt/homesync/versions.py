@@ -45,8 +45,10 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
     def same(self, other: Version) -> bool:
         """Whether the versions are known to be equal, so that there is no conflict."""
-        if self.kind != other.kind or self.kind in ("folder", "other", "unknown"):
+        if self.kind != other.kind or self.kind in ("other", "unknown"):
             return False
+        if self.kind == "folder":  # what is in them is not part of this conflict
+            return self.mode == other.mode
         if self.kind == "link":
             return self.target == other.target
         if self.kind == "deleted":

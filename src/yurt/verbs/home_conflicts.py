@@ -27,6 +27,8 @@ class ShownConflict(msgspec.Struct, frozen=True, kw_only=True):
     """Unison's reason."""
     versions: dict[str, Version]
     """The version of each place, the hub first."""
+    modes: bool = False
+    """Whether only the modes differ."""
     diffs: list[str] = []
     """The differences between the hub's version and each other one, if paths were given and all are text files."""
 
@@ -139,4 +141,6 @@ def _shown(conflict: Conflict, diffs: list[str]) -> ShownConflict:
         place: msgspec.structs.replace(each, target=home_paths.shown(each.target))
         for place, each in conflict.versions.items()
     }
-    return ShownConflict(path=home_paths.shown(conflict.path), why=conflict.why, versions=safe, diffs=diffs)
+    return ShownConflict(
+        path=home_paths.shown(conflict.path), why=conflict.why, versions=safe, modes=conflict.modes, diffs=diffs
+    )
