@@ -14,7 +14,7 @@ from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.homesync.conflicts import Choice, Conflict
-    from yurt.homesync.versions import Version
+    from yurt.homesync.versions import HomeVersion
     from yurt.verbs.home_conflicts import Found, HomeConflicts, ShownConflict
 
 EXAMPLES = [
@@ -91,7 +91,7 @@ def _table(conflicts: Sequence[ShownConflict]) -> None:
     render.table(["path", *(f"on {place}" for place in places)], rows)
 
 
-def _cell(version: Version | None, *, modes: bool) -> str:
+def _cell(version: HomeVersion | None, *, modes: bool) -> str:
     """Return a version in a few words: 1.2 KB, 2026-11-17 03:55:12. With `modes`, only its mode differs."""
     if version is None:
         return ""

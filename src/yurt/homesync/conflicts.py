@@ -10,7 +10,7 @@ from yurt.errors import UserError, YurtError
 from yurt.homesync import ledger, versions
 from yurt.homesync.config import Homes
 from yurt.homesync.places import all_places
-from yurt.homesync.versions import UNKNOWN, Version
+from yurt.homesync.versions import UNKNOWN, HomeVersion
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     hub: str
     why: str
     """Unison's reason."""
-    versions: dict[str, Version]
+    versions: dict[str, HomeVersion]
     """The version of each place in conflict, the hub first."""
 
     @property

@@ -13,7 +13,7 @@ from yurt.homesync import resolve as resolving
 from yurt.homesync import versions
 from yurt.homesync.config import Homes
 from yurt.homesync.conflicts import Choice, Conflict
-from yurt.homesync.versions import Version
+from yurt.homesync.versions import HomeVersion
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
@@ -23,9 +23,10 @@ class ShownConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A path that changed on several places since their last sync."""
 
     path: str
+    """Relative to the home."""
     why: str
     """Unison's reason."""
-    versions: dict[str, Version]
+    versions: dict[str, HomeVersion]
     """The version of each place, the hub first."""
     modes: bool = False
     """Whether only the modes differ."""
@@ -37,6 +38,7 @@ class ResolvedConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A conflict that was resolved."""
 
     path: str
+    """Relative to the home."""
     kept: str
     """The place whose version is at the path now."""
     beside: list[str] = []
@@ -47,8 +49,11 @@ class HomeConflicts(msgspec.Struct, frozen=True, kw_only=True):
     """The open conflicts of the homes, and those that this command resolved."""
 
     hub: str
+    """The place in the middle."""
     conflicts: list[ShownConflict]
+    """The open conflicts."""
     resolved: list[ResolvedConflict] = []
+    """Those that this command resolved."""
 
 
 class Found(Result[HomeConflicts], frozen=True, kw_only=True):
