@@ -74,6 +74,6 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
     assert {(each["place"], each["path"]) for each in listed} == {("local", notes), ("beta", notes)}
     restored = laptop("home", "restore", notes, "--place", "beta")
     assert restored.code == 0, restored
-    assert read("beta", notes) == "first"
+    assert read("beta", notes) == "on local"  # beta had received that version, and then that of alpha
     assert laptop("home", "sync").code == 0
-    assert (here / notes).read_text() == read("alpha", notes) + "\n" == "first\n"
+    assert (here / notes).read_text() == read("alpha", notes) + "\n" == "on local\n"
