@@ -56,7 +56,7 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
     Where only the modes of folders differ, these are changed: Unison would sync all that is in the folders.
 
     First the hub receives the versions of spokes that are kept, then the other spokes receive those of the hub.
-    Places that were not in conflict are synced too, but keep what they changed meanwhile.
+    Places that were not in conflict are synced too, but keep what they have changed since.
     """
     watch(Event("resolving conflicts"))
     folders = [each for each in choices if each.conflict.modes]
