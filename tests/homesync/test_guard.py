@@ -13,6 +13,7 @@ from yurt.errors import RefusedError, UserError
 from yurt.homesync import guard, ignores, quota
 from yurt.homesync.guard import Amount, Survey
 from yurt.homesync.profile import merged
+from yurt.hosts import LocalHost
 
 PROFILE = merged(b"ignorenot = Path .config\nignore = Path project/{data,out*}\nignore = Regex .*secret.*\n").decode()
 
@@ -37,7 +38,11 @@ def test_braces_of_unison_are_expanded(pattern: str, expected: list[str]) -> Non
     assert ignores.expanded(pattern) == expected
 
 
-def test_the_survey_counts_what_the_profile_does_not_ignore(star: Star) -> None:
+@pytest.mark.parametrize("gnu", [True, False], ids=["gnu", "macOS"])
+def test_the_survey_counts_what_the_profile_does_not_ignore(
+    star: Star, gnu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalHost, "gnu", lambda _host: gnu)
     for path in ("notes", "project/a.py", "project/sub/b.py", "odd\nname/it's", ".config/tool/settings"):
         star.write("alpha", path, "12345")
     ignored = ("project/data/x", "project/output/x", ".cache/x", ".ssh/id", "project/.venv/x", ".unison.a.unison.tmp")

@@ -29,8 +29,8 @@ EXAMPLES = [
 def backups(paths: tuple[str, ...], at: str | None, places: tuple[str, ...], limit: int) -> int:
     """List the versions that syncs replaced or deleted.
 
-    The newest are first. PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces or deletes on the
-    place where it was. Bring one back with `yurt home restore PATH`.
+    The newest are first. PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces
+    or deletes on the place where it was. Bring one back with `yurt home restore PATH`.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import home_backups as verbs

@@ -12,7 +12,7 @@ import msgspec
 from yurt.errors import RefusedError
 from yurt.homesync import rounds
 from yurt.homesync.config import Homes
-from yurt.homesync.conflicts import Choice
+from yurt.homesync.conflicts import Choice, Conflict
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import all_places
 from yurt.model.progress import Event, Watch, unwatched
@@ -37,15 +37,15 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, list[str]]
     """By path: the new names."""
 
-    def problem(self, path: str) -> str:
+    def problem(self, conflict: Conflict) -> str:
         """Return why a conflict is still there; empty if it is resolved."""
         for each in self.outcomes:
-            if path not in each.paths:
+            if conflict.path not in each.paths or each.spoke not in conflict.versions:
                 continue
             if each.code == 3:
                 return each.problem or "the sync failed"
             for left in (*each.skipped, *each.failed):
-                if left.path == path:
+                if left.path == conflict.path:
                     return left.why
         return ""
 

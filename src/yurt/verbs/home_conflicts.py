@@ -126,7 +126,7 @@ def resolve(found: Found, chosen: Sequence[Choice], *, watch: Watch = unwatched)
     warnings = []
     for each in chosen:
         path = each.conflict.path
-        problem = done.problem(path)
+        problem = done.problem(each.conflict)
         if problem:
             warnings.append(f"'{home_paths.shown(path)}' is not resolved: {problem}")
         else:
