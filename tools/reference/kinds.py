@@ -6,7 +6,7 @@ from typing import Any
 
 from yurt.config.contexts import Merged
 from yurt.dev.views import DevNode
-from yurt.homesync import backups
+from yurt.homesync.backups import HomeRestored
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
@@ -91,7 +91,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "dev-down": ("yurt dev down", Down),
     "home-conflicts": ("yurt home conflicts", HomeConflicts),
     "home-backups": ("yurt home backups", HomeBackups),
-    "home-restored": ("yurt home restore", backups.Restored),
+    "home-restored": ("yurt home restore", HomeRestored),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
     "secret-set": ("yurt secret set", Secret),

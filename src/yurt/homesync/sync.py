@@ -104,14 +104,17 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
     to_hub, to_spoke = printed.to_client, printed.to_server
     if pair.client is pair.spoke:
         to_hub, to_spoke = to_spoke, to_hub
+    # The homes themselves may have different modes. Unison calls that a conflict of the empty path.
+    skipped = [each for each in printed.skipped if each.path]
+    code = 0 if done.code == 1 and printed.skipped and not skipped and not printed.failed else done.code
     return msgspec.structs.replace(
         outcome,
-        code=done.code if done.code in (0, 1, 2) else 3,
+        code=code if code in (0, 1, 2) else 3,
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
         size=_size(pair.client, printed.copied) if pair.client.here else None,
-        skipped=printed.skipped,
+        skipped=skipped,
         failed=printed.failed,
     )
 
