@@ -54,8 +54,7 @@ def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
     homes = config.load()
     if homes is None or watcher.is_running():
         return [], []
-    last = [each for pair in (known := ledger.read()).outcomes if (each := known.last(pair)) is not None]
-    since = time.time() - max((each.began for each in last), default=0.0)
+    since = time.time() - max((each.began for known in ledger.read().outcomes.values() for each in known), default=0.0)
     due = homes.interval_seconds is not None and since >= homes.interval_seconds
     only = [] if due else [context for context in waiting(store) if context in homes.names]
     if not due and not only:
