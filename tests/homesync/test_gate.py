@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -198,7 +197,7 @@ def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
     homes.write("alpha", "beta")
     refused = laptop.quick("home", "install", "alpha")
     assert refused.code == 2 and "set `places: {beta: {address: ADDRESS}}` in homes.yaml" in refused.err
-    lab.fault("link")
+    lab.faults.link()
     try:
         ssh("alpha", "ssh -o StrictHostKeyChecking=accept-new beta true")
         homes.write("alpha", "beta", settings=", address: beta")
@@ -223,4 +222,4 @@ def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
         assert laptop.quick("home", "install", "alpha", "--remove").code == 0
         assert ssh.ask("alpha", "test -e .local/bin/home_sync").code == 1
     finally:
-        lab.fault("unlink")
+        lab.faults.unlink()
