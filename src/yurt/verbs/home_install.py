@@ -15,11 +15,13 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """The command on a login host."""
 
     context: str
+    """The context whose login host has it."""
     path: str
-    """Empty if it was to be removed, and there was none."""
+    """Where it is; empty if it was to be removed, and there was none."""
     places: list[str]
     """The other places that it syncs with."""
     removed: bool = False
+    """Whether it was removed."""
 
 
 def put(name: str) -> Result[Installed]:
