@@ -30,7 +30,7 @@ def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str 
     programs.mkdir(exist_ok=True)
     (home / "queue").write_text("".join(f"{row}\n" for row in rows))
     for name, does in {
-        "squeue": f"cat {home}/queue",
+        "squeue": f"sed 's/^/|(null)    |/' {home}/queue",
         "sacct": f'echo "$@" >> {home}/asked',
         "awk": f'exec {awk} "$@"',
     }.items():

@@ -31,6 +31,7 @@ from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.verbs.hold import Held
 from yurt.verbs.home_backups import HomeBackups
 from yurt.verbs.home_conflicts import HomeConflicts
+from yurt.verbs.home_install import Installed
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
@@ -92,6 +93,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "home-conflicts": ("yurt home conflicts", HomeConflicts),
     "home-backups": ("yurt home backups", HomeBackups),
     "home-restored": ("yurt home restore", HomeRestored),
+    "home-installed": ("yurt home install", Installed),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
     "secret-set": ("yurt secret set", Secret),
