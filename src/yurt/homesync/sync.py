@@ -60,6 +60,13 @@ def failed(outcome: Outcome, error: YurtError) -> Outcome:
     )
 
 
+def code_of(done: Finished) -> int:
+    """Return the exit code of Unison; that of a good sync if only the permissions of the two roots differ."""
+    if done.code == 1 and done.printed.only_root:
+        return 0
+    return done.code if done.code in (0, 1, 2) else 3
+
+
 def paths_in(arguments: Sequence[str]) -> list[str]:
     """Return the values of `-path`."""
     return [value for word, value in pairwise(arguments) if word == "-path"]
@@ -106,7 +113,7 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
         to_hub, to_spoke = to_spoke, to_hub
     return msgspec.structs.replace(
         outcome,
-        code=done.code if done.code in (0, 1, 2) else 3,
+        code=code_of(done),
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
