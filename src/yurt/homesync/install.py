@@ -60,7 +60,7 @@ def addresses(homes: Homes, hub: Place) -> dict[str, str]:
     if not found:
         other = next((name for name in homes.names if name not in (LOCAL.name, hub.name)), "")
         set_it = (
-            f"if `ssh ADDRESS` on {hub.name} reaches {other}, set `places: {{{other}: {{address: ADDRESS}}}}` there"
+            f"if `ssh ADDRESS` there reaches {other}, set `places: {{{other}: {{address: ADDRESS}}}}` in homes.yaml"
         )
         raise UserError(
             f"homes.yaml names no place that the login host of {hub.name} reaches",
