@@ -10,7 +10,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO
 
 import msgspec
 
@@ -96,7 +95,7 @@ def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Fin
             for into, chunk in _chunks(process):
                 (out if into == "out" else err).extend(chunk)
                 show(chunk)
-            code = process.wait()
+        code = process.returncode
     else:
         script = _client_script(pair, start, _link_from_hub(pair, start))
         with pair.client.host.stream(script, *BATCH, *arguments, timeout=TIMEOUT) as stream:
@@ -132,7 +131,8 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
         finally:
             if batch:
                 _stop(process)
-            process.wait()
+            else:
+                process.wait()
 
 
 def _client_script(pair: Pair, start: Start, link: str) -> str:
@@ -171,13 +171,18 @@ def address_from_hub(pair: Pair) -> str:
 
 
 def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield what a process prints, until it closes both streams."""
+    """Yield what a process prints, until it ends. Its children may keep the pipes open longer."""
     assert process.stdout is not None and process.stderr is not None
+    ended = False
     with selectors.DefaultSelector() as selector:
         for name, stream in (("out", process.stdout), ("err", process.stderr)):
             selector.register(stream, selectors.EVENT_READ, name)
         while selector.get_map():
-            for key, _events in selector.select():
+            ready = selector.select(0 if ended else 0.2)
+            if ended and not ready:
+                return
+            ended = ended or _has_ended(process)
+            for key, _events in ready:
                 chunk = os.read(key.fd, 1 << 16)
                 if chunk:
                     yield key.data, chunk
@@ -185,15 +190,21 @@ def _chunks(process: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
                     selector.unregister(key.fileobj)
 
 
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has ended; it is not reaped, so that the id of its group stays valid for its children."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop Unison and its link, and close its pipes. A Unison that is killed leaves nothing half done."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(5)
-    with contextlib.suppress(ProcessLookupError):
+    deadline = time.monotonic() + 5
+    if not _has_ended(process):
+        os.killpg(process.pid, signal.SIGTERM)
+        while not _has_ended(process) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    pipes: list[IO[bytes] | None] = [process.stdout, process.stderr]
-    for pipe in pipes:
+    process.wait()
+    for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()

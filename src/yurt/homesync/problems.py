@@ -75,8 +75,8 @@ def _not_reached(pair: Pair, done: Finished) -> YurtError:
     text = re.sub(r"(?m)^(Fatal error: )?Lost connection with the server.*\n?", "", done.err.decode(errors="replace"))
     host = pair.server.host
     if pair.client.here:
-        assert isinstance(host, SshHost)
-        return ssh_errors.classify(pair.server.name, host.destination, text)
+        address = host.destination if isinstance(host, SshHost) else pair.server.name
+        return ssh_errors.classify(pair.server.name, address, text)
     error = ssh_errors.classify(pair.server.name, address_from_hub(pair), text)
     error.message = f"{pair.hub.name} cannot reach {error.message}"
     error.hint = (

@@ -1,0 +1,115 @@
+"""Syncs that are killed: the next one completes them, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.homesync.star import Star
+from yurt.homesync import ledger
+from yurt.testing.waiting import eventually
+
+LARGE = 30_000_000
+
+
+@pytest.fixture
+def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Star:
+    found = Star(tmp_path, monkeypatch)
+    found.write("local", "old", "first")
+    assert found.sync().code == 0
+    found.write("local", "old", "second")
+    for at in range(3):
+        with (found.roots["local"] / f"large {at}").open("wb") as file:
+            file.write(os.urandom(LARGE))
+    return found
+
+
+def unisons(star: Star) -> dict[str, int]:
+    """Return the process ids of the running Unisons of a star by their place."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            name = (folder / "comm").read_text().strip()
+        except (OSError, NotADirectoryError):
+            continue
+        if name == "unison" and any(each.startswith(b"YURT_HOME_SYNC=") for each in variables):
+            for place, home in {"local": os.environ["UNISON"], "alpha": f"{star.roots['alpha']}/.unison"}.items():
+                if f"UNISON={home}".encode() in variables:
+                    found[place] = int(folder.name)
+    return found
+
+
+def arriving(star: Star) -> Iterator[Path]:
+    return star.roots["alpha"].glob(".unison.*.tmp")
+
+
+@pytest.mark.parametrize("victim", ["local", "alpha"])
+def test_a_killed_unison(star: Star, victim: str) -> None:
+    thread = threading.Thread(target=star.sync)
+    thread.start()
+    eventually(lambda: any(arriving(star)))
+    os.kill(unisons(star)[victim], signal.SIGKILL)
+    thread.join()
+    last = ledger.read().last("local-alpha")
+    assert last is not None and (last.code, last.problem_code) == (3, "connection-lost"), last
+    eventually(lambda: not unisons(star))
+    assert star.sync().code == 0
+    assert not any(arriving(star))
+    assert star.read("alpha", "old") == "second"
+    for at in range(3):
+        name = f"large {at}"
+        assert (star.roots["alpha"] / name).read_bytes() == (star.roots["local"] / name).read_bytes()
+
+
+def test_a_server_whose_connection_was_lost_is_replaced(star: Star) -> None:
+    """sshd may notice a lost connection after hours. Only what this machine left there is killed."""
+    thread = threading.Thread(target=star.sync)
+    thread.start()
+    eventually(lambda: any(arriving(star)))
+    found = unisons(star)
+    os.kill(found["alpha"], signal.SIGSTOP)  # it cannot notice that its client is gone
+    os.kill(found["local"], signal.SIGKILL)
+    thread.join()
+    assert unisons(star) == {"alpha": found["alpha"]}
+    identity = Path(os.environ["UNISON"], "yurt", "id")
+    mine = identity.read_text()
+    identity.write_text("another machine\n")
+    (outcome,) = star.sync().outcomes
+    assert outcome.problem_code == "home-locked", outcome
+    assert outcome.problem.startswith("another sync of alpha is running (from ")
+    identity.write_text(mine)
+    os.kill(found["alpha"], signal.SIGCONT)
+    assert star.sync().code == 0
+    assert star.read("alpha", "old") == "second"
+
+
+def test_locks_that_a_killed_unison_left_in_its_archives(star: Star) -> None:
+    for folder in (Path(os.environ["UNISON"]), star.roots["alpha"] / ".unison"):
+        (archive,) = folder.glob("ar*")
+        archive.with_name(f"lk{archive.name[2:]}").touch()
+    assert star.sync().code == 0
+    assert star.read("alpha", "old") == "second"
+    assert not [*(star.roots["alpha"] / ".unison").glob("lk*")]
+
+
+def test_a_killed_yurt(star: Star) -> None:
+    """The Unison that it started ends by itself; until then its lock refuses another sync."""
+    child = os.fork()
+    if child == 0:
+        star.sync()
+        os._exit(0)
+    eventually(lambda: any(arriving(star)))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    eventually(lambda: not unisons(star))
+    assert star.sync().code == 0
+    for at in range(3):
+        name = f"large {at}"
+        subprocess.run(["cmp", star.roots["alpha"] / name, star.roots["local"] / name], check=True)

@@ -1,0 +1,173 @@
+"""Rounds of a star of homes: changes reach every place, nothing is overwritten, every failure is a sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.homesync.star import Star
+from yurt.errors import RefusedError
+from yurt.homesync import config, here, ledger
+from yurt.homesync.outcomes import Outcome, Round
+from yurt.homesync.rounds import whole
+
+
+@pytest.fixture
+def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Star:
+    return Star(tmp_path, monkeypatch)
+
+
+def only(done: Round) -> Outcome:
+    (outcome,) = done.outcomes
+    return outcome
+
+
+def test_changes_of_the_last_place_reach_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    star = Star(tmp_path, monkeypatch, ["alpha", "beta"])
+    star.write("alpha", "from alpha", "a")
+    star.write("beta", "from beta", "b")
+    done = star.sync()
+    assert done.code == 0
+    for place in star.roots:
+        assert star.read(place, "from alpha") == "a"
+        assert star.read(place, "from beta") == "b"
+    first, second = done.outcomes
+    assert (first.to_hub, first.to_spoke, first.size) == (1, 1, 2)
+    assert (second.to_hub, second.to_spoke) == (1, 1)
+    assert [each.transferred for each in star.sync().outcomes] == [0, 0]
+
+
+def test_names_of_all_kinds(star: Star) -> None:
+    names = [
+        b"new\nline",
+        b"bad\xff",
+        b"back\\slash",
+        b" lead and trail ",
+        b"a ----> b",
+        b"-rf",
+        b"$(touch x)",
+        b"'\"*",
+    ]
+    for name in names:
+        (star.roots["alpha"] / os.fsdecode(name)).write_bytes(name)
+    done = star.sync()
+    assert done.code == 0 and only(done).to_hub == len(names), done
+    found = {os.fsencode(each.name) for each in star.roots["local"].iterdir()}
+    assert found == {*names, b".yurt-home"}
+
+
+def test_a_conflict_keeps_both_versions_and_other_files_are_synced(star: Star) -> None:
+    star.write("local", "odd (1)\nname", "first")
+    star.sync()
+    star.write("local", "odd (1)\nname", "mine")
+    star.write("alpha", "odd (1)\nname", "theirs")
+    star.write("alpha", "other", "x")
+    outcome = only(star.sync())
+    assert (outcome.code, outcome.transferred) == (1, 1)
+    assert [each.path for each in outcome.skipped] == ["odd (1)\nname"]
+    assert (star.read("local", "odd (1)\nname"), star.read("alpha", "odd (1)\nname")) == ("mine", "theirs")
+    known = ledger.read()
+    assert [each.path for each in known.conflicts()] == ["odd (1)\nname"]
+    good = known.last_good("local-alpha")
+    assert good is not None and good.ended < outcome.began
+
+
+def test_replaced_and_deleted_versions_are_in_dated_backups_under_their_names(star: Star) -> None:
+    for path in ("a/.hidden", "a/b", "c"):
+        star.write("local", path, "old")
+    star.sync()
+    star.write("alpha", "a/.hidden", "new")
+    (star.roots["alpha"] / "c").unlink()
+    shutil.rmtree(star.roots["local"] / "a" / "b", ignore_errors=True)
+    (star.roots["local"] / "a" / "b").unlink()
+    outcome = only(star.sync())
+    assert outcome.code == 0
+    (mine,), (theirs,) = outcome.backups["local"], outcome.backups["alpha"]
+    assert {str(each.relative_to(mine)) for each in Path(mine).rglob("*") if each.is_file()} == {"a/.hidden", "c"}
+    assert {str(each.relative_to(theirs)) for each in Path(theirs).rglob("*") if each.is_file()} == {"a/b"}
+    assert Path(mine).parent == star.backups("local")
+
+
+def test_a_root_that_is_not_mounted_stops_the_sync(star: Star) -> None:
+    star.write("alpha", "precious", "x")
+    star.sync()
+    shutil.move(star.roots["local"], f"{star.roots['local']}.away")
+    star.roots["local"].mkdir()
+    outcome = only(star.sync())
+    assert (outcome.code, outcome.problem_code, outcome.problem_exit) == (3, "home-vanished", 5)
+    assert "has lost its file .yurt-home" in outcome.problem
+    assert star.read("alpha", "precious") == "x"
+    star.roots["local"].rmdir()
+    assert only(star.sync()).problem_code == "home-vanished"
+    assert not star.roots["local"].exists()
+    shutil.move(f"{star.roots['local']}.away", star.roots["local"])
+    assert star.sync().code == 0
+
+
+def test_a_second_sync_is_refused(star: Star) -> None:
+    with here.locked(), pytest.raises(RefusedError) as raised:
+        star.sync()
+    assert (raised.value.code, raised.value.exit_code) == ("home-locked", 5)
+    done = star.yurt("home", "sync")
+    assert done.code == 0, done
+
+
+def test_a_site_without_unison_gets_this_machines_copy(star: Star, monkeypatch: pytest.MonkeyPatch) -> None:
+    star.write("alpha", "a", "x")
+    tools = star.roots["alpha"].parent / "tools"
+    tools.mkdir()
+    for folder in ("/usr/bin", "/bin"):
+        for program in Path(folder).iterdir():
+            if "unison" not in program.name and not (tools / program.name).is_symlink():
+                (tools / program.name).symlink_to(program)
+    login = star.place("alpha").host
+    argv = login.argv
+    monkeypatch.setattr(login, "argv", lambda command: [f"{tools}/env", f"PATH={tools}", *argv(command)[1:]])
+    done = star.sync()
+    assert done.code == 0, done
+    assert (star.roots["alpha"] / ".unison" / "yurt" / "bin" / "unison").stat().st_mode & 0o777 == 0o700
+    assert star.read("local", "a") == "x"
+
+
+def test_an_old_unison_is_named_with_the_remedy(star: Star) -> None:
+    old = star.roots["alpha"] / "old unison"
+    old.write_text("#!/bin/sh\necho 'unison version 2.51.5 (ocaml 4.13.1)'\n")
+    old.chmod(0o700)
+    homes = config.Homes(places={"alpha": config.PlaceSettings(unison=str(old))}, folder=star.homes.folder)
+    star.homes = homes
+    outcome = only(star.sync())
+    assert outcome.problem_code == "unison-missing"
+    assert outcome.problem == f"alpha has no Unison 2.52 or newer: {old} 2.51.5 is too old"
+    assert "homes.yaml" in outcome.hint
+
+
+def test_lost_archives_on_one_side_delete_nothing(star: Star) -> None:
+    star.write("alpha", "a", "x")
+    star.write("alpha", "b", "x")
+    star.sync()
+    (star.roots["alpha"] / "b").unlink()
+    for archive in (star.roots["alpha"] / ".unison").glob("ar*"):
+        archive.unlink()
+    outcome = only(star.sync())
+    assert outcome.code == 0 and outcome.warnings, outcome
+    assert star.read("alpha", "a") == star.read("alpha", "b") == "x"
+
+
+def test_paths_that_cannot_be_synced_are_named(star: Star) -> None:
+    star.write("alpha", "a", "x")
+    os.mkfifo(star.roots["alpha"] / "pipe")
+    outcome = only(star.sync())
+    assert outcome.code in (1, 2)
+    assert [each.path for each in outcome.failed] == ["pipe"] and not outcome.skipped
+    done = star.yurt("home", "sync")
+    assert done.code == 1 and "alpha: no changes" in done.out and "1 path not synced" in done.out, done
+    assert star.yurt("home", "status").code == 1
+
+
+def test_which_arguments_still_sync_everything() -> None:
+    assert whole([]) and whole(["-batch", "-prefer", "newer", "-terse"])
+    for words in (["-path", "a"], ["-testserver"], ["-batch", "-ignore", "Name x"], ["-batch", "-nodeletion", "x"]):
+        assert not whole(words)
