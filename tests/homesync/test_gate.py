@@ -91,9 +91,9 @@ def test_a_failed_sync_of_one_cluster_does_not_keep_the_jobs_of_another(homes: H
     homes.resolve("alpha")
     plain, other = homes.submit("alpha"), homes.submit("alpha", "--hold --comment mine")
     array = homes.submit("alpha", "--hold --comment home_sync --array=0-2")
-    done = laptop.quick("home", "sync", "alpha", "--yes", "--json")
-    jobs = {f"alpha:{job}" for job in (on_alpha["status"]["job"], plain, array)}
-    assert set(done.json["data"][0]["released"]) == jobs, done
+    done = laptop.quick("home", "sync", "alpha", "--yes")
+    for job in (on_alpha["status"]["job"], plain, array):
+        assert f"released job alpha:{job}\n" in done.out, done
     assert homes.held("alpha", other)
     assert laptop.ended(on_alpha["run"]["id"])["state"] == "completed"
 
