@@ -222,8 +222,7 @@ def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
             answer = ssh.ask("alpha", f"{shell} .local/bin/home_sync")
             assert answer.code == 0, answer
         assert ssh("beta", f"cat {homes.there}/one").endswith("one")
-        for place, job in jobs.items():
-            eventually(lambda place=place, job=job: not homes.held(place, job))
+        eventually(lambda: not any(homes.held(place, job) for place, job in jobs.items()))
         ssh("alpha", f"echo a > {homes.there}/one")
         ssh("beta", f"echo b > {homes.there}/one")
         late = homes.submit("alpha")
