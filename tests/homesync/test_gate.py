@@ -228,7 +228,7 @@ def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
         late = homes.submit("alpha")
         assert ssh.ask("alpha", ".local/bin/home_sync").code == 1
         assert homes.held("alpha", late)
-        assert "Usage: unison" in ssh("alpha", ".local/bin/home_sync -help")
+        assert "Usage: unison" in ssh.ask("alpha", ".local/bin/home_sync -help").out
         assert ssh.ask("alpha", ".local/bin/home_sync -testServer").code == 0
         assert laptop.quick("home", "install", "alpha", "--remove").code == 0
         assert ssh.ask("alpha", "test -e .local/bin/home_sync").code == 1
