@@ -31,6 +31,7 @@ from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
 from yurt.verbs.hold import Held
 from yurt.verbs.home_backups import HomeBackups
 from yurt.verbs.home_conflicts import HomeConflicts
+from yurt.verbs.home_install import Installed
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
@@ -91,6 +92,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "dev-down": ("yurt dev down", Down),
     "home-conflicts": ("yurt home conflicts", HomeConflicts),
     "home-backups": ("yurt home backups", HomeBackups),
+    "home-installed": ("yurt home install", Installed),
     "home-restored": ("yurt home restore", backups.Restored),
     "login": ("yurt login", list[LoggedIn]),
     "doctor": ("yurt doctor", Diagnosis),
