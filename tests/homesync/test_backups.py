@@ -12,6 +12,7 @@ import pytest
 from tests.homesync.star import Star
 from yurt.homesync import backups
 from yurt.homesync.scripts import text
+from yurt.hosts import LocalHost
 from yurt.testing.waiting import eventually
 
 OLD, NEW, NEWEST = "20250102T030405Z-aa", "20260102T030405Z-bb", "20260102T030406Z-cc"
@@ -31,7 +32,9 @@ def keep(star: Star, place: str, dated: str, path: str, text: str = "before") ->
     return file
 
 
-def test_backups_of_all_places_are_listed_newest_first(star: Star) -> None:
+@pytest.mark.parametrize("gnu", [True, False], ids=["gnu", "macOS"])
+def test_backups_of_all_places_are_listed_newest_first(star: Star, gnu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalHost, "gnu", lambda _host: gnu)
     keep(star, "alpha", OLD, "a")
     keep(star, "local", NEWEST, "folder/a", "12345")
     keep(star, "alpha", NEW, ODD)
@@ -84,6 +87,10 @@ def test_a_folder_of_another_user_is_refused(star: Star) -> None:
     done = star.yurt("home", "backups", "--place", "alpha")
     assert done.code == 5
     assert "belongs to another user" in done.err
+    star.write("alpha", "a", "x")
+    (outcome,) = star.sync().outcomes
+    assert outcome.code == 3
+    assert str(star.backups("alpha")) in outcome.problem
 
 
 def expire(star: Star, place: str, until: str) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from tests.homesync.star import Star
 from yurt.homesync import conflicts
 from yurt.homesync.resolve import name_beside
+from yurt.verbs import home_conflicts as verbs
 
 AT = 1794873600.0
 
@@ -29,7 +30,7 @@ def saved(star: Star, place: str) -> dict[str, str]:
     """Return the files in the dated folders of a place."""
     return {
         str(file.relative_to(star.backups(place))).partition("/")[2]: file.read_text()
-        for file in star.backups(place).rglob("*")
+        for file in star.backups(place).glob("20*/**/*")
         if file.is_file() and not file.is_symlink()
     }
 
@@ -135,7 +136,31 @@ def test_a_deletion_is_a_version_too(star: Star) -> None:
     assert star.sync().code == 0
 
 
-@pytest.mark.parametrize("kept", ["local", "alpha", "beta"])
+def test_modes_of_folders_are_a_conflict_of_their_own(star: Star) -> None:
+    """The homes themselves may have different modes."""
+    star.roots["local"].chmod(0o700)
+    for place, mode in (("local", 0o750), ("alpha", 0o755)):
+        star.write(place, "folder/a", f"of {place}")
+        star.write(place, "file", "same")
+        (star.roots[place] / "folder").chmod(mode)
+        (star.roots[place] / "file").chmod(mode)
+    assert star.sync().code == 1
+    assert [each.path for each in conflicts.find(star.homes)[0]] == ["file", "folder", "folder/a"]
+    lines = star.yurt("home", "conflicts").out.splitlines()
+    assert lines[1].split() == ["file", "file,", "mode", "750", "file,", "mode", "755"]
+    assert lines[2].split() == ["folder", "folder,", "mode", "750", "folder,", "mode", "755"]
+    found = verbs.find()
+    chosen = conflicts.keep(found.open[:2], "alpha")
+    assert verbs.resolve(found, chosen).exit_code == 0
+    assert (star.roots["local"] / "folder").stat().st_mode & 0o777 == 0o755
+    assert (star.roots["local"] / "file").stat().st_mode & 0o777 == 0o755
+    assert star.read("local", "folder/a") == "of local"
+    assert [each.path for each in conflicts.find(star.homes)[0]] == ["folder/a"]
+    assert star.yurt("home", "conflicts", "--keep", "local", "--yes").code == 0
+    assert star.sync().code == 0
+
+
+@pytest.mark.parametrize("kept", ["alpha", "beta"])
 def test_a_conflict_of_three_places_is_resolved_on_all(three: Star, kept: str) -> None:
     three.write("local", "a", "first", age=100)
     three.write("local", "b", "first", age=100)

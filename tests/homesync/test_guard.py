@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
+from yurt.cli import home_guard
 from yurt.errors import RefusedError, UserError
 from yurt.homesync import guard, ignores, quota
 from yurt.homesync.guard import Amount, Survey
 from yurt.homesync.profile import merged
+from yurt.hosts import LocalHost
 
 PROFILE = merged(b"ignorenot = Path .config\nignore = Path project/{data,out*}\nignore = Regex .*secret.*\n").decode()
 
@@ -36,7 +38,11 @@ def test_braces_of_unison_are_expanded(pattern: str, expected: list[str]) -> Non
     assert ignores.expanded(pattern) == expected
 
 
-def test_the_survey_counts_what_the_profile_does_not_ignore(star: Star) -> None:
+@pytest.mark.parametrize("gnu", [True, False], ids=["gnu", "macOS"])
+def test_the_survey_counts_what_the_profile_does_not_ignore(
+    star: Star, gnu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalHost, "gnu", lambda _host: gnu)
     for path in ("notes", "project/a.py", "project/sub/b.py", "odd\nname/it's", ".config/tool/settings"):
         star.write("alpha", path, "12345")
     ignored = ("project/data/x", "project/output/x", ".cache/x", ".ssh/id", "project/.venv/x", ".unison.a.unison.tmp")
@@ -47,11 +53,14 @@ def test_the_survey_counts_what_the_profile_does_not_ignore(star: Star) -> None:
 
     found = guard.survey(star.places, PROFILE)
 
-    assert {each.name: each.places for each in found.folders} == {
-        "": {"alpha": Amount(1, 5)},
-        "project": {"alpha": Amount(3, 15), "local": Amount(1, 5)},
-        "odd?name": {"alpha": Amount(1, 5)},
-        ".config": {"alpha": Amount(1, 5)},
+    assert {
+        each.name: {place: (amount.files, amount.size) for place, amount in each.places.items()}
+        for each in found.folders
+    } == {
+        "": {"alpha": (1, 5)},
+        "project": {"alpha": (3, 15), "local": (1, 5)},
+        "odd?name": {"alpha": (1, 5)},
+        ".config": {"alpha": (1, 5)},
     }
     assert found.at_least == {"local": Amount(5, 25), "alpha": Amount(0, 0)}
     assert found.at_most == {"local": Amount(6, 30), "alpha": Amount(1, 5)}
@@ -63,8 +72,11 @@ def test_equal_folders_are_not_copied(tmp_path: Path, monkeypatch: pytest.Monkey
     star = Star(tmp_path, monkeypatch, ["alpha", "beta"])
     for place in ("alpha", "beta"):
         star.write(place, "same/a", "12345")
+    star.write("alpha", "other/of-alpha", "12345")
+    star.write("beta", "other/of-beta", "12345")
     found = guard.survey(star.places, "")
-    assert found.at_most == {"local": Amount(1, 5), "alpha": Amount(0, 0), "beta": Amount(0, 0)}
+    assert found.at_most == {"local": Amount(3, 15), "alpha": Amount(1, 5), "beta": Amount(1, 5)}
+    assert found.at_least == {"local": Amount(2, 10), "alpha": Amount(0, 0), "beta": Amount(0, 0)}
 
 
 def test_a_folder_that_does_not_exist_yet_is_empty(star: Star) -> None:
@@ -143,3 +155,24 @@ def test_a_shortage_is_said_in_words(room: quota.Room, words: str) -> None:
     refused = quota.shortage("alpha", room, 5_000_000, 100)
     assert (refused is None) == (not words)
     assert refused is None or words in refused.message
+
+
+def test_the_survey_is_shown_as_a_table_and_a_sentence(star: Star, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(25):
+        star.write("alpha", f"folder{number:02}/a", "x" * (2500 - 100 * number))
+    star.write("alpha", "note", "x")
+    star.write("local", "folder00/b", "xyz")
+    home_guard.show(guard.survey(star.places, PROFILE))
+    *table, sentence, warning = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in (table[0], table[1], *table[-2:])] == [
+        ["folder", "on", "local", "on", "alpha"],
+        ["folder00/", "3", "B,", "1", "file", "2.5", "KB,", "1", "file"],
+        ["6", "smaller", "folders", "1.5", "KB,", "6", "files"],
+        ["all", "3", "B,", "1", "file", "33", "KB,", "26", "files"],
+    ]
+    assert len(table) == 23
+    assert sentence == (
+        "the first sync copies at most 33 KB (26 files) to local and at most 3 B (1 file) to alpha; "
+        "it deletes and overwrites nothing"
+    )
+    assert warning.startswith("warning: the size includes what this rule ignores")

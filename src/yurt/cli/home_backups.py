@@ -9,6 +9,7 @@ import click
 from yurt.cli import render
 from yurt.cli.app import verb
 from yurt.cli.listing import listing
+from yurt.cli.option_types import Number
 
 if TYPE_CHECKING:
     from yurt.verbs.home_backups import HomeBackups
@@ -24,12 +25,12 @@ EXAMPLES = [
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @click.option("--at", metavar="WHEN", default=None, help="Only backups before a time: 14:30, 2026-11-16, '2h ago'.")
 @click.option("--place", "places", metavar="PLACE", multiple=True, help="Only this place; may be repeated.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most N rows.")
+@click.option("-n", "--limit", metavar="N", type=Number(1), default=50, show_default=True, help="Show at most N.")
 def backups(paths: tuple[str, ...], at: str | None, places: tuple[str, ...], limit: int) -> int:
-    """List the versions that syncs replaced or deleted, newest first.
+    """List the versions that syncs replaced or deleted.
 
-    PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces or deletes on the
-    place where it was. Bring one back with `yurt home restore PATH`.
+    The newest are first. PATH is a file or a folder, relative to the home. A sync keeps each version that it replaces
+    or deletes on the place where it was. Bring one back with `yurt home restore PATH`.
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import home_backups as verbs

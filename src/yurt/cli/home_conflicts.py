@@ -14,7 +14,7 @@ from yurt.errors import UserError
 
 if TYPE_CHECKING:
     from yurt.homesync.conflicts import Choice, Conflict
-    from yurt.homesync.versions import Version
+    from yurt.homesync.versions import HomeVersion
     from yurt.verbs.home_conflicts import Found, HomeConflicts, ShownConflict
 
 EXAMPLES = [
@@ -82,29 +82,29 @@ def _print(found: HomeConflicts) -> None:
     print()
     number = render.count(len(found.conflicts), "path")
     print(f"{number} changed on two places since their last sync; each place keeps its own version until you choose")
-    print("resolve with `yurt home conflicts --keep PLACE`, `--newer` or `--both`")
+    here = "; `local` is this machine" if any("local" in each.versions for each in found.conflicts) else ""
+    print(f"resolve with `yurt home conflicts --keep PLACE`, `--newer` or `--both`{here}")
 
 
 def _table(conflicts: Sequence[ShownConflict]) -> None:
     places = list(dict.fromkeys(place for each in conflicts for place in each.versions))
-    rows = [
-        [each.path, *(_cell(each.versions[place]) if place in each.versions else "" for place in places)]
-        for each in conflicts
-    ]
+    rows = [[each.path, *(_cell(each.versions.get(place), modes=each.modes) for place in places)] for each in conflicts]
     render.table(["path", *(f"on {place}" for place in places)], rows)
 
 
-def _cell(version: Version) -> str:
-    """Return a version in a few words: 1.2 KB, 2026-11-17 03:55:12."""
-    if version.kind == "deleted":
-        return "deleted"
-    if version.kind == "unknown":
-        return "not reachable"
-    if version.kind == "link":
-        return f"link → {version.target}"
-    if version.kind == "folder":
-        return f"folder, {render.count(version.files, 'file')}"
-    return f"{render.amount(version.size)}, {render.moment(version.time)}"
+def _cell(version: HomeVersion | None, *, modes: bool) -> str:
+    """Return a version in a few words: 1.2 KB, 2026-11-17 03:55:12. With `modes`, only its mode differs."""
+    if version is None:
+        return ""
+    if modes:
+        return f"{version.kind}, mode {version.mode}"
+    words = {
+        "deleted": "deleted",
+        "unknown": "not reachable",
+        "link": f"link → {version.target}",
+        "folder": f"folder, {render.count(version.files, 'file')}",
+    }
+    return words.get(version.kind) or f"{render.amount(version.size)}, {render.moment(version.time)}"
 
 
 def _confirm(found: Found, chosen: Sequence[Choice], *, terminal: bool) -> None:

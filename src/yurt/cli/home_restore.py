@@ -10,7 +10,7 @@ from yurt.cli import render
 from yurt.cli.app import verb
 
 if TYPE_CHECKING:
-    from yurt.homesync.backups import Restored
+    from yurt.homesync.backups import HomeRestored
 
 EXAMPLES = [
     "yurt home restore project/notes.txt",
@@ -40,7 +40,7 @@ def restore(path: str, at: str | None, place: str) -> int:
     return render.result(found, lambda: _print(found.data))
 
 
-def _print(done: Restored) -> None:
+def _print(done: HomeRestored) -> None:
     files = f", {render.count(done.files, 'file')}" if done.files != 1 else ""
     print(render.plain(f"restored '{done.path}' on {done.place} from the backup of {render.moment(done.time)}{files}"))
     if done.replaced:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yurt.cli import app, render
+from yurt.cli import app, home_guard, render
 from yurt.cli.app import context_names, verb
 
 if TYPE_CHECKING:
@@ -94,25 +94,9 @@ def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
         return True
     if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    titles = ["folder", *survey.places]
-    rows = [
-        [f"{each.name}/" if each.name else "(files)", *(_amount(each.places.get(name)) for name in survey.places)]
-        for each in survey.folders
-    ]
-    render.table(titles, rows, folds=["folder"])
-    for name in survey.places:
-        least, most = survey.at_least[name], survey.at_most[name]
-        print(render.plain(f"{name} receives {render.amount(least.size)} to {render.amount(most.size)}"))
-    for warning in survey.warnings:
-        print(render.plain(f"warning: {warning}"))
+    home_guard.show(survey)
     new = ", ".join(planned.new or planned.first)
     return click.confirm(f"keep these homes in sync ({render.plain(new)})?", default=False, err=True)
-
-
-def _amount(found: object) -> str:
-    from yurt.homesync.guard import Amount
-
-    return f"{render.count(found.files, 'file')}, {render.amount(found.size)}" if isinstance(found, Amount) else ""
 
 
 def print_outcomes(outcomes: list[Outcome]) -> None:

@@ -26,15 +26,19 @@ Kind = Literal["file", "folder", "link", "other"]
 KINDS: dict[str, Kind] = {"f": "file", "d": "folder", "l": "link"}
 
 
-class Backup(msgspec.Struct, frozen=True, kw_only=True):
+class HomeBackup(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a file or link that a sync replaced or deleted."""
 
     time: float
     """When the sync started."""
     place: str
+    """The place that has it."""
     path: str
+    """Relative to the home."""
     kind: Kind
+    """What it is."""
     size: int
+    """In bytes."""
     modified: float
     """When the file was changed last."""
     dated: str
@@ -44,20 +48,23 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Backups, newest first, and the errors of the places that could not be asked."""
 
-    backups: list[Backup]
+    backups: list[HomeBackup]
     more: bool = False
     """Whether there are more than were requested."""
     errors: dict[str, YurtError] = {}
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class HomeRestored(msgspec.Struct, frozen=True, kw_only=True):
     """A path that was restored."""
 
     place: str
+    """Where it was restored."""
     path: str
+    """Relative to the home."""
     time: float
     """The time of the backup."""
     files: int
+    """The number of restored files."""
     replaced: str
     """The dated folder that contains what was replaced, if anything was."""
 
@@ -86,7 +93,7 @@ def listed(places: Sequence[Place], paths: Sequence[str] = (), *, until: float |
     One operation per place. A place that cannot be asked is in `errors`.
     """
     script = FUNCTIONS.read_text() + 'backups_enter "$1" || exit; shift; backups_list "$@"\n'
-    found: list[Backup] = []
+    found: list[HomeBackup] = []
     errors: dict[str, YurtError] = {}
 
     def ask(place: Place) -> None:
@@ -103,13 +110,13 @@ def listed(places: Sequence[Place], paths: Sequence[str] = (), *, until: float |
     return Found(backups=found[:most], more=len(found) > most, errors=errors)
 
 
-def _read(place: str, out: bytes) -> list[Backup]:
+def _read(place: str, out: bytes) -> list[HomeBackup]:
     found = []
     for line in out.split(b"\n")[:-1]:
         kind, size, modified, name = line.split(b" ", 3)
         dated, _slash, path = os.fsdecode(name.replace(b"\x01", b"\n")).partition("/")
         found.append(
-            Backup(
+            HomeBackup(
                 time=moment_of(dated),
                 place=place,
                 path=path.removeprefix("./"),
@@ -155,7 +162,7 @@ def newest(places: Sequence[Place], path: str, *, until: float | None = None) ->
     )
 
 
-def restore(place: Place, dated: str, path: str) -> Restored:
+def restore(place: Place, dated: str, path: str) -> HomeRestored:
     """Restore a file, a link or a folder into the home that it came from.
 
     What is there now goes to a new dated folder first. A folder that exists keeps the files that the backup does not
@@ -175,7 +182,9 @@ def restore(place: Place, dated: str, path: str) -> Restored:
     if answer.code:
         raise _refusal(place, answer.errors)
     files, *saved = answer.text.split()
-    return Restored(place=place.name, path=path, time=moment_of(dated), files=int(files), replaced=new if saved else "")
+    return HomeRestored(
+        place=place.name, path=path, time=moment_of(dated), files=int(files), replaced=new if saved else ""
+    )
 
 
 def _refusal(place: Place, errors: str) -> RefusedError:

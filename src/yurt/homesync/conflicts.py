@@ -10,7 +10,7 @@ from yurt.errors import UserError, YurtError
 from yurt.homesync import ledger, versions
 from yurt.homesync.config import Homes
 from yurt.homesync.places import all_places
-from yurt.homesync.versions import UNKNOWN, Version
+from yurt.homesync.versions import UNKNOWN, HomeVersion
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     hub: str
     why: str
     """Unison's reason."""
-    versions: dict[str, Version]
+    versions: dict[str, HomeVersion]
     """The version of each place in conflict, the hub first."""
 
     @property
@@ -28,6 +28,13 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
         """The place with the version that was changed last. A deletion has no time, so it is never the newest."""
         known = {place: each for place, each in self.versions.items() if each.kind not in ("deleted", "unknown")}
         return max(known, key=lambda place: known[place].time) if known else self.hub
+
+    @property
+    def modes(self) -> bool:
+        """Whether only the modes differ: of folders, or of files with the same content."""
+        first, *others = self.versions.values()
+        same = all((each.kind, each.digest) == (first.kind, first.digest) for each in others)
+        return same and (first.kind == "folder" or (first.kind == "file" and bool(first.digest)))
 
     @property
     def unknown(self) -> list[str]:

@@ -27,6 +27,8 @@ class Amount(msgspec.Struct, frozen=True):
 
     files: int = 0
     size: int = 0
+    weight: int = 0
+    """Depends on the names and sizes of the files: folders with different weights are different."""
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -46,7 +48,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     at_least: dict[str, Amount]
     """What a first sync certainly writes to each place."""
     at_most: dict[str, Amount]
-    """What it writes if the homes have no file in common; folders with the same number and size of files are equal."""
+    """What it writes if the homes have no file in common, except in folders that seem to be equal."""
     room: dict[str, quota.Room] = {}
     warnings: list[str] = []
 
@@ -80,7 +82,6 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
 
     def measure(place: Place) -> None:
         mark = f"yurt-{os.urandom(8).hex()}"
-        watch(Event(f"measuring the home of {place.name}"))
         answer = place.run(script, mark, place.root, timeout=TIMEOUT)
         if answer.code:
             raise RefusedError(
@@ -90,6 +91,7 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
         sections = _sections(answer.text, mark)
         answers[place.name] = (_folders(sections[""]), quota.read(sections), answer.errors.count("Permission denied"))
 
+    watch(Event("measuring the homes"))
     side_by_side(measure, places)
     names = [place.name for place in places]
     warnings = [f"the size includes what this rule ignores: {rule}" for rule in ignored.unsupported]
@@ -97,11 +99,16 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
         if answers[name][2]:
             warnings.append(f"{answers[name][2]} folders on {name} cannot be read; a sync reports them as failed")
     counted = {name: answers[name][0] for name in names}
+    most = {name: _at_most(name, counted) for name in names}
+    for name in names:
+        short = quota.shortage(name, answers[name][1], most[name].size, most[name].files)
+        if short is not None:
+            warnings.append(f"if the homes have little in common, {short.message}")
     return Survey(
         places=names,
         folders=_table(counted),
         at_least={name: _at_least(name, counted) for name in names},
-        at_most={name: _at_most(name, counted) for name in names},
+        at_most=most,
         room={name: answers[name][1] for name in names},
         warnings=warnings,
     )
@@ -120,8 +127,8 @@ def _sections(text: str, mark: str) -> dict[str, list[str]]:
 
 
 def _folders(lines: Sequence[str]) -> dict[str, Amount]:
-    rows = (line.split(" ", 2) for line in lines)
-    return {name: Amount(int(files), int(size)) for files, size, name in rows}
+    rows = (line.split(" ", 3) for line in lines)
+    return {name: Amount(int(files), int(size), int(weight)) for files, size, weight, name in rows}
 
 
 Counted = dict[str, dict[str, Amount]]
@@ -150,7 +157,8 @@ def _at_most(name: str, counted: Counted) -> Amount:
     files = size = 0
     for folder in _table(counted):
         own = folder.places.get(name)
-        others = {(each.files, each.size) for place, each in folder.places.items() if place != name and each != own}
-        files += sum(each[0] for each in others)
-        size += sum(each[1] for each in others)
+        others = [each for place, each in folder.places.items() if place != name and each != own]
+        different = {each.weight: each for each in others}.values()
+        files += sum(each.files for each in different)
+        size += sum(each.size for each in different)
     return Amount(files, size)

@@ -12,13 +12,20 @@ import msgspec
 from yurt.errors import RefusedError
 from yurt.homesync import rounds
 from yurt.homesync.config import Homes
-from yurt.homesync.conflicts import Choice
+from yurt.homesync.conflicts import Choice, Conflict
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import all_places
 from yurt.model.progress import Event, Watch, unwatched
 
 SCRIPT = Path(__file__).with_name("beside.sh")
 TIMEOUT = 1800.0
+MODES = """\
+cd -- "$1" && shift || exit
+while [ $# -gt 0 ]; do
+  if [ -h "./$2" ] || ! chmod "$1" "./$2"; then exit 1; fi
+  shift 2
+done
+"""
 MOST_PATHS, MOST_BYTES = 500, 50_000
 """Limits of one command line of Unison."""
 
@@ -30,15 +37,15 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, list[str]]
     """By path: the new names."""
 
-    def problem(self, path: str) -> str:
+    def problem(self, conflict: Conflict) -> str:
         """Return why a conflict is still there; empty if it is resolved."""
         for each in self.outcomes:
-            if path not in each.paths:
+            if conflict.path not in each.paths or each.spoke not in conflict.versions:
                 continue
             if each.code == 3:
                 return each.problem or "the sync failed"
             for left in (*each.skipped, *each.failed):
-                if left.path == path:
+                if left.path == conflict.path:
                     return left.why
         return ""
 
@@ -46,10 +53,15 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched) -> Resolved:
     """Resolve conflicts. Only their paths are synced. Safe to repeat.
 
+    Where only the modes of folders differ, these are changed: Unison would sync all that is in the folders.
+
     First the hub receives the versions of spokes that are kept, then the other spokes receive those of the hub.
-    Places that were not in conflict are synced too, but keep what they changed meanwhile.
+    Places that were not in conflict are synced too, but keep what they have changed since.
     """
     watch(Event("resolving conflicts"))
+    folders = [each for each in choices if each.conflict.modes]
+    _change_modes(homes, folders)
+    choices = [each for each in choices if each not in folders]
     made = _beside(homes, [each for each in choices if each.both])
     outcomes: list[Outcome] = []
     spokes = [name for name in homes.names if name != homes.hub]
@@ -69,6 +81,19 @@ def resolve(homes: Homes, choices: Sequence[Choice], *, watch: Watch = unwatched
         for path, name in names.items():
             beside.setdefault(path, []).append(name)
     return Resolved(outcomes=outcomes, beside=beside)
+
+
+def _change_modes(homes: Homes, choices: Sequence[Choice]) -> None:
+    """Give the modes that are kept to the other places, in one operation per place."""
+    for place in all_places(homes):
+        mine = [each.conflict for each in choices if each.keep != place.name and place.name in each.conflict.versions]
+        modes = {each.conflict.path: each.conflict.versions[each.keep].mode for each in choices}
+        words = [word for each in mine for word in (modes[each.path], each.path)]
+        if words:
+            answer = place.run(MODES, place.root, *words, timeout=TIMEOUT)
+            if answer.code:
+                said = answer.errors or "no error message"
+                raise RefusedError(f"cannot change modes on {place.name}: {said}", code="site-refused")
 
 
 def _paths(choices: Sequence[Choice]) -> list[str]:

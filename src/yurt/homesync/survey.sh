@@ -1,6 +1,6 @@
 # Measures a home for the first sync. Changes nothing. @IGNORED@ is an expression of find.
-# arguments: MARK ROOT. Prints lines FILES BYTES TOP, then after each line "MARK name" the output of df, quota and lfs.
-# TOP is the first part of a path; it is empty for files that are directly in ROOT.
+# arguments: MARK ROOT. Prints lines FILES BYTES WEIGHT TOP, then after each line "MARK name" the output of df, quota and lfs.
+# WEIGHT depends on the names and sizes: folders with different weights are different. TOP is the first part of a path; it is empty for files that are directly in ROOT.
 mark=$1 root=$2
 limited() { if command -v timeout > /dev/null 2>&1; then timeout 20 "$@"; else "$@"; fi; }
 export LC_ALL=C
@@ -13,8 +13,9 @@ if [ -d "$root" ]; then
       top = index(path, "/") ? substr(path, 1, index(path, "/") - 1) : ""
       files[top]++
       bytes[top] += size
+      weight[top] += (size + 1) * length(path)
     }
-    END { for (top in files) printf "%d %.0f %s\n", files[top], bytes[top], top }'
+    END { for (top in files) printf "%d %.0f %.0f %s\n", files[top], bytes[top], weight[top], top }'
   near=.
 else
   near=$root

@@ -28,25 +28,30 @@ cd -- "$1" && [ -f "./$2" ] && [ ! -h "./$2" ] && [ "$(wc -c < "./$2")" -le "$3"
 """
 
 
-class Version(msgspec.Struct, frozen=True, kw_only=True):
+class HomeVersion(msgspec.Struct, frozen=True, kw_only=True):
     """What a place has at a path. Unknown if the place cannot be reached."""
 
     kind: Kind
+    """What it is; `unknown` if the place cannot be reached."""
     size: int = 0
     """Bytes of a file."""
     time: float = 0
     """When it was changed last."""
     mode: str = ""
+    """The permissions, in octal digits."""
     target: str = ""
     """Where a link leads."""
     files: int = 0
     """The number of files in a folder."""
     digest: str = ""
+    """A checksum of the content of a file; empty for files of more than 64 MB."""
 
-    def same(self, other: Version) -> bool:
+    def same(self, other: HomeVersion) -> bool:
         """Whether the versions are known to be equal, so that there is no conflict."""
-        if self.kind != other.kind or self.kind in ("folder", "other", "unknown"):
+        if self.kind != other.kind or self.kind in ("other", "unknown"):
             return False
+        if self.kind == "folder":  # what is in them is not part of this conflict
+            return self.mode == other.mode
         if self.kind == "link":
             return self.target == other.target
         if self.kind == "deleted":
@@ -54,14 +59,14 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.digest) and (self.digest, self.mode) == (other.digest, other.mode)
 
 
-UNKNOWN = Version(kind="unknown")
+UNKNOWN = HomeVersion(kind="unknown")
 
 
 def look(
     places: Sequence[Place], paths: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, dict[str, Version]], list[YurtError]]:
+) -> tuple[dict[str, dict[str, HomeVersion]], list[YurtError]]:
     """Return by place the versions of its paths, in one operation per place, and the errors of unreachable places."""
-    found: dict[str, dict[str, Version]] = {}
+    found: dict[str, dict[str, HomeVersion]] = {}
     errors: list[YurtError] = []
 
     def ask(place: Place) -> None:
@@ -79,13 +84,13 @@ def look(
     return found, errors
 
 
-def _read(out: bytes) -> list[Version]:
+def _read(out: bytes) -> list[HomeVersion]:
     values = out.split(b"\0")[:-1]
     found = []
     for at in range(0, len(values), 7):
         kind, size, time, mode, target, digest, files = values[at : at + 7]
         found.append(
-            Version(
+            HomeVersion(
                 kind=KINDS.get(kind, "other"),
                 size=int(size or 0),
                 time=float(time or 0),

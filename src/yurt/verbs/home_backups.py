@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from yurt.homesync import backups as kept
-from yurt.homesync.backups import Backup
+from yurt.homesync.backups import HomeBackup
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
@@ -16,7 +16,8 @@ from yurt.verbs.result import Result
 class HomeBackups(msgspec.Struct, frozen=True, kw_only=True):
     """Versions that syncs replaced or deleted, newest first."""
 
-    backups: list[Backup]
+    backups: list[HomeBackup]
+    """Newest first."""
     more: bool
     """Whether there are more than `--limit` allows."""
 

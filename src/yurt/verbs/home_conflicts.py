@@ -13,7 +13,7 @@ from yurt.homesync import resolve as resolving
 from yurt.homesync import versions
 from yurt.homesync.config import Homes
 from yurt.homesync.conflicts import Choice, Conflict
-from yurt.homesync.versions import Version
+from yurt.homesync.versions import HomeVersion
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
@@ -23,10 +23,13 @@ class ShownConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A path that changed on several places since their last sync."""
 
     path: str
+    """Relative to the home."""
     why: str
     """Unison's reason."""
-    versions: dict[str, Version]
+    versions: dict[str, HomeVersion]
     """The version of each place, the hub first."""
+    modes: bool = False
+    """Whether only the modes differ."""
     diffs: list[str] = []
     """The differences between the hub's version and each other one, if paths were given and all are text files."""
 
@@ -35,6 +38,7 @@ class ResolvedConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A conflict that was resolved."""
 
     path: str
+    """Relative to the home."""
     kept: str
     """The place whose version is at the path now."""
     beside: list[str] = []
@@ -45,8 +49,11 @@ class HomeConflicts(msgspec.Struct, frozen=True, kw_only=True):
     """The open conflicts of the homes, and those that this command resolved."""
 
     hub: str
+    """The place in the middle."""
     conflicts: list[ShownConflict]
+    """The open conflicts."""
     resolved: list[ResolvedConflict] = []
+    """Those that this command resolved."""
 
 
 class Found(Result[HomeConflicts], frozen=True, kw_only=True):
@@ -119,7 +126,7 @@ def resolve(found: Found, chosen: Sequence[Choice], *, watch: Watch = unwatched)
     warnings = []
     for each in chosen:
         path = each.conflict.path
-        problem = done.problem(path)
+        problem = done.problem(each.conflict)
         if problem:
             warnings.append(f"'{home_paths.shown(path)}' is not resolved: {problem}")
         else:
@@ -139,4 +146,6 @@ def _shown(conflict: Conflict, diffs: list[str]) -> ShownConflict:
         place: msgspec.structs.replace(each, target=home_paths.shown(each.target))
         for place, each in conflict.versions.items()
     }
-    return ShownConflict(path=home_paths.shown(conflict.path), why=conflict.why, versions=safe, diffs=diffs)
+    return ShownConflict(
+        path=home_paths.shown(conflict.path), why=conflict.why, versions=safe, modes=conflict.modes, diffs=diffs
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from yurt.homesync import backups
-from yurt.homesync.backups import Restored
+from yurt.homesync.backups import HomeRestored
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.verbs import home_paths
 from yurt.verbs.result import Result
 
 
-def restore(path: str, *, at: str | None = None, place: str = "", watch: Watch = unwatched) -> Result[Restored]:
+def restore(path: str, *, at: str | None = None, place: str = "", watch: Watch = unwatched) -> Result[HomeRestored]:
     """Restore the newest backup of a file, link or folder, or the newest before a time, on the place that has it.
 
     What is there now goes to a new dated backup first. The next sync copies the restored version to the other places.
