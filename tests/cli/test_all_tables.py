@@ -51,7 +51,7 @@ WITHOUT = {
         *(f"lab fault {each}" for each in ("start-ctld", "stop-dbd", "start-dbd", "full", "free", "link", "unlink")),
         "lab fault delay",
         *(f"dev {each}" for each in ("up", "ssh", "code", "connect", "backup", "restore", "extend", "down")),
-        "home restore",
+        *("home restore", "home install"),
     ]
 }
 """Verbs that print sentences; `context probe` prints what `cluster` prints."""

@@ -50,9 +50,10 @@ def run(
     - `options`: the [options](#options) of `yurt run`, such as `cpus=2`, `gpus="a100:1"`, `mem="8G"` or
       `tags=["first"]`.
 
-    Returns when the run is submitted. If the site cannot be reached, the run is saved, a warning is issued, and the
-    next yurt command submits it. Raises `TypeError` for an unknown option, `yurt.errors.UserError` for an invalid value
-    and `yurt.errors.RefusedError` if the site rejects the run; in that case nothing is saved.
+    Returns when the run is submitted; with `sync=True`, after the home sync that it waits for. If the site cannot be
+    reached, the run is saved, a warning is issued, and the next yurt command submits it. Raises `TypeError` for an
+    unknown option, `yurt.errors.UserError` for an invalid value and `yurt.errors.RefusedError` if the site rejects the
+    run; in that case nothing is saved.
     """
     ready()
     if isinstance(command, str):
@@ -72,6 +73,11 @@ def run(
         )
         planned = planning.plan(found, request, index=index)
         entry, messages = enqueue(index, found, planned)
+        if entry.run.home_sync:
+            from yurt.verbs.syncing import sync_first
+
+            (entry,), notes = sync_first(index, [entry])
+            messages += notes
     for text in messages:
         warnings.warn(text, stacklevel=2)
     return Run(entry)

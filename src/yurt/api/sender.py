@@ -259,6 +259,11 @@ class Sender:
         building = ""
         try:
             entry, warnings = enqueue(store, self._context, planned, by="the executor")
+            if entry.run.home_sync:
+                from yurt.verbs.syncing import sync_first
+
+                (entry,), notes = sync_first(store, [entry])
+                warnings += notes
             if entry.status.building and entry.run.env is not None:
                 building = f"building the environment of {entry.run.env.title} on {self._context.name}, once"
         except Exception as error:

@@ -20,6 +20,8 @@ def agent() -> None:
 def once() -> int:
     """Submit saved runs and refresh states once.
 
+    Also syncs homes if the `interval` of homes.yaml is over, or if a run waits for a home sync.
+
     To do this every five minutes, add this line to your crontab, with the path that `command -v yurt` prints:
 
     \b
@@ -34,6 +36,7 @@ def once() -> int:
     def print_text() -> None:
         done = found.data
         contexts = render.count(len(done.contexts), "context")
-        print(f"{len(done.submitted)} submitted, {len(done.pending)} waiting, {contexts} refreshed")
+        synced = f", {render.count(len(done.synced), 'pair')} of homes synced" if done.synced else ""
+        print(f"{len(done.submitted)} submitted, {len(done.pending)} waiting, {contexts} refreshed{synced}")
 
     return render.result(found, print_text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ EXAMPLES = [
     "yurt home sync",
     "yurt home sync alpha --folder ~/homes",
     "yurt home sync alpha beta --hub alpha",
+    "yurt home sync --watch --interval 5m",
 ]
 
 
@@ -34,7 +36,11 @@ EXAMPLES = [
 )
 @click.option("--folder", metavar="DIR", default="", help="The folder of this machine (default: ~/yurt-home).")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-def sync(names: tuple[str, ...], hub: str, folder: str, yes: bool) -> int:
+@click.option("--watch", "repeat", is_flag=True, help="Sync again and again until Ctrl-C.")
+@click.option(
+    "--interval", metavar="TIME", default="", help="With --watch, the time between two syncs: 30s, 5m (default: 60s)."
+)
+def sync(names: tuple[str, ...], hub: str, folder: str, *, yes: bool, repeat: bool, interval: str) -> int:
     """Sync the homes now.
 
     CONTEXT is a context whose home, on its login host, is synced with a folder of this machine, and through it with
@@ -45,6 +51,9 @@ def sync(names: tuple[str, ...], hub: str, folder: str, yes: bool) -> int:
     that are replaced or deleted go to a backup: see `yurt home backups`. `yurt home profile` shows which files are left
     out.
 
+    With --watch, the pause between two syncs grows to 10 minutes while nothing changes. A job that waits for a home
+    sync, see `yurt run --sync`, starts a sync at once.
+
     The exit code is 1 if there are conflicts or files that could not be synced, 4 if a place cannot be reached, and 5
     if another sync is running or a place refuses.
     """
@@ -54,11 +63,29 @@ def sync(names: tuple[str, ...], hub: str, folder: str, yes: bool) -> int:
     from yurt.verbs import home_sync as verbs
 
     app.enable_gc()
+    seconds = verbs.read_interval(interval, repeat=repeat)
     planned = verbs.plan(names, hub=hub, folder=str(Path(folder).expanduser().absolute()) if folder else "")
     asks = bool(planned.new or planned.first) and not yes
     with watching(asks=asks) as watch:
         found = verbs.sync(planned, lambda plan, survey: _confirmed(plan, survey, yes=yes), watch=watch)
-    return render.result(found, lambda: print_outcomes(found.data))
+    code = render.result(found, lambda: print_outcomes(found.data))
+    if not repeat:
+        return code
+    app.current().warnings.clear()
+    verbs.repeat(planned.only, seconds, lambda found: _print_round(found.data))
+    return 0
+
+
+def _print_round(outcomes: list[Outcome]) -> None:
+    """Print one line about a round of --watch: what each pair did."""
+    if app.current().json:
+        render.stream("home-sync", outcomes)
+        return
+    if app.current().quiet and not any(each.code for each in outcomes):
+        return
+    jobs = [job for each in outcomes for job in each.released]
+    texts = [f"{each.spoke}: {_summary(each)}" for each in outcomes] + [f"released job {job}" for job in jobs]
+    print(render.plain(f"{time.strftime('%H:%M:%S')}  {'; '.join(texts)}"), flush=True)
 
 
 def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:

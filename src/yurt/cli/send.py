@@ -71,8 +71,10 @@ def wait_or_follow(entries: Sequence[Entry], *, follow: bool, kind: str) -> int:
 def after_sync(entry: Entry) -> str:
     """Return one line about a run after the home sync that it waited for."""
     run, status = entry.run, entry.status
-    if status.state == "held":
-        return render.escaped(f"{run.id} is {render.with_reason('held', status.reason)}")
+    if status.state == "held" or status.held:
+        return render.escaped(f"{run.id} is {render.with_reason('held', status.held or status.reason)}")
+    if status.building:
+        return f"{run.id} waits for its environment"
     return render.escaped(f"{run.id} is released: the home of {run.context} is in sync")
 
 
@@ -83,7 +85,7 @@ def submitted_line(entry: Entry) -> str:
     run, status = entry.run, entry.status
     job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted", **({"held": "submitted"} if run.home_sync else {})}.get(status.state, status.state)
-    building = "; it starts after a home sync" if run.home_sync and status.state == "held" else ""
+    building = "; it starts after a home sync" if run.home_sync and status.state in ("held", "queued") else ""
     if status.building and run.env is not None:
         packages = f": {render.count(run.env.packages, 'package')}" if run.env.packages else ""
         modules = "".join(f", with module {each}" for each in run.env.modules)

@@ -28,6 +28,9 @@ _FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
 _PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
 _SIDE = re.compile(rb"\n?^yurt-side (?P<token>\w+) (?P<place>\S+) (?P<word>\S+) (?P<text>.*)\n", re.MULTILINE)
 
+ROOT = "properties changed on both sides"
+"""Why Unison skips two roots with different permissions. It is no conflict: each site decides how open homes are."""
+
 
 class Side(msgspec.Struct, frozen=True):
     """A line of side.sh: which place, a word, and details."""
@@ -50,6 +53,8 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     """The paths of new and changed files and folders, relative to the roots."""
     skipped: list[Skipped] = []
     failed: list[Skipped] = []
+    only_root: bool = False
+    """Whether the permissions of the two roots differ, and nothing else was skipped or failed."""
     fatal: str = ""
     """The last words of a Unison that gave up, in one line."""
 
@@ -81,6 +86,8 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     for kind, text in entries:
         if kind == b"skipped":
             path, why = _split(text, err)
+            if not path and why == ROOT:
+                continue
             (failed if path in errors else skipped).append(Skipped(path, why))
         elif kind == b"failed":
             failed.append(Skipped(os.fsdecode(text), _why_failed(text, out)))
@@ -93,6 +100,7 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
+        only_root=bool(entries) and not skipped and not failed,
     )
 
 

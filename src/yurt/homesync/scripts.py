@@ -66,12 +66,13 @@ def link(ssh: Sequence[str], script: str, mark: str) -> str:
     remote = f"sh -c 'eval \"$(command head -c {size})\"' yurt-serve"
     head, shebang = text("link.sh"), "#!/bin/sh\n"
     reach = f'reach() {{\n    {shlex.join(ssh)} {shlex.quote(remote)}" $*"\n}}\n'
-    return shebang + _assign(script=script, mark=mark) + reach + head.removeprefix(shebang)
+    return shebang + assign(script=script, mark=mark) + reach + head.removeprefix(shebang)
 
 
 def _settings(side: Side, **more: str) -> str:
-    return _assign(**{**msgspec.structs.asdict(side), "direct": "1" if side.direct else "", **more})
+    return assign(**{**msgspec.structs.asdict(side), "direct": "1" if side.direct else "", **more})
 
 
-def _assign(**values: str) -> str:
+def assign(**values: str) -> str:
+    """Return assignments of variables in sh."""
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,26 +20,31 @@ LONGEST = 600.0
 
 
 def repeat(
-    only: Sequence[str],
-    interval: float,
-    on_round: Callable[[Round, float], None],
-    *,
-    watch: Watch = unwatched,
+    only: Sequence[str], interval: float, on_round: Callable[[Round], None], *, watch: Watch = unwatched
 ) -> None:
-    """Run rounds until the user interrupts; `on_round` gets each round and the longest pause after it.
+    """Run a round after each pause, until the user interrupts; `on_round` gets each round.
 
     RefusedError: another process does this already.
     """
     with _alone():
-        pause = interval
+        pause, known = interval, set[str]()
         while True:
-            _wanted().unlink(missing_ok=True)
             homes = _homes()
-            done = rounds.run(homes, only, watch=watch)
+            _wait(homes, only, interval, pause, known)
+            asked = _wanted().exists()
+            _wanted().unlink(missing_ok=True)
+            try:
+                done = rounds.run(homes, only, watch=watch)
+            except RefusedError:  # another sync of this machine is running; it may have begun before the request
+                if asked:
+                    time.sleep(1)
+                    ask()
+                continue
+            # Jobs that still wait after a good round were submitted during it; those of a failed one are not news.
+            known = _waiting(homes, only) if done.code else set()
             changed = any(each.transferred or each.released for each in done.outcomes)
             pause = interval if changed else min(pause * 2, max(LONGEST, interval))
-            on_round(done, pause)
-            _wait(homes, only, interval, pause)
+            on_round(done)
 
 
 def is_running() -> bool:
@@ -64,10 +69,9 @@ def _homes() -> Homes:
     return homes
 
 
-def _wait(homes: Homes, only: Sequence[str], interval: float, pause: float) -> None:
+def _wait(homes: Homes, only: Sequence[str], interval: float, pause: float, known: Set[str]) -> None:
     """Wait for the next round: until `pause` is over, another process asks for it, or another job waits."""
     until = time.monotonic() + pause
-    known = _waiting(homes, only) if pause > interval else set()
     look_at = time.monotonic() + interval
     while time.monotonic() < until and not _wanted().exists():
         time.sleep(min(0.5, max(0.0, until - time.monotonic())))

@@ -1,13 +1,17 @@
-"""agent once: submit saved runs and refresh unfinished runs, on every context."""
+"""agent once: submit saved runs and refresh unfinished runs, on every context, and sync homes if that is due."""
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
+from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh.archive import catch_up_elsewhere
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Watch, unwatched
 from yurt.sites import folders
+from yurt.store import Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -20,6 +24,8 @@ class Round(msgspec.Struct, frozen=True):
     pending: list[str]
     failed: dict[str, str]
     """Contexts that could not be queried, with the error message."""
+    synced: list[str] = []
+    """Pairs of homes that were synced, such as local-alpha."""
 
 
 def once(*, watch: Watch = unwatched) -> Result[Round]:
@@ -31,5 +37,36 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
     submitted = [run for each in refreshed.advanced.values() for run in each.submitted]
     pending = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in refreshed.failed.items()}
-    done = Round(contexts, submitted, pending, failed)
-    return Result(kind="agent-round", data=done, warnings=refreshed.warnings, exit_code=4 if failed else 0)
+    synced, notes = _sync_homes(store, watch)
+    done = Round(contexts, submitted, pending, failed, synced)
+    warnings = [*refreshed.warnings, *notes]
+    return Result(kind="agent-round", data=done, warnings=warnings, exit_code=4 if failed else 0)
+
+
+def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
+    """Sync homes if the interval of homes.yaml is over, or a run waits for it. Return the pairs, and warnings.
+
+    If only runs wait, only the homes of their contexts are synced. Conflicts are for `yurt home status` to tell.
+    """
+    from yurt.homesync import config, gate, ledger, rounds, watcher
+    from yurt.verbs.syncing import waiting
+
+    homes = config.load()
+    if homes is None or watcher.is_running():
+        return [], []
+    since = time.time() - max((each.began for known in ledger.read().outcomes.values() for each in known), default=0.0)
+    due = homes.interval_seconds is not None and since >= homes.interval_seconds
+    only = [] if due else [context for context in waiting(store) if context in homes.names]
+    if not due and not only:
+        return [], []
+    try:
+        done = rounds.run(homes, only, watch=watch)
+    except RefusedError:  # another sync is running
+        return [], []
+    except YurtError as error:
+        return [], [f"homes are not synced: {error.message}"]
+    if any(each.released for each in done.outcomes):
+        refresh_contexts(store, store.contexts_of_unfinished(), steps=STEPS)
+    return [each.pair for each in done.outcomes if each.code == 0], [
+        f"{each.pair} is not in sync: {gate.problem(each)}" for each in done.outcomes if each.code
+    ]

@@ -14,8 +14,12 @@ from yurt.homesync.outcomes import Outcome, Skipped, pair_name
 from yurt.homesync.places import Place
 from yurt.model.context import LOCAL
 from yurt.model.progress import Watch, unwatched
+from yurt.model.resources import parse_seconds
 from yurt.verbs.home_paths import shown
 from yurt.verbs.result import Result
+
+INTERVAL = "60s"
+"""The time between two rounds of `--watch`."""
 
 Confirm = Callable[["Plan", Survey], bool]
 
@@ -81,6 +85,24 @@ def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result
     if homes != config.load():
         config.save(homes)
     return result(rounds.run(homes, planned.only, watch=watch).outcomes)
+
+
+def read_interval(text: str, *, repeat: bool) -> float:
+    """Return the seconds between two rounds. UserError: the text is no duration, or rounds are not repeated."""
+    if text and not repeat:
+        raise UserError("--interval needs --watch", code="usage", hint="add `--watch`")
+    try:
+        return float(parse_seconds(text or INTERVAL))
+    except ValueError as error:
+        hint = "for example: `--interval 5m`"
+        raise UserError(f"--interval {error}, not '{text}'", code="usage", hint=hint) from None
+
+
+def repeat(only: Sequence[str], interval: float, on_round: Callable[[Result[list[Outcome]]], None]) -> None:
+    """Repeat rounds until the user interrupts. RefusedError: another process does it already."""
+    from yurt.homesync import watcher
+
+    watcher.repeat(only, interval, lambda done: on_round(result(done.outcomes)))
 
 
 def _profile(homes: Homes) -> str:
