@@ -44,9 +44,9 @@ def run(
     return Round(outcomes)
 
 
-def me(lock: int, *, direct: bool = False) -> Start:
-    """Return this machine as the one that starts a sync; `direct`: in the user's terminal."""
-    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock, direct=direct)
+def me(lock: int) -> Start:
+    """Return this machine as the one that starts a sync."""
+    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock)
 
 
 def whole(arguments: Sequence[str]) -> bool:

@@ -32,7 +32,8 @@ prepare() {
     /*) ;;
     *) backups=$HOME/$backups ;;
     esac
-    mkdir -p -- "$backups" || refuse folder "$backups" # Unison creates only the last folder of a path
+    # Unison creates only the last folder of a path. Others could read or replace backups in a folder of theirs.
+    if ! mkdir -p -- "$backups" || [ ! -O "$backups" ]; then refuse folder "$backups"; fi
 }
 
 take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script

@@ -60,6 +60,13 @@ def failed(outcome: Outcome, error: YurtError) -> Outcome:
     )
 
 
+def code_of(done: Finished) -> int:
+    """Return the exit code of Unison; that of a good sync if only the permissions of the two roots differ."""
+    if done.code == 1 and done.printed.only_root:
+        return 0
+    return done.code if done.code in (0, 1, 2) else 3
+
+
 def paths_in(arguments: Sequence[str]) -> list[str]:
     """Return the values of `-path`."""
     return [value for word, value in pairwise(arguments) if word == "-path"]
@@ -104,17 +111,14 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
     to_hub, to_spoke = printed.to_client, printed.to_server
     if pair.client is pair.spoke:
         to_hub, to_spoke = to_spoke, to_hub
-    # The homes themselves may have different modes. Unison calls that a conflict of the empty path.
-    skipped = [each for each in printed.skipped if each.path]
-    code = 0 if done.code == 1 and printed.skipped and not skipped and not printed.failed else done.code
     return msgspec.structs.replace(
         outcome,
-        code=code if code in (0, 1, 2) else 3,
+        code=code_of(done),
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
         size=_size(pair.client, printed.copied) if pair.client.here else None,
-        skipped=skipped,
+        skipped=printed.skipped,
         failed=printed.failed,
     )
 
