@@ -77,3 +77,5 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
     assert read("beta", notes) == "on local"  # beta had received that version, and then that of alpha
     assert laptop.quick("home", "sync").code == 0
     assert (here / notes).read_text() == read("alpha", notes) + "\n" == "on local\n"
+    for site in ("alpha", "beta"):
+        ssh(site, f"rm -rf {root}")
