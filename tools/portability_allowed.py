@@ -41,6 +41,8 @@ ALLOWED = {
     ("hosts/tar.py", "find -printf"): TESTED,
     ("hosts/tar.py", "tar --null"): TESTED,
     ("node/backup/attributes.py", "Linux call"): "elsewhere, attributes of folders are not saved",
+    ("homesync/side.sh", "a program of Linux"): "only on login hosts; on this machine, yurt holds the lock",
+    ("homesync/side.sh", "/proc"): "only on login hosts; without it, another sync is refused until the old one ends",
     ("node/backup/claims.py", "/proc"): "elsewhere, only the number of a process tells whether it runs",
     ("node/dev/control.py", "Linux constant"): "elsewhere, the folder of the socket keeps other users out",
     ("node/dev/idle.py", "/proc"): "without it, a dev node never counts as idle",

@@ -26,7 +26,8 @@ prepare() {
     # Without $UNISON, some versions of Unison use another folder on some systems.
     UNISON=${UNISON:-$HOME/.unison}
     export UNISON
-    mkdir -p -- "$UNISON/yurt" && [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
+    mkdir -p -- "$UNISON/yurt" || refuse folder "$UNISON/yurt"
+    [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
     case $backups in
     '') backups=$UNISON/backup ;;
     /*) ;;
@@ -72,8 +73,8 @@ check_root() {
     *) root=$HOME/$root ;;
     esac
     if ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
-        mkdir -p -- "$root" && : >> "$root/.yurt-home" && printf '%s\n' "$root" >> "$UNISON/yurt/roots" ||
-            refuse root "$root"
+        { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
+        printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"
 }
