@@ -37,7 +37,7 @@ prepare() {
     if ! mkdir -p -- "$backups" || [ ! -O "$backups" ]; then refuse folder "$backups"; fi
 }
 
-take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script
+take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
     command -v flock > /dev/null || refuse no-flock
     exec 9>> "$UNISON/yurt/lock"
     flock -n 9 || take_over
