@@ -61,13 +61,19 @@ def whole(arguments: Sequence[str]) -> bool:
 
 
 def arguments_for(pair: Pair, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the names of the pair's places replaced by roots, after `-prefer` and `-force`."""
-    named = {place.name: place for place in pair.places}
-    before = ("", *arguments)
-    return [
-        client.unison_root(pair, named[word]) if last in ("-prefer", "-force") and word in named else word
-        for last, word in zip(before, arguments, strict=False)
-    ]
+    """Return the arguments with the names of the pair's places replaced by roots, after `-prefer` and `-force`.
+
+    A pair without the named place has nothing to prefer: it does not get these two words.
+    """
+    named, found = {place.name: place for place in pair.places}, list[str]()
+    for word in arguments:
+        if not found or found[-1] not in ("-prefer", "-force") or word not in pair.hub.homes.names:
+            found.append(word)
+        elif word in named:
+            found.append(client.unison_root(pair, named[word]))
+        else:
+            found.pop()
+    return found
 
 
 def _prepare(place: Place) -> None:

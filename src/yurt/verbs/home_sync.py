@@ -45,7 +45,7 @@ def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
     for name in (*names, *([hub] if hub else [])):
         if name != LOCAL.name:
             _ = Place(name, homes).host  # NotFoundError or UserError if it is not a login host
-    if hub and saved is not None and hub != saved.hub and len(saved.names) > 1 and not names:
+    if hub and saved is not None and hub != saved.hub:  # the old hub stays one of the places
         homes = msgspec.structs.replace(homes, places=_with(homes.places, [saved.hub]))
     homes = msgspec.structs.replace(
         homes,
