@@ -18,7 +18,7 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than half a minute: SLOW_TESTS=1")
+slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes long: SLOW_TESTS=1")
 
 
 class Homes:
@@ -142,6 +142,7 @@ def test_a_cut_link(homes: Homes, lab: Lab) -> None:
     assert homes.ssh("alpha", f"sha256sum < {homes.root}/large").split()[0] == digest.stdout.decode().split()[0]
 
 
+@slow
 def test_a_killed_yurt(homes: Homes) -> None:
     assert homes.sync("alpha").code == 0
     (homes.folder / "large").write_bytes(os.urandom(40_000_000))

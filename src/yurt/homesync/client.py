@@ -26,6 +26,9 @@ BATCH = ("-batch", "-auto", "-dumbtty", "-contactquietly", "-log=false")
 Echo = Callable[[str, bytes], None]
 """Gets "out" or "err", and a piece of that stream."""
 
+STEP = 5
+"""Per cent between two events of progress."""
+
 KEEP_ALIVE = ("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
 
 
@@ -95,10 +98,14 @@ def run(
     text = f"syncing {pair.name}"
     watch(Event(f"{text}: looking for changes"))
 
+    shown = -1
+
     def show(chunk: bytes) -> None:
+        nonlocal shown
         done = output.percent(chunk)
-        if done is not None:
-            watch(Event(text, done, 100))
+        if done is not None and done // STEP != shown:
+            shown = done // STEP
+            watch(Event(f"{text}: {done} %", done, 100))
 
     if pair.client.here:
         with started(pair, start, [*BATCH, *arguments]) as process:

@@ -58,6 +58,11 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     fatal: str = ""
     """The last words of a Unison that gave up, in one line."""
 
+    @property
+    def jobs_wait(self) -> bool:
+        """Whether jobs of one of the sides wait for this sync."""
+        return any(each.word == "begun" and each.text.endswith("waits") for each in self.sides)
+
     def said(self, word: str) -> Side | None:
         """Return the first line of a side with that word."""
         return next((each for each in self.sides if each.word == word), None)

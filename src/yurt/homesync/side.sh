@@ -37,7 +37,7 @@ prepare() {
     if ! mkdir -p -- "$backups" || [ ! -O "$backups" ]; then refuse folder "$backups"; fi
 }
 
-take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script
+take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
     command -v flock > /dev/null || refuse no-flock
     exec 9>> "$UNISON/yurt/lock"
     flock -n 9 || take_over
@@ -106,12 +106,13 @@ find_unison() { # sets found and version: the first Unison that is new enough
 }
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
-    find "$UNISON/yurt" -name 'waiting.*' -mtime +7 -exec rm -f {} + 2> /dev/null
     home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null
+    waits=waits
+    [ -s "$UNISON/yurt/waiting.$token" ] || { waits='' && rm -f -- "$UNISON/yurt/waiting.$token"; }
     UNISONLOCALHOSTNAME=$identity
     UNISONBACKUPDIR=$backups/$stamp-$token
     export UNISONLOCALHOSTNAME UNISONBACKUPDIR
     umask "$user_umask"
     cd || exit
-    say begun "$version"
+    say begun "$version $waits"
 }

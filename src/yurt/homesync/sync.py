@@ -31,6 +31,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Outcome
     start: Start
+    idle: bool = False
+    """Whether it changed nothing and no job waits for it, so that there is nothing to do after it."""
 
 
 def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Pass:
@@ -38,14 +40,16 @@ def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Pa
     began = time.time()
     start = start.another()
     warnings: list[str] = []
+    idle = False
     outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
     try:
         done, warnings = _repeated(pair, start, arguments, watch)
         outcome = _outcome(pair, outcome, done)
+        idle = not (outcome.transferred or outcome.failed or done.printed.jobs_wait)
     except YurtError as error:
         outcome = failed(outcome, error)
     outcome = msgspec.structs.replace(outcome, ended=time.time(), paths=paths_in(arguments), warnings=warnings)
-    return Pass(outcome=outcome, start=start)
+    return Pass(outcome=outcome, start=start, idle=idle)
 
 
 def failed(outcome: Outcome, error: YurtError) -> Outcome:
