@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,13 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return folder
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder with a short path: that of a socket has at most about 100 characters."""
+    with tempfile.TemporaryDirectory(prefix="yd", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
