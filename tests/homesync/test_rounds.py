@@ -78,7 +78,7 @@ def test_replaced_and_deleted_versions_are_in_dated_backups_under_their_names(st
     for path in ("a/.hidden", "a/b", "c"):
         star.write("local", path, "old")
     star.sync()
-    star.write("alpha", "a/.hidden", "longer")
+    star.write("alpha", "a/.hidden", "new")  # as long as before, and within a second of it
     (star.roots["alpha"] / "c").unlink()
     (star.roots["local"] / "a" / "b").unlink()
     outcome = only(star.sync())

@@ -21,7 +21,8 @@ PART = rb"""
 mountpoint = .yurt-home
 ignore = Path .yurt-home
 confirmbigdel = true
-times = true
+# With times, Unison does not see an edit of the same length within a second of the last one.
+times = false
 
 # Versions that a sync replaces or deletes. (Name * would leave out names that begin with a dot.)
 backup = Regex .*
