@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
-from yurt.homesync import ledger
+from yurt.homesync import ledger, scripts
 from yurt.testing.waiting import eventually
 
 LARGE = 30_000_000
@@ -113,3 +113,15 @@ def test_a_killed_yurt(star: Star) -> None:
     for at in range(3):
         name = f"large {at}"
         subprocess.run(["cmp", star.roots["alpha"] / name, star.roots["local"] / name], check=True)
+
+
+def test_a_link_ends_with_its_ssh() -> None:
+    """Unison waits for it, and keeps its input open meanwhile."""
+    for ssh, text in ((["false"], b""), (["sh", "-c", "echo begin; echo protocol"], b"protocol\n")):
+        program = scripts.link(ssh, "script", "begin")
+        command = ["sh", "-c", program, "link", "host", "yurt-serve", "-server"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as link:
+            assert link.stdout is not None
+            assert link.stdout.read() == text
+            link.wait(30)
+            assert link.stdin is not None and not link.stdin.closed
