@@ -156,8 +156,9 @@ class Star:
         after = site.state()
         self._note(f"{label}, {' '.join(words)}", judge.lost(before, after) + judge.unknown(after, site.editor))
         if answer.code == 0 and not drawn["one"]:
-            left = {each["path"] for each in site.call("home", "conflicts").data["conflicts"]}
-            still = [each["path"] for each in known if each["path"] in left]
+            # The resolved version may be in conflict with another place now.
+            left = {each["path"]: each["versions"] for each in site.call("home", "conflicts").data["conflicts"]}
+            still = [each["path"] for each in known if len(each["versions"].keys() & left.get(each["path"], ())) > 1]
             self._note(label, [f"{path!r} is still in conflict after {' '.join(words)}" for path in still])
         if answer.code != 0 and not drawn["kill"]:
             self._note(label, [f"{' '.join(words)} ended with exit code {answer.code}: {answer.text[-400:]}"])
