@@ -18,6 +18,7 @@ from yurt.backends.job import script
 from yurt.backends.slurm import queries
 from yurt.model import tasks
 from yurt.model.run import RunRef
+from yurt.model.state import WAITS_FOR_SYNC
 
 POLL = scripts.text("poll.sh", "slurm")
 SWEEP = "s1nfkaf7-c1w10"
@@ -26,11 +27,12 @@ AWKS = ["mawk", "gawk"]
 
 
 def poll(home: Path, rows: Sequence[str], refs: Sequence[RunRef], *, shell: str = "dash", awk: str = "mawk") -> str:
+    """Return what poll.sh prints for rows of squeue, which may begin with ten characters of a comment: |home_sync |."""
     programs = home / "bin"
     programs.mkdir(exist_ok=True)
-    (home / "queue").write_text("".join(f"{row}\n" for row in rows))
+    (home / "queue").write_text("".join(f"{row if row[0] == '|' else f'|(null)    |{row}'}\n" for row in rows))
     for name, does in {
-        "squeue": f"sed 's/^/|(null)    |/' {home}/queue",
+        "squeue": f"cat {home}/queue",
         "sacct": f'echo "$@" >> {home}/asked',
         "awk": f'exec {awk} "$@"',
     }.items():
@@ -131,3 +133,25 @@ def test_many_pending_tasks_are_one_row(tmp_path: Path) -> None:
     )  # a hundred million tasks one by one would take minutes
     assert answer == f"= queue\n{rows[0]}\n"
     assert queries.read_poll(answer, [sweep(tmp_path, "0-99999999")]) == {}
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_jobs_that_wait_for_a_home_sync(tmp_path: Path, awk: str) -> None:
+    """Only the job that is held by its user with this word in its comment; a comment may contain squeue's separator."""
+    rows = [
+        "|home_sync |1|PENDING|JobHeldUser|N/A||yurt-a",
+        "|home_synce|2|PENDING|JobHeldUser|N/A||yurt-b",
+        "|home_sync |3|PENDING|JobHeldAdmin|N/A||yurt-c",
+        "|home_sync |4|RUNNING|None|N/A|n1|yurt-d",
+        "|= 0|x|y|z |5|PENDING|JobHeldUser|N/A||yurt-e",
+    ]
+    refs = [RunRef(run, f"{tmp_path}/{run}", 0.0) for run in "abcde"]
+    answer = poll(tmp_path, rows, refs, awk=awk)
+    found = queries.read_poll(answer, refs)
+    assert {run: each.reason for run, each in found.items() if each.live == "held"} == {
+        "a": WAITS_FOR_SYNC,
+        "b": "held; release it with `yurt release`",
+        "c": "waiting for an administrator to release it",
+        "e": "held; release it with `yurt release`",
+    }
+    assert found["d"].live == "running"

@@ -6,8 +6,6 @@ changes since the last save may be missing, and nothing incomplete may be listed
 
 from __future__ import annotations
 
-import argparse
-import random
 import shutil
 import subprocess
 import sys
@@ -21,7 +19,7 @@ from random import Random
 
 import msgspec
 
-from tests.campaign.arguments import Asked
+from tests.campaign.driver import arguments, print_replay
 from tests.node.backup.trees import Editor, Fingerprint, fingerprint
 from yurt.node.backup import BackupError, Workspace, newest, restore, verify, versions
 
@@ -185,16 +183,9 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Case]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.backups", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--runs", type=int, default=120, help="number of cases (default: 120)")
-    parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
-    )
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    cases = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(cases)} backups under faults", flush=True)
+    asked = arguments("backups", __doc__, runs=120, faults=list(FAULTS))
+    cases = draw(asked.seed, asked.runs, asked.only)
+    print(f"seed {asked.seed}: {len(cases)} backups under faults", flush=True)
     began = time.monotonic()
     violations = []
     for number, case in enumerate(cases):
@@ -203,8 +194,7 @@ def main() -> int:
     for fault, count in Counter(case.fault for case in cases).items():
         print(f"{fault:<10}{count:>5}  {FAULTS[fault]}")
     print("\n".join([*violations, f"{len(violations)} violations"]))
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.backups --seed {seed}", end="")
-    print(f" --runs {asked.runs}" + "".join(f" --only {name}" for name in asked.only))
+    print_replay("backups", asked, began)
     return 1 if violations else 0
 
 

@@ -6,14 +6,10 @@ ledger must show: no two starts at the same time, no missing step, no saved step
 
 from __future__ import annotations
 
-import argparse
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -24,8 +20,8 @@ from random import Random
 
 import msgspec
 
-from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
+from tests.campaign.driver import Stage, arguments, drive
 from tests.campaign.site import Site
 from yurt.lab import Lab
 from yurt.lab.cluster import inside
@@ -384,42 +380,15 @@ def campaign(lab: Lab, folder: Path, runtime: Path, chains: Sequence[Chain], pat
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.chains", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--runs", type=int, default=26, help="number of runs (default: 26)")
-    parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
-    )
-    parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    parser.add_argument("--timeout", type=float, default=1200, help="seconds for the whole campaign (default: 1200)")
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
-    home.mkdir(exist_ok=True)
-    work = home / f"chains-{time.strftime('%m%d-%H%M%S')}"
-    work.mkdir()
-    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
-    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
-    chains = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(chains)} runs of several starts; log: {work / 'log'}", flush=True)
-    began = time.monotonic()
-    lab = Lab()
-    lab.up()
-    try:
-        wrong, missed = campaign(lab, work, runtime, chains, asked.timeout)
-    finally:
-        if not asked.home:
-            lab.down(wipe=True)
-        shutil.rmtree(runtime, ignore_errors=True)
-    print("\n".join([*wrong, f"{len(wrong)} violations; {missed} faults came too late to have an effect"]))
-    only = "".join(f" --only {name}" for name in asked.only)
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.chains --seed {seed}", end="")
-    print(f" --runs {asked.runs}{only}")
-    if wrong:
-        return 1
-    if not asked.home:
-        shutil.rmtree(home, ignore_errors=True)
-    return 0
+    asked = arguments("chains", __doc__, runs=26, faults=list(FAULTS), timeout=1200)
+    chains = draw(asked.seed, asked.runs, asked.only)
+
+    def play(stage: Stage) -> bool:
+        wrong, missed = campaign(stage.lab, stage.work, stage.runtime, chains, asked.timeout)
+        print("\n".join([*wrong, f"{len(wrong)} violations; {missed} faults came too late to have an effect"]))
+        return not wrong
+
+    return drive("chains", asked, f"{len(chains)} runs of several starts", play)
 
 
 if __name__ == "__main__":

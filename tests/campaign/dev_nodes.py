@@ -7,12 +7,7 @@ the workspace is older than the last complete version, if a part of a restore is
 
 from __future__ import annotations
 
-import argparse
-import os
-import random
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -22,7 +17,6 @@ from random import Random
 
 import msgspec
 
-from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
 from tests.campaign.dev_faults import (
     BACKUP_MOMENTS,
@@ -34,6 +28,7 @@ from tests.campaign.dev_faults import (
     wait_for_restore,
 )
 from tests.campaign.dev_site import DevSite, names_in
+from tests.campaign.driver import Stage, arguments, drive
 from yurt.lab import Lab
 
 MB = 1 << 20
@@ -187,40 +182,15 @@ def show(outcome: Outcome) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.dev_nodes", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--runs", type=int, default=48, help="number of cases (default: 48)")
-    parser.add_argument(
-        "--only", action="append", default=[], help=f"inject only this fault: {', '.join(KINDS)}; can be repeated"
-    )
-    parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
-    home.mkdir(exist_ok=True)
-    work = home / f"dev-{time.strftime('%m%d-%H%M%S')}"
-    work.mkdir()
-    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
-    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
-    episodes = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(episodes)} faults; log: {work / 'log'}", flush=True)
-    began = time.monotonic()
-    lab = Lab()
-    lab.up()
-    try:
-        outcome = campaign(lab, work, runtime, episodes)
-    finally:
-        if not asked.home:
-            lab.down(wipe=True)
-        shutil.rmtree(runtime, ignore_errors=True)
-    show(outcome)
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.dev_nodes --seed {seed}", end="")
-    print(f" --runs {asked.runs}" + "".join(f" --only {name}" for name in asked.only))
-    if outcome.wrong:
-        return 1
-    if not asked.home:
-        shutil.rmtree(home, ignore_errors=True)
-    return 0
+    asked = arguments("dev_nodes", __doc__, runs=48, faults=list(KINDS))
+    episodes = draw(asked.seed, asked.runs, asked.only)
+
+    def play(stage: Stage) -> bool:
+        outcome = campaign(stage.lab, stage.work, stage.runtime, episodes)
+        show(outcome)
+        return not outcome.wrong
+
+    return drive("dev_nodes", asked, f"{len(episodes)} faults", play)
 
 
 if __name__ == "__main__":

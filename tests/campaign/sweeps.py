@@ -6,13 +6,8 @@ without having started, or was not cancelled and did not complete.
 
 from __future__ import annotations
 
-import argparse
-import os
-import random
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
@@ -24,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
+from tests.campaign.driver import Stage, arguments, drive
 from tests.campaign.site import SHARED, Site
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
@@ -330,43 +325,15 @@ def show(outcome: Outcome) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.sweeps", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--sweeps", type=int, default=40, help="number of sweeps (default: 40)")
-    parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
-    )
-    parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    parser.add_argument(
-        "--timeout", type=float, default=200, help="seconds to wait for the last tasks to finish (default: 200)"
-    )
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
-    home.mkdir(exist_ok=True)
-    work = home / f"sweeps-{time.strftime('%m%d-%H%M%S')}"
-    work.mkdir()
-    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
-    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
-    episodes = draw(seed, asked.sweeps, asked.only)
-    print(f"seed {seed}: {len(episodes)} sweeps; log: {work / 'log'}", flush=True)
-    began = time.monotonic()
-    lab = Lab()
-    lab.up()
-    try:
-        outcome = campaign(lab, work, runtime, episodes, asked.timeout)
-    finally:
-        if not asked.home:
-            lab.down(wipe=True)
-        shutil.rmtree(runtime, ignore_errors=True)
-    show(outcome)
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.sweeps --seed {seed}", end="")
-    print(f" --sweeps {asked.sweeps}" + "".join(f" --only {name}" for name in asked.only))
-    if outcome.wrong:
-        return 1
-    if not asked.home:
-        shutil.rmtree(home, ignore_errors=True)
-    return 0
+    asked = arguments("sweeps", __doc__, runs=40, faults=list(FAULTS), timeout=200)
+    episodes = draw(asked.seed, asked.runs, asked.only)
+
+    def play(stage: Stage) -> bool:
+        outcome = campaign(stage.lab, stage.work, stage.runtime, episodes, asked.timeout)
+        show(outcome)
+        return not outcome.wrong
+
+    return drive("sweeps", asked, f"{len(episodes)} sweeps", play)
 
 
 if __name__ == "__main__":

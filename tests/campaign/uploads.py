@@ -6,15 +6,11 @@ content, was not cancelled and did not complete, or left a part of an upload on 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
-import random
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
@@ -27,8 +23,8 @@ from typing import Any
 
 import msgspec
 
-from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
+from tests.campaign.driver import Stage, arguments, drive
 from tests.campaign.site import SHARED, Site
 from yurt.lab import Lab
 from yurt.lab.relay import Rules
@@ -348,43 +344,15 @@ def show(outcome: Outcome) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.uploads", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--runs", type=int, default=42, help="number of uploads (default: 42)")
-    parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
-    )
-    parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    parser.add_argument(
-        "--timeout", type=float, default=200, help="seconds to wait for the last runs to finish (default: 200)"
-    )
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
-    home.mkdir(exist_ok=True)
-    work = home / f"uploads-{time.strftime('%m%d-%H%M%S')}"
-    work.mkdir()
-    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
-    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
-    episodes = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(episodes)} uploads; log: {work / 'log'}", flush=True)
-    began = time.monotonic()
-    lab = Lab()
-    lab.up()
-    try:
-        outcome = campaign(lab, work, runtime, episodes, asked.timeout)
-    finally:
-        if not asked.home:
-            lab.down(wipe=True)
-        shutil.rmtree(runtime, ignore_errors=True)
-    show(outcome)
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.uploads --seed {seed}", end="")
-    print(f" --runs {asked.runs}" + "".join(f" --only {name}" for name in asked.only))
-    if outcome.wrong:
-        return 1
-    if not asked.home:
-        shutil.rmtree(home, ignore_errors=True)
-    return 0
+    asked = arguments("uploads", __doc__, runs=42, faults=list(FAULTS), timeout=200)
+    episodes = draw(asked.seed, asked.runs, asked.only)
+
+    def play(stage: Stage) -> bool:
+        outcome = campaign(stage.lab, stage.work, stage.runtime, episodes, asked.timeout)
+        show(outcome)
+        return not outcome.wrong
+
+    return drive("uploads", asked, f"{len(episodes)} uploads", play)
 
 
 if __name__ == "__main__":

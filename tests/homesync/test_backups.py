@@ -87,6 +87,10 @@ def test_a_folder_of_another_user_is_refused(star: Star) -> None:
     done = star.yurt("home", "backups", "--place", "alpha")
     assert done.code == 5
     assert "belongs to another user" in done.err
+    star.write("alpha", "a", "x")
+    (outcome,) = star.sync().outcomes
+    assert outcome.code == 3
+    assert str(star.backups("alpha")) in outcome.problem
 
 
 def expire(star: Star, place: str, until: str) -> list[str]:

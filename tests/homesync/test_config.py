@@ -45,7 +45,7 @@ FAULTS = {
     "hub: local\nplaces:\n  alpha: {rot: x}\n": "homes.yaml:3: places.alpha.rot is not a known key; did you mean root?",
     "keep: soon\n": "homes.yaml:1: keep must be a positive duration such as 30m, 12h or 90d",
     "profile: ../x\n": "homes.yaml:1: profile must be the name of a Unison profile: letters, digits, '.', '_' and '-'",
-    "places:\n  alpha:\n    address: -oProxyCommand=x\n": "homes.yaml:3: places.alpha.address must be an address for ssh "
+    "places:\n  alpha:\n    address: -oX=y\n": "homes.yaml:3: places.alpha.address must be an address for ssh "
     "(example: `address: alice@login.big.example`)",
     "hub: a\nhub: b\n": "homes.yaml:2: hub is set twice, in lines 1 and 2; keep one",
     "- alpha\n": "homes.yaml:1: the file must consist of `key: value` lines (example: `hub: local`)",

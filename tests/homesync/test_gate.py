@@ -11,6 +11,7 @@ import pytest
 from tests.calls import YURT
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.wheels import download
 from yurt.lab import Lab
 from yurt.model.state import WAITS_FOR_SYNC
 from yurt.testing.waiting import eventually
@@ -36,7 +37,7 @@ class Homes:
     def __init__(self, laptop: Laptop, ssh: Ssh) -> None:
         self.laptop, self.ssh = laptop, ssh
         self.here = laptop.home / "homes"
-        self.here.mkdir()
+        self.here.mkdir(mode=0o700)
         self.there = f"homes-{laptop.home.parent.name}"
         laptop.environment["UNISON"] = str(laptop.home / "unison")
 
@@ -44,13 +45,15 @@ class Homes:
         """Write homes.yaml."""
         rows = "".join(f"  {place}: {{root: {self.there}{settings}}}\n" for place in places)
         text = f"folder: {self.here}\n{more}places:\n{rows}"
+        for place in places:
+            self.ssh(place, f"mkdir -p -m 700 {self.there}")
         file = self.laptop.home / "config/homes.yaml"
         file.write_text(text)
         file.chmod(0o600)
 
     def conflict(self, place: str) -> None:
         (self.here / "notes").write_text("mine\n")
-        self.ssh(place, f"mkdir -p {self.there} && echo theirs > {self.there}/notes")
+        self.ssh(place, f"echo theirs > {self.there}/notes")
 
     def resolve(self, place: str) -> None:
         self.ssh(place, f"rm {self.there}/notes")
@@ -88,9 +91,9 @@ def test_a_failed_sync_of_one_cluster_does_not_keep_the_jobs_of_another(homes: H
     homes.resolve("alpha")
     plain, other = homes.submit("alpha"), homes.submit("alpha", "--hold --comment mine")
     array = homes.submit("alpha", "--hold --comment home_sync --array=0-2")
-    done = laptop.quick("home", "sync", "alpha", "--json")
-    jobs = {f"alpha:{job}" for job in (on_alpha["status"]["job"], plain, array)}
-    assert set(done.json["data"][0]["released"]) == jobs, done
+    done = laptop.quick("home", "sync", "alpha", "--yes")
+    for job in (on_alpha["status"]["job"], plain, array):
+        assert f"released job alpha:{job}\n" in done.out, done
     assert homes.held("alpha", other)
     assert laptop.ended(on_alpha["run"]["id"])["state"] == "completed"
 
@@ -105,7 +108,7 @@ def test_a_sync_under_way_does_not_release_a_job(homes: Homes) -> None:
     )
     before = homes.submit("alpha")
     environment = {**os.environ, **laptop.environment}
-    command = [*YURT, "home", "sync"]
+    command = [YURT, "home", "sync", "--yes"]
     with subprocess.Popen(command, cwd=laptop.project, env=environment, stdout=subprocess.PIPE, text=True) as syncing:
         eventually(lambda: homes.ssh.ask("alpha", f"test -e {there}.bin/started").code == 0)
         during = homes.submit("alpha")
@@ -129,7 +132,7 @@ def test_the_user_decides(homes: Homes) -> None:
     laptop.quick("cancel", cancelled)
     assert laptop.ended(released)["state"] == "completed"
     homes.write("alpha")
-    assert laptop.quick("home", "sync").code == 0
+    assert laptop.quick("home", "sync", "--yes").code == 0
     assert laptop.row(held)["state"] == "held" and laptop.row(cancelled)["state"] == "cancelled"
     laptop.quick("cancel", held)
 
@@ -144,7 +147,6 @@ def test_sync_needs_a_scheduler_and_no_hold(laptop: Laptop) -> None:
 @SLOW
 def test_sweeps_shells_and_the_key_of_a_context(homes: Homes) -> None:
     laptop = homes.laptop
-    assert laptop.quick("context", "edit", "alpha", "--set", "home_sync=true").code in (0, 2)
     homes.write("alpha")
     homes.conflict("alpha")
     environment = {"YURT_HOME_SYNC": "true"}
@@ -158,12 +160,22 @@ def test_sweeps_shells_and_the_key_of_a_context(homes: Homes) -> None:
 
 
 @SLOW
-def test_a_run_that_waits_for_its_environment_too(homes: Homes) -> None:
+@pytest.mark.usefixtures("no_environments")
+def test_a_run_that_waits_for_its_environment_too(homes: Homes, lab: Lab) -> None:
+    """The orders of their steps are in test_gate_order; here are the real builder and the real sync."""
     laptop = homes.laptop
+    lab.index.add(download("six==1.17.0", "3.11"))
+    (laptop.project / "requirements.txt").write_text("six==1.17.0\n")
+    first = laptop.run("alpha", "--sync", "train.py")["run"]
+    eventually(lambda: laptop.row(first["id"])["state"] == "held")  # its environment is built
+    assert laptop.row(first["id"])["reason"] == WAITS_FOR_SYNC
     homes.write("alpha")
-    (laptop.project / "requirements.txt").write_text("")
-    run = laptop.run("alpha", "--sync", "train.py")
-    assert laptop.ended(run["run"]["id"])["state"] == "completed"
+    assert laptop.quick("home", "sync", "--yes").code == 0
+    assert laptop.ended(first["id"])["state"] == "completed"
+    homes.ssh("alpha", f"rm -r {first['env']['folder']}")
+    second = laptop.run("alpha", "--sync", "train.py")  # the sync ends before the build
+    assert second["status"]["building"]
+    assert laptop.ended(second["run"]["id"])["state"] == "completed"
 
 
 @SLOW
@@ -173,7 +185,7 @@ def test_watch_and_agent(homes: Homes) -> None:
     assert laptop.quick("agent", "once", "--json").json["data"]["synced"] == ["local-alpha"]
     assert laptop.quick("agent", "once", "--json").json["data"]["synced"] == []
     environment = {**os.environ, **laptop.environment}
-    command = [*YURT, "home", "sync", "--watch", "--interval", "2s"]
+    command = [YURT, "home", "sync", "--watch", "--interval", "2s"]
     with subprocess.Popen(command, cwd=laptop.project, env=environment, stdout=subprocess.PIPE, text=True) as watching:
         try:
             assert watching.stdout is not None and "alpha: " in watching.stdout.readline()
@@ -204,20 +216,19 @@ def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
         done = laptop.quick("home", "install", "alpha")
         assert done.code == 0 and "syncs with beta" in done.out, done
         assert ssh("alpha", "stat -c %a .local/bin/home_sync") == "700"
-        ssh("alpha", f"mkdir -p {homes.there} && echo one > {homes.there}/one")
+        ssh("alpha", f"echo one > {homes.there}/one")
         jobs = {place: homes.submit(place) for place in ("alpha", "beta")}
         for shell in ("dash", "busybox sh"):
             answer = ssh.ask("alpha", f"{shell} .local/bin/home_sync")
             assert answer.code == 0, answer
         assert ssh("beta", f"cat {homes.there}/one").endswith("one")
-        for place, job in jobs.items():
-            eventually(lambda place=place, job=job: not homes.held(place, job))
+        eventually(lambda: not any(homes.held(place, job) for place, job in jobs.items()))
         ssh("alpha", f"echo a > {homes.there}/one")
         ssh("beta", f"echo b > {homes.there}/one")
         late = homes.submit("alpha")
         assert ssh.ask("alpha", ".local/bin/home_sync").code == 1
         assert homes.held("alpha", late)
-        assert "Usage: unison" in ssh("alpha", ".local/bin/home_sync -help")
+        assert "Usage: unison" in ssh.ask("alpha", ".local/bin/home_sync -help").out
         assert ssh.ask("alpha", ".local/bin/home_sync -testServer").code == 0
         assert laptop.quick("home", "install", "alpha", "--remove").code == 0
         assert ssh.ask("alpha", "test -e .local/bin/home_sync").code == 1

@@ -31,7 +31,7 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
         """Return files of a site; the dotfiles of beta print something first."""
         return ssh(site, f"echo START; cd {root} && cat {' '.join(paths)}").partition("START\n")[2]
 
-    refused = laptop("home", "sync")
+    refused = laptop.quick("home", "sync")
     assert refused.code == 2
     assert "needs your confirmation" in refused.err
     assert not here.exists()
@@ -43,14 +43,14 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
     output = first.read()
     assert first.wait() == 0, output
     assert read("beta", "project/of-alpha", notes) == "one\nfirst"
-    assert laptop("home", "backups", notes, "--json").json["data"] == {"backups": [], "more": False}
+    assert laptop.quick("home", "backups", notes, "--json").json["data"] == {"backups": [], "more": False}
 
     for path in (notes, "other.txt"):
         ssh("alpha", f"cd {root} && echo on alpha > {path}")
         (here / path).write_text("on local\n")
-    done = laptop("home", "sync")
+    done = laptop.quick("home", "sync")
     assert done.code == 1
-    shown = laptop("home", "conflicts", notes)
+    shown = laptop.quick("home", "conflicts", notes)
     assert "-on local\n+on alpha\n" in shown.out
     asked = laptop.spawn("home", "conflicts")
     asked.expect("2 paths changed on two places")
@@ -66,14 +66,16 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
     assert asked.wait() == 0
     assert (here / notes).read_text() == read("beta", notes) + "\n" == "on alpha\n"
     assert (here / "other.txt").read_text() == "on local\n"
-    kept = laptop("home", "conflicts", "--both", "--yes", "--json").json["data"]["resolved"]
+    kept = laptop.quick("home", "conflicts", "--both", "--yes", "--json").json["data"]["resolved"]
     (name,) = kept[0]["beside"]
     assert read("beta", "other.txt", name) == "on local\non alpha"
 
-    listed = laptop("home", "backups", notes, "--json").json["data"]["backups"]
+    listed = laptop.quick("home", "backups", notes, "--json").json["data"]["backups"]
     assert {(each["place"], each["path"]) for each in listed} == {("local", notes), ("beta", notes)}
-    restored = laptop("home", "restore", notes, "--place", "beta")
+    restored = laptop.quick("home", "restore", notes, "--place", "beta")
     assert restored.code == 0, restored
     assert read("beta", notes) == "on local"  # beta had received that version, and then that of alpha
-    assert laptop("home", "sync").code == 0
+    assert laptop.quick("home", "sync").code == 0
     assert (here / notes).read_text() == read("alpha", notes) + "\n" == "on local\n"
+    for site in ("alpha", "beta"):
+        ssh(site, f"rm -rf {root}")

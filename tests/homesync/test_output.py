@@ -11,6 +11,8 @@ OUT = b"""\
 - ro/f\r      \rdeleted  <-?-> props      dd/f@@
 local        : deleted
 yurt-beta    : changed props      modified on 2026-11-17 at  4:02:09  size 2         ---------
+         error            p/sock@@
+path /home/p/sock has unknown file type
 changed  ---->            bad\xff@@
 deleted  ---->            new
 line@@

@@ -56,7 +56,9 @@ def test_every_file_is_uploaded() -> None:
     """Every file is uploaded with a dev node, except the program that runs function calls: the calls include it."""
     sent = {name[len("yurt/node/") :] for name in module.files(dev=True) if name.startswith("yurt/node/")}
     there = {
-        each.relative_to(module.SOURCE).as_posix() for each in module.SOURCE.rglob("*") if each.suffix in (".py", ".sh")
+        each.relative_to(module.SOURCE).as_posix()
+        for each in module.SOURCE.rglob("*")
+        if each.suffix in (".py", ".sh", ".zsh", ".fish")
     }
     assert sent | {"shipped.py", "call.py"} == {each for each in there if not each.startswith("shim/")}
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.laptop import Laptop
+from tests.verbs.dev_calls import dev
 
 SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes a minute: SLOW_TESTS=1")
-
-
-def dev(laptop: Laptop, *words: str) -> Any:
-    """Call `yurt dev` and return the data of its result."""
-    done = laptop.quick("dev", *words, "--json")
-    assert done.code == 0, done
-    return done.json["data"]
 
 
 def inside(laptop: Laptop, run: str, command: str) -> str:

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pexpect
 import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.verbs.dev_calls import dev, inside, up
 from yurt.lab import Lab
 
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1"),
 ]
-
-
-def dev(laptop: Laptop, *words: str) -> Any:
-    """Call `yurt dev` and return the data of its result."""
-    done = laptop.quick("dev", *words, "--json")
-    assert done.code == 0, done
-    return done.json["data"]
-
-
-def up(laptop: Laptop, name: str, *words: str) -> Any:
-    return dev(laptop, "up", name, "--context", "alpha", "--cpus", "1", "--time", "10m", *words)
-
-
-def inside(laptop: Laptop, name: str, command: str) -> str:
-    done = laptop("dev", "ssh", name, "--", command)
-    assert done.code == 0, done
-    return done.out
 
 
 def test_interrupted_in_the_queue(laptop: Laptop, lab: Lab) -> None:
@@ -53,7 +36,7 @@ def test_interrupted_in_the_queue(laptop: Laptop, lab: Lab) -> None:
 
 
 def test_a_second_machine_uses_the_same_dev_node(laptop: Laptop, second_laptop: Laptop) -> None:
-    first = up(laptop, "both")
+    first = up(laptop, "both", "--time", "10m")
     done = second_laptop.quick("dev", "up", "both", "--context", "alpha", "--gpus", "1", "--json")
     assert done.code == 0 and done.json["data"]["run"] == first["run"], done
     assert any("--gpus ignored" in each for each in done.json["warnings"]), done
@@ -65,7 +48,7 @@ def test_a_second_machine_uses_the_same_dev_node(laptop: Laptop, second_laptop: 
 
 
 def test_an_older_version_comes_back(laptop: Laptop, tmp_path: Path) -> None:
-    up(laptop, "older", "--node", "n1")
+    up(laptop, "older", "--time", "10m", "--node", "n1")
     inside(laptop, "older", "mkdir d && echo one > d/a && echo one > b")
     dev(laptop, "backup", "older")
     inside(laptop, "older", "echo two > d/a && rm b")
@@ -88,7 +71,7 @@ def test_an_older_version_comes_back(laptop: Laptop, tmp_path: Path) -> None:
     inside(laptop, "older", "echo four > c")
     dev(laptop, "backup", "older")
     assert dev(laptop, "down", "older")["state"] == "completed"
-    up(laptop, "older", "--node", "n2")
+    up(laptop, "older", "--time", "10m", "--node", "n2")
     assert inside(laptop, "older", "cat d/a b c") == "one\none\nfour\n"
     versions = dev(laptop, "backups", "older")["versions"]
     assert not any(each["fork"] for each in versions)
@@ -98,7 +81,7 @@ def test_an_older_version_comes_back(laptop: Laptop, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_releases_nothing(laptop: Laptop, lab: Lab) -> None:
-    job = up(laptop, "full")["job"]
+    job = up(laptop, "full", "--time", "10m")["job"]
     inside(laptop, "full", "echo one > a")
     lab.faults.full("alpha:scratch")
     try:

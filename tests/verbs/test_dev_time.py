@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 import pytest
 
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
+from tests.verbs.dev_calls import dev, inside, up
 from yurt.lab import Lab
 from yurt.testing.waiting import eventually
 
@@ -17,23 +17,6 @@ pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1"),
 ]
-
-
-def dev(laptop: Laptop, *words: str) -> Any:
-    """Call `yurt dev` and return the data of its result."""
-    done = laptop.quick("dev", *words, "--json")
-    assert done.code == 0, done
-    return done.json["data"]
-
-
-def up(laptop: Laptop, name: str, *words: str) -> Any:
-    return dev(laptop, "up", name, "--context", "alpha", "--cpus", "1", *words)
-
-
-def inside(laptop: Laptop, name: str, command: str) -> str:
-    done = laptop("dev", "ssh", name, "--", command)
-    assert done.code == 0, done
-    return done.out
 
 
 def reasons(laptop: Laptop, name: str) -> list[str]:

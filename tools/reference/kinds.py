@@ -7,6 +7,7 @@ from typing import Any
 from yurt.config.contexts import Merged
 from yurt.dev.views import DevNode
 from yurt.homesync.backups import HomeRestored
+from yurt.homesync.outcomes import Outcome
 from yurt.lab import Started
 from yurt.lab.status import LabStatus
 from yurt.lifecycle.files.transfer import Fetched
@@ -32,6 +33,8 @@ from yurt.verbs.hold import Held
 from yurt.verbs.home_backups import HomeBackups
 from yurt.verbs.home_conflicts import HomeConflicts
 from yurt.verbs.home_install import Installed
+from yurt.verbs.home_profile import HomeProfile
+from yurt.verbs.home_status import HomeStatus
 from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
@@ -90,6 +93,9 @@ KINDS: dict[str, tuple[str, Any]] = {
     "dev-restored": ("yurt dev restore", Restored),
     "dev-extended": ("yurt dev extend", Extended),
     "dev-down": ("yurt dev down", Down),
+    "home-sync": ("yurt home sync", list[Outcome]),
+    "home-status": ("yurt home status", HomeStatus),
+    "home-profile": ("yurt home profile", HomeProfile),
     "home-conflicts": ("yurt home conflicts", HomeConflicts),
     "home-backups": ("yurt home backups", HomeBackups),
     "home-restored": ("yurt home restore", HomeRestored),

@@ -21,7 +21,7 @@ from yurt.model.settings_dev import DEV
 
 if TYPE_CHECKING:
     from yurt.lifecycle.plan.request import Request
-    from yurt.verbs.dev_up import Followed
+    from yurt.verbs.dev_follow import Followed
 
 EXAMPLES = [
     "yurt dev up --gpus 1 --time 8h",

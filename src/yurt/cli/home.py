@@ -12,7 +12,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "conflicts": ("yurt.cli.home_conflicts:conflicts", "Show conflicting versions of files, and resolve them."),
     "backups": ("yurt.cli.home_backups:backups", "List the versions that syncs replaced or deleted."),
     "restore": ("yurt.cli.home_restore:restore", "Bring a version from the backups back."),
-    "profile": ("yurt.cli.home_profile:profile", "Show or edit the Unison profile: which files are synced, and how."),
+    "profile": ("yurt.cli.home_profile:profile", "Show or edit the Unison profile: which files to sync, and how."),
     "install": ("yurt.cli.home_install:install", "Install the command home_sync on a login host."),
 }
 

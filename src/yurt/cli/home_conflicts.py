@@ -82,7 +82,8 @@ def _print(found: HomeConflicts) -> None:
     print()
     number = render.count(len(found.conflicts), "path")
     print(f"{number} changed on two places since their last sync; each place keeps its own version until you choose")
-    print("resolve with `yurt home conflicts --keep PLACE`, `--newer` or `--both`")
+    here = "; `local` is this machine" if any("local" in each.versions for each in found.conflicts) else ""
+    print(f"resolve with `yurt home conflicts --keep PLACE`, `--newer` or `--both`{here}")
 
 
 def _table(conflicts: Sequence[ShownConflict]) -> None:

@@ -17,7 +17,7 @@ EXAMPLES = ["yurt home profile", "yurt home profile --edit", "yurt home profile 
 @click.option("--edit", is_flag=True, help="Open the profile in $VISUAL, $EDITOR or vi.")
 @click.option("--path", is_flag=True, help="Print only where the profile is.")
 def profile(edit: bool, path: bool) -> int:
-    """Show or edit the Unison profile: which files are synced, and how.
+    """Show or edit the Unison profile: which files to sync, and how.
 
     The part between yurt's two lines is rewritten by yurt. Add lines of your own outside of it, for example
     `ignore = Path data`, or `ignorenot = Path .config` to include a hidden folder. They are kept. The profile is on

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from yurt.cli import app, home_guard, render
+from yurt.cli import app, render
 from yurt.cli.app import context_names, verb
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ def _confirmed(planned: Plan, survey: Survey, *, yes: bool) -> bool:
         return True
     if app.current().json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
+    from yurt.cli import home_guard
+
     home_guard.show(survey)
     new = ", ".join(planned.new or planned.first)
     return click.confirm(f"keep these homes in sync ({render.plain(new)})?", default=False, err=True)

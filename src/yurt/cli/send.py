@@ -73,6 +73,8 @@ def after_sync(entry: Entry) -> str:
     run, status = entry.run, entry.status
     if status.state == "held" or status.held:
         return render.escaped(f"{run.id} is {render.with_reason('held', status.held or status.reason)}")
+    if status.building:
+        return f"{run.id} waits for its environment"
     return render.escaped(f"{run.id} is released: the home of {run.context} is in sync")
 
 

@@ -32,7 +32,8 @@ backups_list() { # backups_list UNTIL MOST [PATH]…: prints lines TYPE SIZE TIM
     for path; do
       [ -e "$dated/$path" ] || [ -h "$dated/$path" ] || continue
       number=$(find "$dated/$path" ! -type d -printf . 2> /dev/null < /dev/null | wc -c)
-      find "$dated/$path" ! -type d -printf '%y %s %T@ %p\0' 2> /dev/null < /dev/null | tr '\000\n' '\n\001' | head -n "$left"
+      find "$dated/$path" ! -type d -printf '%y %s %T@ %p\0' 2> /dev/null < /dev/null | tr '\000\n' '\n\001' |
+        head -n "$left"
       left=$((left - number))
       [ "$left" -gt 0 ] || return 0
     done

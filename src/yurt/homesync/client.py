@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -23,6 +23,12 @@ from yurt.model.progress import Event, Watch
 BATCH = ("-batch", "-auto", "-dumbtty", "-contactquietly", "-log=false")
 """Without -terse, Unison prints its progress. With a log, it would write to a file of the user."""
 
+Echo = Callable[[str, bytes], None]
+"""Gets "out" or "err", and a piece of that stream."""
+
+STEP = 5
+"""Per cent between two events of progress."""
+
 KEEP_ALIVE = ("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
 
 
@@ -35,12 +41,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     stamp: str = ""
     token: str = ""
     direct: bool = False
-    """Whether Unison runs in the user's terminal."""
+    """Whether a person reads what Unison prints."""
+    terminal: bool = False
+    """Whether Unison uses the user's terminal."""
 
-    def another(self) -> Start:
+    def another(self, *, direct: bool = False, terminal: bool = False) -> Start:
         """Return the start of another sync: with the time now, and a token of its own."""
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        return msgspec.structs.replace(self, stamp=stamp, token=os.urandom(4).hex())
+        stamp, token = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), os.urandom(4).hex()
+        return msgspec.structs.replace(self, stamp=stamp, token=token, direct=direct, terminal=terminal)
 
     @property
     def folder(self) -> str:
@@ -79,21 +87,31 @@ def unison_root(pair: Pair, place: Place) -> str:
     return place.root if place is pair.client else f"ssh://yurt-{place.name}/{place.folder}"
 
 
-def run(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Finished:
-    """Run one sync in batch mode. UnreachableError if a place cannot be reached, before Unison has started."""
+def run(
+    pair: Pair, start: Start, arguments: Sequence[str], watch: Watch, echo: Echo = lambda _into, _chunk: None
+) -> Finished:
+    """Run one sync in batch mode. UnreachableError if a place cannot be reached, before Unison has started.
+
+    `echo` gets what Unison prints as it comes.
+    """
     out, err, code = bytearray(), bytearray(), 3
     text = f"syncing {pair.name}"
     watch(Event(f"{text}: looking for changes"))
 
+    shown = -1
+
     def show(chunk: bytes) -> None:
+        nonlocal shown
         done = output.percent(chunk)
-        if done is not None:
-            watch(Event(text, done, 100))
+        if done is not None and done // STEP != shown:
+            shown = done // STEP
+            watch(Event(f"{text}: {done} %", done, 100))
 
     if pair.client.here:
         with started(pair, start, [*BATCH, *arguments]) as process:
             for into, chunk in _chunks(process):
                 (out if into == "out" else err).extend(chunk)
+                echo(into, chunk)
                 show(chunk)
         code = process.returncode
     else:
@@ -114,7 +132,7 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
     """
     with pair.server.host.session(time.monotonic() + TIMEOUT):
         script = _client_script(pair, start, _link_from_here(pair, start))
-        batch = not start.direct
+        batch = not start.terminal
         pipe = subprocess.PIPE if batch else None
         # In batch mode the lock is Unison's standard input: so its children do not inherit it, which may outlive it
         # by the time that ssh needs to notice a lost connection.

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 
 from yurt.errors import UserError
 from yurt.homesync import client, here, ledger, places, profile, programs, rounds
+from yurt.homesync.client import Start
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import Outcome
-from yurt.homesync.sync import Pass, paths_in
+from yurt.homesync.places import Pair
+from yurt.homesync.sync import Pass, code_of, paths_in
+from yurt.model.progress import unwatched
 
 ALONE = ("-help", "--help", "-version", "--version", "-doc", "-selftest")
 """Arguments with which Unison prints something and needs no roots."""
@@ -47,22 +50,20 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
             code="usage",
             hint=f"install home_sync there with `yurt home install {away[0].hub.name}`, and run it there",
         )
-    full = "-batch" in words and rounds.whole(words)
+    batch = "-batch" in words
+    full = batch and rounds.whole(words)
     outcomes, passes = [], {}
     with here.locked() as lock:
         profile.ensure(pairs[0].client)
         for pair in pairs:
-            start, began = rounds.me(lock, direct=True).another(), time.time()
-            sys.stdout.flush()
-            given = rounds.arguments_for(pair, words)
-            with client.started(pair, start, given) as process:
-                code = process.wait()
+            start, began = rounds.me(lock).another(direct=True, terminal=not batch), time.time()
+            code = _run(pair, start, rounds.arguments_for(pair, words))
             ended = Outcome(
                 hub=pair.hub.name,
                 spoke=pair.spoke.name,
                 began=began,
                 ended=time.time(),
-                code=code if code in (0, 1, 2) else 3,
+                code=code,
                 paths=paths_in(words),
             )
             outcomes.append(ended)
@@ -71,3 +72,19 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
     if full:
         ledger.add(each for each in done if each.code == 0)  # otherwise Unison told the user what is open, not us
     return max(each.code for each in done)
+
+
+def _run(pair: Pair, start: Start, arguments: Sequence[str]) -> int:
+    """Run Unison for one pair; return its exit code."""
+    sys.stdout.flush()
+    if not start.terminal:
+        return code_of(client.run(pair, start, arguments, unwatched, _echo))
+    with client.started(pair, start, arguments) as process:
+        code = process.wait()
+    return code if code in (0, 1, 2) else 3
+
+
+def _echo(into: str, chunk: bytes) -> None:
+    stream = sys.stdout if into == "out" else sys.stderr
+    stream.buffer.write(chunk)
+    stream.buffer.flush()

@@ -82,10 +82,10 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
 
     def measure(place: Place) -> None:
         mark = f"yurt-{os.urandom(8).hex()}"
-        answer = place.run(script, mark, place.root, timeout=TIMEOUT)
+        answer = place.run(script, mark, place.folder.removeprefix("~/"), timeout=TIMEOUT)
         if answer.code:
             raise RefusedError(
-                f"cannot measure {place.root} on {place.name}: {answer.errors or 'no error message'}",
+                f"cannot measure the home of {place.name}: {answer.errors or 'no error message'}",
                 code="site-refused",
             )
         sections = _sections(answer.text, mark)

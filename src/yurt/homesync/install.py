@@ -59,9 +59,8 @@ def addresses(homes: Homes, hub: Place) -> dict[str, str]:
             found[name] = address
     if not found:
         other = next((name for name in homes.names if name not in (LOCAL.name, hub.name)), "")
-        set_it = (
-            f"if `ssh ADDRESS` on {hub.name} reaches {other}, set `places: {{{other}: {{address: ADDRESS}}}}` there"
-        )
+        entry = f"places: {{{other}: {{address: ADDRESS}}}}"
+        set_it = f"if `ssh ADDRESS` there reaches {other}, set `{entry}` in homes.yaml"
         raise UserError(
             f"homes.yaml names no place that the login host of {hub.name} reaches",
             code="usage",

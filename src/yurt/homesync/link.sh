@@ -19,4 +19,7 @@ shift
     while IFS= read -r line; do
         [ "$line" != "$mark" ] || exec cat
     done
-}
+} 3<&- &
+# Unison sees the end of the connection only if nobody else holds its pipes.
+exec 3<&- < /dev/null > /dev/null
+wait

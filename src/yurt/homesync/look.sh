@@ -14,6 +14,8 @@ for path; do
   find "$path" -prune -printf '%y\0%s\0%T@\0%m\0%l\0' < /dev/null
   if [ -f "$path" ] && [ ! -h "$path" ] && [ "$(wc -c < "$path")" -le "$largest" ]; then printf '%s' "$(digest "$path")"; fi
   printf '\000'
-  if [ -d "$path" ] && [ ! -h "$path" ]; then find "$path" ! -type d -printf . < /dev/null 2> /dev/null | wc -c | tr -d ' \n'; fi
+  if [ -d "$path" ] && [ ! -h "$path" ]; then
+    find "$path" ! -type d -printf . < /dev/null 2> /dev/null | wc -c | tr -d ' \n'
+  fi
   printf '\000'
 done

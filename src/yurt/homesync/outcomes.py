@@ -9,26 +9,36 @@ class Skipped(msgspec.Struct, frozen=True):
     """A path that was not synced, and why. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`."""
 
     path: str
+    """Relative to the roots."""
     why: str
+    """The reason, in the words of Unison."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """One sync of one pair."""
 
     hub: str
+    """The place in the middle."""
     spoke: str
+    """The other place."""
     began: float
+    """When the first pass began."""
     ended: float
+    """When the last pass ended."""
     code: int
     """The exit code of Unison: 0 clean, 1 paths were skipped, 2 paths failed, 3 nothing is known to be in sync."""
     transferred: int = 0
+    """Changed files and folders that were copied or deleted; a new folder counts once."""
     to_hub: int = 0
+    """Changes that the hub received."""
     to_spoke: int = 0
+    """Changes that the other place received."""
     size: int | None = None
     """Bytes of the transferred files; None if that is not known."""
     skipped: list[Skipped] = []
     """Conflicts: each side keeps its own version."""
     failed: list[Skipped] = []
+    """Paths that could not be read, written or copied."""
     released: list[str] = []
     """Jobs that waited for this sync and were released, as CONTEXT:JOB."""
     paths: list[str] = []
@@ -40,9 +50,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     problem_exit: int = 0
     """The exit code of that error."""
     hint: str = ""
+    """What to do about the problem."""
     left: list[str] = []
     """Jobs that waited for this sync and could not be released, as CONTEXT:JOB and the reason."""
     warnings: list[str] = []
+    """What else the user should know."""
     backups: dict[str, list[str]] = {}
     """By place: the folders that received the versions that this sync replaced or deleted."""
 

@@ -20,12 +20,16 @@ _SUMMARY = re.compile(
 )
 _ENTRY = re.compile(rb"^  (skipped|failed|partially transferred): ", re.MULTILINE)
 _ARROW = re.compile(
-    rb"^(?P<left>.{8}) (?P<arrow>---->|<----|====>|<====) (?P<right>.{10}) (?P<path>.+?)  \n", re.MULTILINE | re.DOTALL
+    rb"^(?P<left>.{8}) (?P<arrow>---->|<----|====>|<====|error) (?P<right>.{10}) (?P<path>.+?)  \n",
+    re.MULTILINE | re.DOTALL,
 )
-_NO_CONTENT = re.compile(rb"deleted|props")
+_NO_CONTENT = re.compile(rb"^(?:deleted |props   |.{15}(?:deleted|props) | {9}error)")
 _FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
 _PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
 _SIDE = re.compile(rb"\n?^yurt-side (?P<token>\w+) (?P<place>\S+) (?P<word>\S+) (?P<text>.*)\n", re.MULTILINE)
+
+ROOT = "properties changed on both sides"
+"""Why Unison skips two roots with different permissions. It is no conflict: each site decides how open homes are."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -49,8 +53,15 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     """The paths of new and changed files and folders, relative to the roots."""
     skipped: list[Skipped] = []
     failed: list[Skipped] = []
+    only_root: bool = False
+    """Whether the permissions of the two roots differ, and nothing else was skipped or failed."""
     fatal: str = ""
     """The last words of a Unison that gave up, in one line."""
+
+    @property
+    def jobs_wait(self) -> bool:
+        """Whether jobs of one of the sides wait for this sync."""
+        return any(each.word == "begun" and each.text.endswith("waits") for each in self.sides)
 
     def said(self, word: str) -> Side | None:
         """Return the first line of a side with that word."""
@@ -67,6 +78,7 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     err = _SIDE.sub(b"", err)
     moves = [*_ARROW.finditer(_without_progress(out))]
     arrows = [each["arrow"] for each in moves]
+    errors = {os.fsdecode(each["path"]) for each in moves if each["arrow"] == b"error"}
     summary = None
     for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
         pass
@@ -79,8 +91,9 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     for kind, text in entries:
         if kind == b"skipped":
             path, why = _split(text, err)
-            errors = b"[ERROR] Skipping " + os.fsencode(path) + b"\n" in err
-            (failed if errors else skipped).append(Skipped(path, why))
+            if not path and why == ROOT:
+                continue
+            (failed if path in errors else skipped).append(Skipped(path, why))
         elif kind == b"failed":
             failed.append(Skipped(os.fsdecode(text), _why_failed(text, out)))
     return Printed(
@@ -89,9 +102,10 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
         transferred=int(summary["done"]),
         to_server=sum(each in (b"---->", b"====>") for each in arrows),
         to_client=sum(each in (b"<----", b"<====") for each in arrows),
-        copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each["left"] + each["right"])],
+        copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
+        only_root=bool(entries) and not skipped and not failed,
     )
 
 

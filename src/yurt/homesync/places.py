@@ -19,6 +19,13 @@ TIMEOUT = 60.0
 
 FIND_ROOT = """\
 cd || exit
+if [ -n "$1" ] && [ ! -e "$1" ]; then
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s\n' "$(pwd -P)/$1" ;;
+    esac
+    exit
+fi
 if [ -n "$1" ]; then
     cd -- "$1" || exit
 fi
@@ -58,7 +65,7 @@ class Place:
     def root(self) -> str:
         """The root, absolute and without symbolic links, as this side knows it. Asks the login host once.
 
-        RefusedError if the folder does not exist there.
+        It may not exist before the first sync. RefusedError if it cannot be used.
         """
         if self.here:
             return str(Path(self.folder).resolve())

@@ -29,7 +29,7 @@ def missing_here(detail: str) -> RefusedError:
     """Return the error for this machine without a Unison that is new enough."""
     found = f"; {detail} is too old" if detail else ""
     return RefusedError(
-        f"Unison {WANTED} or newer is not installed on this machine{found}",
+        f"this machine has no Unison {WANTED} or newer{found}",
         code="unison-missing",
         hint="install it, for example: `sudo apt install unison`, or `brew install unison`",
     )

@@ -44,9 +44,9 @@ def run(
     return Round(outcomes)
 
 
-def me(lock: int, *, direct: bool = False) -> Start:
-    """Return this machine as the one that starts a sync; `direct`: in the user's terminal."""
-    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock, direct=direct)
+def me(lock: int) -> Start:
+    """Return this machine as the one that starts a sync."""
+    return Start(identity=here.identity(), name=os.uname().nodename, lock=lock)
 
 
 def whole(arguments: Sequence[str]) -> bool:
@@ -61,13 +61,19 @@ def whole(arguments: Sequence[str]) -> bool:
 
 
 def arguments_for(pair: Pair, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the names of the pair's places replaced by roots, after `-prefer` and `-force`."""
-    named = {place.name: place for place in pair.places}
-    before = ("", *arguments)
-    return [
-        client.unison_root(pair, named[word]) if last in ("-prefer", "-force") and word in named else word
-        for last, word in zip(before, arguments, strict=False)
-    ]
+    """Return the arguments with the names of the pair's places replaced by roots, after `-prefer` and `-force`.
+
+    A pair without the named place has nothing to prefer: it does not get these two words.
+    """
+    named, found = {place.name: place for place in pair.places}, list[str]()
+    for word in arguments:
+        if not found or found[-1] not in ("-prefer", "-force") or word not in pair.hub.homes.names:
+            found.append(word)
+        elif word in named:
+            found.append(client.unison_root(pair, named[word]))
+        else:
+            found.pop()
+    return found
 
 
 def _prepare(place: Place) -> None:
@@ -114,7 +120,7 @@ def finish(
     *,
     full: bool,
 ) -> list[Outcome]:
-    """Find the backups of a round and release the jobs that waited for it, in one operation per place.
+    """Find the backups of a round and release the jobs that waited for it, in one operation per place, or none.
 
     The last sync of its pair counts for a spoke, with the jobs that waited when it started. For the hub all pairs
     count, with the jobs that waited when the first one started.
@@ -123,11 +129,11 @@ def finish(
     every = full and len(pairs) == len(homes.names) - 1 and all(each.code == 0 for each in outcomes)
     for at, pair in enumerate(pairs):
         done = passes[pair.name]
-        if outcomes[at].code < 3:
+        if outcomes[at].code < 3 and not all(each.idle for each in done):
             good = full and outcomes[at].code == 0
             found[at] = _finish_place(found[at], pair.spoke, done[-1].start.token, done, good=good)
     reached = [each for pair in pairs for each in passes[pair.name] if each.outcome.code < 3]
-    if reached:
+    if not all(each.idle for each in reached):
         first = passes[pairs[0].name][0]
         found[0] = _finish_place(found[0], pairs[0].hub, first.start.token, reached, good=every)
     return found

@@ -26,16 +26,18 @@ prepare() {
     # Without $UNISON, some versions of Unison use another folder on some systems.
     UNISON=${UNISON:-$HOME/.unison}
     export UNISON
-    mkdir -p -- "$UNISON/yurt" && [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
+    mkdir -p -- "$UNISON/yurt" || refuse folder "$UNISON/yurt"
+    [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
     case $backups in
     '') backups=$UNISON/backup ;;
     /*) ;;
     *) backups=$HOME/$backups ;;
     esac
-    mkdir -p -- "$backups" || refuse folder "$backups" # Unison creates only the last folder of a path
+    # Unison creates only the last folder of a path. Others could read or replace backups in a folder of theirs.
+    if ! mkdir -p -- "$backups" || [ ! -O "$backups" ]; then refuse folder "$backups"; fi
 }
 
-take_lock() { # Unison inherits descriptor 9, so the lock is held until it ends, whoever kills it or this script
+take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
     command -v flock > /dev/null || refuse no-flock
     exec 9>> "$UNISON/yurt/lock"
     flock -n 9 || take_over
@@ -71,8 +73,8 @@ check_root() {
     *) root=$HOME/$root ;;
     esac
     if ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
-        mkdir -p -- "$root" && : >> "$root/.yurt-home" && printf '%s\n' "$root" >> "$UNISON/yurt/roots" ||
-            refuse root "$root"
+        { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
+        printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"
 }
@@ -104,12 +106,13 @@ find_unison() { # sets found and version: the first Unison that is new enough
 }
 
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
-    find "$UNISON/yurt" -name 'waiting.*' -mtime +7 -exec rm -f {} + 2> /dev/null
     home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null
+    waits=waits
+    [ -s "$UNISON/yurt/waiting.$token" ] || { waits='' && rm -f -- "$UNISON/yurt/waiting.$token"; }
     UNISONLOCALHOSTNAME=$identity
     UNISONBACKUPDIR=$backups/$stamp-$token
     export UNISONLOCALHOSTNAME UNISONBACKUPDIR
     umask "$user_umask"
     cd || exit
-    say begun "$version"
+    say begun "$version $waits"
 }

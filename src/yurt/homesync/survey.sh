@@ -1,7 +1,14 @@
 # Measures a home for the first sync. Changes nothing. @IGNORED@ is an expression of find.
-# arguments: MARK ROOT. Prints lines FILES BYTES WEIGHT TOP, then after each line "MARK name" the output of df, quota and lfs.
-# WEIGHT depends on the names and sizes: folders with different weights are different. TOP is the first part of a path; it is empty for files that are directly in ROOT.
+# arguments: MARK ROOT. ROOT is absolute or below the home; empty: the home. It may not exist.
+# Prints lines FILES BYTES WEIGHT TOP, then after each line "MARK name" the output of df, quota and lfs. TOP is the first
+# part of a path; it is empty for files that are directly in ROOT. WEIGHT depends on the names and sizes: folders with
+# different weights are different.
 mark=$1 root=$2
+case $root in
+  '') root=$HOME ;;
+  /*) ;;
+  *) root=$HOME/$root ;;
+esac
 limited() { if command -v timeout > /dev/null 2>&1; then timeout 20 "$@"; else "$@"; fi; }
 export LC_ALL=C
 if [ -d "$root" ]; then

@@ -31,6 +31,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     outcome: Outcome
     start: Start
+    idle: bool = False
+    """Whether it changed nothing and no job waits for it, so that there is nothing to do after it."""
 
 
 def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Pass:
@@ -38,14 +40,16 @@ def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) -> Pa
     began = time.time()
     start = start.another()
     warnings: list[str] = []
+    idle = False
     outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
     try:
         done, warnings = _repeated(pair, start, arguments, watch)
         outcome = _outcome(pair, outcome, done)
+        idle = not (outcome.transferred or outcome.failed or done.printed.jobs_wait)
     except YurtError as error:
         outcome = failed(outcome, error)
     outcome = msgspec.structs.replace(outcome, ended=time.time(), paths=paths_in(arguments), warnings=warnings)
-    return Pass(outcome=outcome, start=start)
+    return Pass(outcome=outcome, start=start, idle=idle)
 
 
 def failed(outcome: Outcome, error: YurtError) -> Outcome:
@@ -58,6 +62,13 @@ def failed(outcome: Outcome, error: YurtError) -> Outcome:
         problem_exit=error.exit_code if error.exit_code in (4, 5) else 5,
         hint=error.hint,
     )
+
+
+def code_of(done: Finished) -> int:
+    """Return the exit code of Unison; that of a good sync if only the permissions of the two roots differ."""
+    if done.code == 1 and done.printed.only_root:
+        return 0
+    return done.code if done.code in (0, 1, 2) else 3
 
 
 def paths_in(arguments: Sequence[str]) -> list[str]:
@@ -104,17 +115,14 @@ def _outcome(pair: Pair, outcome: Outcome, done: Finished) -> Outcome:
     to_hub, to_spoke = printed.to_client, printed.to_server
     if pair.client is pair.spoke:
         to_hub, to_spoke = to_spoke, to_hub
-    # The homes themselves may have different modes. Unison calls that a conflict of the empty path.
-    skipped = [each for each in printed.skipped if each.path]
-    code = 0 if done.code == 1 and printed.skipped and not skipped and not printed.failed else done.code
     return msgspec.structs.replace(
         outcome,
-        code=code if code in (0, 1, 2) else 3,
+        code=code_of(done),
         transferred=printed.transferred,
         to_hub=to_hub,
         to_spoke=to_spoke,
         size=_size(pair.client, printed.copied) if pair.client.here else None,
-        skipped=skipped,
+        skipped=printed.skipped,
         failed=printed.failed,
     )
 

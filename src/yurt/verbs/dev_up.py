@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,24 +35,13 @@ from yurt.sites import connect, folders
 from yurt.sites.facts import facts_if_probed
 from yurt.store import Entry, Store
 from yurt.verbs import dev_copy
+from yurt.verbs.dev_follow import Following, Waiting
 from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.dev_words import named
 from yurt.verbs.import_ import import_run
 from yurt.verbs.result import Result
-from yurt.verbs.starting import ended_before, until_running
 from yurt.verbs.steps import STEPS
 from yurt.verbs.syncing import sync_first
-
-PATIENCE = 60.0
-"""Seconds for which a job waits for a node that yurt chose."""
-
-EXPECTED = 15.0
-"""Seconds between two queries for the expected start."""
-
-SOON = 3.0
-"""Seconds until the first of them: the scheduler has then looked at the job."""
-
-READY = "its workspace was ready"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,19 +58,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     given: Sequence[str] = ()
     """The options that were given, for a note if they are ignored."""
     wait: bool = True
-
-
-class Followed(msgspec.Struct, frozen=True):
-    """What `on_wait` shows: a run that is not ready, and why."""
-
-    entry: Entry
-    phase: str = ""
-    """What the holder does; empty before the job runs."""
-    expected: float | None = None
-    """When the scheduler expects to start the job."""
-
-
-Waiting = Callable[[Followed, Sequence[str]], None]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -107,7 +83,7 @@ def up(
         warnings += notes
         if asked.wait:
             try:
-                entry = _Following(store, entry, on_wait, wish).until_ready()
+                entry = Following(store, entry, on_wait, wish).until_ready()
             except RefusedError:
                 now = store.get(entry.run.id)
                 if now is None or not now.status.final or entry.status.state != "running":
@@ -116,7 +92,7 @@ def up(
                 entry, warnings, wish = _found(store, request, asked, watch)
                 (entry,), notes = sync_first(store, [entry], watch=watch)
                 warnings += notes
-                entry = _Following(store, entry, on_wait, wish).until_ready()
+                entry = Following(store, entry, on_wait, wish).until_ready()
     except KeyboardInterrupt:
         raise Interrupted(_left(store, entry)) from None
     add_name(entry)
@@ -278,61 +254,6 @@ def _choice(store: Store, place: Context, wanted: Context, facts: Facts | None, 
         last=desks.last_node(store, name, place.name),
         avoid=[each.node for each in bad_nodes.known(store, place.name)],
     )
-
-
-class _Following:
-    """Follows a dev node through the queue and the phases of its holder."""
-
-    def __init__(self, store: Store, entry: Entry, on_wait: Waiting, wish: str) -> None:
-        self._store, self._entry, self._on_wait, self._wish = store, entry, on_wait, wish
-        self._since = time.monotonic()
-        self._ask_at = self._since + SOON
-        self._expected: float | None = None
-
-    def until_ready(self) -> Entry:
-        """Return the run when its workspace is ready. RefusedError: it ended before."""
-        self._entry = until_running(self._store, self._entry, self._pending, before=READY, on_refresh=self._queued)
-        backend = connect.named_backend(self._entry.run.context)
-        checked, pause = time.monotonic(), 0.2
-        while True:
-            status = holder.read(backend.files.read(self._entry.run.folder, holder.STATUS))
-            if status is not None and status.phase == "ready":
-                return self._store.get(self._entry.run.id) or self._entry
-            phase = "starting" if status is None else holder.phase_text(status)
-            self._on_wait(Followed(self._entry, phase), [])
-            time.sleep(pause)
-            pause = min(1.0, pause * 1.3)
-            if time.monotonic() - checked > 2:
-                self._check_running()
-                checked = time.monotonic()
-
-    def _check_running(self) -> None:
-        refresh_contexts(self._store, [self._entry.run.context], steps=STEPS, keep=False)
-        self._entry = self._store.get(self._entry.run.id) or self._entry
-        if self._entry.status.final:
-            raise ended_before(self._entry, READY)
-
-    def _pending(self, entry: Entry, warnings: Sequence[str]) -> None:
-        self._on_wait(Followed(entry, expected=self._expected), warnings)
-
-    def _queued(self, entry: Entry) -> None:
-        """Ask for the expected start now and then, and give up a node that does not become free."""
-        self._entry, now = entry, time.monotonic()
-        if entry.status.state != "queued" or not entry.status.job or now < self._ask_at:
-            return
-        self._ask_at = now + EXPECTED
-        backend = connect.named_backend(entry.run.context)
-        try:
-            live = backend.site.look([])
-            mine = next((job for job in live.queue.mine if job.job == entry.status.job), None)
-            self._expected = mine.starts_at if mine is not None else None
-            busy = mine is not None and mine.reason in ("Resources", "Priority")
-            if self._wish and busy and now - self._since >= PATIENCE:
-                wish, self._wish = self._wish, ""
-                backend.runs.allow_any_node(entry.status.job)
-                self._on_wait(Followed(entry), [f"{wish} is not free; the job may now start on any node"])
-        except YurtError as error:
-            self._on_wait(Followed(entry), [error.message])
 
 
 def follow_up(store: Store, entry: Entry, watch: Watch = unwatched) -> tuple[Entry, list[str]]:

@@ -17,10 +17,13 @@ class HomeProfile(msgspec.Struct, frozen=True, kw_only=True):
     """The profile: where it is, and its text with the current part of yurt."""
 
     place: str
+    """The place on which Unison runs."""
     path: str
+    """Where the profile is on that place."""
     text: str
     """Bytes that are not UTF-8 are replaced."""
     changed: bool = False
+    """Whether `--edit` changed it."""
 
 
 def show() -> Result[HomeProfile]:

@@ -14,7 +14,9 @@ class PairStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The hub and one place around it."""
 
     hub: str
+    """The place in the middle."""
     place: str
+    """The other place."""
     root: str
     """The folder of the place; empty: the home."""
     synced: float | None
@@ -24,21 +26,28 @@ class PairStatus(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None
     """The exit code of the last sync."""
     problem: str
+    """Why the last sync failed, if it did."""
     seconds: float | None
     """How long the last sync took."""
     transferred: int
+    """Changes that the last sync copied."""
     conflicts: int
+    """Paths with different versions on both sides."""
     failed: int
+    """Paths that the last sync could not copy."""
 
 
 class HomeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The homes in sync."""
 
     hub: str
+    """The place in the middle."""
     folder: str
     """The folder of this machine; empty if it is not a place."""
     interval: str
+    """The time between two rounds of `yurt agent once`; empty: it starts none by itself."""
     pairs: list[PairStatus]
+    """One for each place around the hub."""
 
 
 def status() -> Result[HomeStatus]:

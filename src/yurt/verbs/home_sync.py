@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from yurt.errors import UserError
-from yurt.homesync import config, guard, ledger, places, profile, rounds
+from yurt.homesync import config, ledger, places, profile, rounds
 from yurt.homesync.config import Homes, PlaceSettings
-from yurt.homesync.guard import Survey
 from yurt.homesync.outcomes import Outcome, Skipped, pair_name
 from yurt.homesync.places import Place
 from yurt.model.context import LOCAL
@@ -21,7 +21,10 @@ from yurt.verbs.result import Result
 INTERVAL = "60s"
 """The time between two rounds of `--watch`."""
 
-Confirm = Callable[["Plan", Survey], bool]
+if TYPE_CHECKING:
+    from yurt.homesync.guard import Survey
+
+Confirm = Callable[["Plan", "Survey"], bool]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
     for name in (*names, *([hub] if hub else [])):
         if name != LOCAL.name:
             _ = Place(name, homes).host  # NotFoundError or UserError if it is not a login host
-    if hub and saved is not None and hub != saved.hub and len(saved.names) > 1 and not names:
+    if hub and saved is not None and hub != saved.hub:  # the old hub stays one of the places
         homes = msgspec.structs.replace(homes, places=_with(homes.places, [saved.hub]))
     homes = msgspec.structs.replace(
         homes,
@@ -81,6 +84,8 @@ def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result
     if planned.new or planned.first:
         among = [each for each in places.all_places(homes) if each.name in (homes.hub, *planned.first, *planned.new)]
         text = _profile(homes)
+        from yurt.homesync import guard
+
         guard.check(among, text, lambda survey: confirm(planned, survey), watch=watch)
     if homes != config.load():
         config.save(homes)

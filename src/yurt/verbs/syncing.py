@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from yurt.errors import YurtError
+from yurt.errors import RefusedError, YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.state import WAITS_FOR_SYNC
 from yurt.store import Entry, Store
 from yurt.verbs.steps import STEPS
+
+if TYPE_CHECKING:
+    from yurt.homesync.config import Homes
+    from yurt.homesync.outcomes import Round
+
+LOCKED = "home-locked"
+"""The code of the error if another sync is running."""
+
+PATIENCE = 600.0
+"""Seconds to wait for another sync."""
 
 
 def sync_first(
@@ -46,7 +58,7 @@ def waiting(store: Store) -> dict[str, list[str]]:
 
 
 def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
-    from yurt.homesync import config, gate, rounds, watcher
+    from yurt.homesync import config, gate, watcher
 
     held = f"run {runs[0]} is held" if len(runs) == 1 else f"{len(runs)} runs are held"
     try:
@@ -56,13 +68,30 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
         if watcher.is_running():
             watcher.ask()
             return [f"{held} until `yurt home sync --watch`, which is running, has synced {context}"]
-        watch(Event(f"syncing the home of {context}"))
-        done = rounds.run(homes, [context], watch=watch)
+        done = _round(homes, context, watch)
     except (YurtError, OSError) as error:
         why, hint = (error.message, error.hint) if isinstance(error, YurtError) else (str(error), "")
         return [_failed(held, context, why, hint)]
     bad = [each for each in done.outcomes if each.code]
     return [_failed(held, context, gate.problem(each), each.hint) for each in bad[:1]]
+
+
+def _round(homes: Homes, context: str, watch: Watch) -> Round:
+    """Sync the home of a context. Wait for another sync first: it may have begun before the run was submitted."""
+    from yurt.homesync import rounds
+
+    until = time.monotonic() + PATIENCE
+    while True:
+        watch(Event(f"syncing the home of {context}"))
+        try:
+            done = rounds.run(homes, [context], watch=watch)
+            if time.monotonic() > until or not any(each.problem_code == LOCKED for each in done.outcomes):
+                return done
+        except RefusedError as error:
+            if time.monotonic() > until or error.code != LOCKED:
+                raise
+        watch(Event(f"waiting for another sync of {context} to end"))
+        time.sleep(1)
 
 
 def _failed(held: str, context: str, why: str, hint: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,9 +24,12 @@ from yurt.node.backup import (
     restore_paths,
     retain,
     saving,
+    scan,
     verify,
     versions,
 )
+from yurt.node.backup.ignore import Rules
+from yurt.node.backup.reach import Reach
 
 
 class Desk:
@@ -238,3 +242,115 @@ def test_a_state_that_is_damaged_or_foreign_counts_as_none(desk: Desk) -> None:
     desk.work.mkdir()
     desk.open()
     assert desk.workspace.base == 0
+
+
+def _make(kind: str, path: Path) -> None:
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path.name)
+    else:
+        os.mkfifo(path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "fifo"])
+def test_a_yurtignore_that_is_no_file_leaves_nothing_out(desk: Desk, kind: str) -> None:
+    (desk.work / "precious").write_text("precious")
+    _make(kind, desk.work / ".yurtignore")
+    version = desk.workspace.save("test")
+    assert version is not None and "the patterns of .yurtignore" in version.note
+    restore(desk.backups, version.number, str(desk.folder / "back"))
+    assert (desk.folder / "back" / "precious").read_text() == "precious"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_pattern(desk: Desk) -> None:
+    (desk.work / ".yurtignore").write_bytes(b"\xef\xbb\xbf*.tmp\n")
+    (desk.work / "a.tmp").touch()
+    version = desk.workspace.save("test")
+    assert version is not None and version.files == 1
+
+
+CLOSED = """
+import os, sys
+from yurt.node.backup import BackupError, Workspace, restore
+work, backups, state, back = (os.path.join(sys.argv[1], each) for each in ("work", "backups", "state", "back"))
+os.setgid(65534), os.setuid(65534)
+os.makedirs(work + "/closed")
+for name in ("closed/a", "b"):
+    with open(os.path.join(work, name), "w") as stream:
+        stream.write(name)
+workspace = Workspace(work, backups, state)
+workspace.save("test")
+os.chmod(work + "/closed", 0)
+with open(work + "/b", "a") as stream:
+    stream.write("more")
+version = workspace.save("test")
+assert "closed: Permission denied" in version.note, version.note
+os.chmod(work + "/closed", 0o700)
+restore(backups, version.number, back)
+os.chmod(back + "/closed", 0o700)
+assert open(back + "/closed/a").read() == "closed/a" and open(back + "/b").read() == "bmore"
+os.chmod(work, 0)
+try:
+    workspace.save("test")
+    sys.exit("a workspace that cannot be read was saved")
+except BackupError as error:
+    assert "cannot read the workspace" in str(error), error
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_a_folder_that_cannot_be_read_keeps_what_it_had() -> None:
+    """It is not taken for an empty one. A workspace that cannot be read is not saved at all."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        os.chown(folder, 65534, 65534)
+        done = subprocess.run([sys.executable, "-c", CLOSED, str(folder)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+def test_a_folder_that_is_renamed_during_the_walk(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    (desk.work / "big" / "below").mkdir(parents=True)
+    for number in range(20):
+        (desk.work / "big" / "below" / str(number)).write_text(str(number))
+    real, left = scan._Walk.folder, ["big2", "big", "big2"]
+
+    def moved(self: scan._Walk, reach: Reach, prefix: bytes, above: Rules) -> list[tuple[bytes, Rules]]:
+        found = real(self, reach, prefix, above)
+        if left and not prefix:  # after the top folder was listed
+            (now,) = (each for each in desk.work.iterdir() if each.name.startswith("big"))
+            now.rename(desk.work / left.pop(0))
+        return found
+
+    monkeypatch.setattr(scan._Walk, "folder", moved)
+    version = desk.workspace.save("test")
+    assert version is not None and not left
+    restore(desk.backups, version.number, str(desk.folder / "back"))
+    assert fingerprint(desk.folder / "back") == fingerprint(desk.work)
+
+
+def test_a_git_repository_in_use_is_saved_whole(desk: Desk) -> None:
+    """A commit that happens during the walk is in the version with its objects, or not at all."""
+    work = desk.work / "code"
+    work.mkdir()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0", "-C", str(work)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    commit = 'echo $n > f$n; "$@" add -A; "$@" commit -qm $n; sleep 0.1'
+    script = f"for n in 1 2 3 4 5 6 7 8 9 10 11 12; do {commit}; done"
+    with subprocess.Popen(["sh", "-c", script, "sh", *git], cwd=work) as user:
+        numbers = []
+        while user.poll() is None:
+            version = desk.workspace.save("test")
+            if version is not None and "may not fit together" not in version.note:
+                numbers.append(version.number)
+    assert numbers
+    for number in numbers:
+        target = desk.folder / f"back{number}"
+        restore(desk.backups, number, str(target))
+        if (target / "code" / ".git" / "refs" / "heads").is_dir() and any(target.glob("code/.git/refs/heads/*")):
+            done = subprocess.run(
+                ["git", "-C", str(target / "code"), "fsck", "--full"], capture_output=True, check=False
+            )
+            assert done.returncode == 0, (number, done)

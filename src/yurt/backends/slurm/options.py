@@ -140,7 +140,8 @@ def arguments(plan: Plan) -> list[str]:
     wanted |= _of_resources(run.resources)
     wanted |= {long_name(name): value for name, value in plan.native_options.items()}
     if run.home_sync:
-        wanted |= {"hold": None, "comment": f"{HOME_SYNC} {wanted['comment'] or ''}".strip()}
+        own = (wanted["comment"] or "").removeprefix(HOME_SYNC).strip()
+        wanted |= {"hold": None, "comment": f"{HOME_SYNC} {own or f'yurt:{run.id}'}"}
     made = [f"--{name}" if value is None else f"--{name}={value}" for name, value in wanted.items()]
     return [*made, "--requeue" if run.restart_policy.max_requeues and not plan.follow else "--no-requeue"]
 
@@ -170,6 +171,12 @@ def faults(more: Mapping[str, str | None]) -> list[str]:
         elif not re.fullmatch(r"[a-z][a-z0-9-]*", real):
             found.append(f"'{name}' is not an sbatch option")
     return found
+
+
+def waits_for_sync(more: Mapping[str, str | None]) -> bool:
+    """Return whether options, as given to plain sbatch, hold the job until a home sync."""
+    asked = {long_name(name): value for name, value in more.items()}
+    return "hold" in asked and (asked.get("comment") or "").split(" ")[0] == HOME_SYNC
 
 
 def several_tasks(resources: Resources, more: Mapping[str, str | None]) -> bool:

@@ -65,9 +65,9 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting], script: Script | None) -> Needs:
     """Combine flags, the context and the script's #SBATCH lines. UserError for an invalid option."""
     options = without(wanted.sbatch_options, _overridden(request))
-    home_sync = _home_sync(wanted, request)
     if request.hold:
         options["hold"] = None
+    home_sync = _home_sync(wanted, request, {**(script.options if script is not None else {}), **options})
     resources = _without_rivals(checks.resources_of(wanted), request)
     warnings: list[str] = []
     if script is not None:
@@ -78,8 +78,13 @@ def needs_of(wanted: Context, request: Request, settings: Mapping[str, Setting],
     return Needs(resources=resources, options=options, script=script, home_sync=home_sync, warnings=warnings)
 
 
-def _home_sync(wanted: Context, request: Request) -> bool:
-    """Return whether the job waits for a home sync. A hold of the request replaces the `home_sync` of a context."""
+def _home_sync(wanted: Context, request: Request, options: Mapping[str, str | None]) -> bool:
+    """Return whether the job waits for a home sync. A hold of the request replaces the `home_sync` of a context.
+
+    Options as for plain sbatch, `--hold` and the comment `home_sync`, mean the same as `--sync`.
+    """
+    from yurt.backends.slurm.options import waits_for_sync
+
     asked = bool(request.flags.get("home_sync"))
     if asked and not kind_of(wanted.type).scheduler:
         raise UserError(
@@ -93,7 +98,9 @@ def _home_sync(wanted: Context, request: Request) -> bool:
             code="usage",
             hint="use `--hold` alone, and `yurt release` when your homes are in sync",
         )
-    return wanted.home_sync and kind_of(wanted.type).scheduler and not request.hold
+    if not kind_of(wanted.type).scheduler:
+        return False
+    return waits_for_sync(options) or (wanted.home_sync and not request.hold)
 
 
 def settled(needs: Needs, context: str, facts: Facts | None, index: Store | None) -> Needs:

@@ -1,10 +1,13 @@
 """The patterns of .yurtignore files: which paths of a workspace are left out of its backups."""
 
+import errno
 import os
 import re
+import stat
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 NAME = b".yurtignore"
+BOM = b"\xef\xbb\xbf"
 
 
 class Rule(NamedTuple):
@@ -37,11 +40,20 @@ class Rules:
     def within(self, folder: bytes, prefix: bytes) -> "Rules":
         """Return the rules for a folder, which may have a .yurtignore. Raises OSError if that cannot be read."""
         try:
-            with open(os.path.join(folder, NAME), "rb") as stream:
-                own = parse(stream.read().split(b"\n"))
+            own = parse(_read(os.path.join(folder, NAME)).split(b"\n"))
         except FileNotFoundError:
             return self
         return Rules(own, len(prefix), self)
+
+
+def _read(path: bytes) -> bytes:
+    """Return the content of a file. OSError if it is anything else, such as a FIFO, which nobody may ever write to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        content = stream.read()
+    return content[len(BOM) :] if content.startswith(BOM) else content
 
 
 def parse(lines: Sequence[bytes]) -> List[Rule]:

@@ -38,6 +38,9 @@ def differing(scanned: Scan, known: Dict[bytes, Entry]) -> Tuple[List[bytes], Li
             if entry.group != groups.get(path, b"") and path in scanned.keys and path not in seen:
                 changed.append(path)
     gone = [path for path in known if path not in scanned.keys]
+    if scanned.unread:
+        unread = tuple(scanned.unread)
+        gone = [path for path in gone if not path.startswith(unread)]
     return changed, gone
 
 

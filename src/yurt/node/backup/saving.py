@@ -14,11 +14,8 @@ from yurt.node.backup.pack_write import write_pack
 from yurt.node.backup.plan import Plan
 from yurt.node.backup.progress import OnProgress, Progress
 from yurt.node.backup.reach import Reach, split
-from yurt.node.backup.scan import Scan
+from yurt.node.backup.scan import TICK, Scan
 from yurt.node.backup.tar_headers import Member
-
-TICK = 20_000_000
-"""Nanoseconds: changes closer together than this may leave the same times."""
 
 AGAIN = 256 << 20
 """Files that changed while they were read are read a second time if they have at most this many bytes together."""
@@ -33,6 +30,15 @@ class Saved:
         self.vanished: Set[bytes] = set()
         self.unreadable: Set[bytes] = set()
         self.changing: Set[bytes] = set()
+
+    def add(self, later: "Saved", paths: Iterable[bytes]) -> None:
+        """Add the outcome of a later pass, which saved these paths."""
+        again = set(paths)
+        self.entries.update(later.entries)
+        self.packs += later.packs
+        self.vanished |= later.vanished
+        self.unreadable = (self.unreadable - again) | later.unreadable
+        self.changing = (self.changing - again - later.vanished) | later.changing
 
 
 class Saver:
@@ -134,9 +140,13 @@ def _agrees(content: Member, key: Key) -> bool:
     return (content.size, content.mtime_ns, content.mode) == (key[SIZE], key[MTIME], stat.S_IMODE(key[MODE]))
 
 
-def notes(saved: Saved, problems: List[str]) -> List[str]:
+def notes(saved: Saved, scanned: Scan) -> List[str]:
     """Return what the user should know, as short sentences."""
     found = []
+    problems = scanned.problems
+    if scanned.moving:
+        first = ", ".join(sorted({shown(path.rstrip(b"/")) or "the top folder" for path in scanned.moving})[:5])
+        found.append("changed during the backup, so that its files may not fit together: %s" % first)
     for what, paths in (("cannot be read", saved.unreadable), ("changed while being read", saved.changing)):
         if paths:
             first = ", ".join(shown(path) for path in sorted(paths)[:5])

@@ -22,6 +22,9 @@ from yurt.node.backup.versions import Version, read_version
 FULL_INDEX = 4
 """A new full index is written when more than one in this many entries differs from the last one."""
 
+PASSES = 4
+"""How often a save looks again at a workspace that changes at the same time."""
+
 LEAST_FREE = 0.1
 """A note warns if less than this part of the shared disk would stay free."""
 
@@ -117,14 +120,38 @@ class Workspace:
             saver = Saver(self.folder, self.backups, "%d%s" % (self.base + 1, keeping.token), self.on_progress)
             try:
                 saved = saver.save(scanned, todo, self.compression)
-                updates = self._updates(scanned, todo, saved)
-                note = "; ".join([*notes(saved, scanned.problems), *warning])
+                updates = self._updates(scanned, todo, saved, self._known)
+                scanned = self._settle(scanned, saver, saved, updates)
+                note = "; ".join([*notes(saved, scanned), *warning])
                 version = self._publish(updates, saved, Details(reason, run, host, note, began, keeping.token))
             except BaseException:
                 saver.undo()
                 raise
-        self._skipped = {path: scanned.keys[path] for path in saved.unreadable}
+        self._skipped = {path: scanned.keys[path] for path in saved.unreadable if path in scanned.keys}
         return version
+
+    def _settle(self, scanned: Scan, saver: Saver, saved: Saved, updates: state.Updates) -> Scan:
+        """Save what changed during the walk, until a walk finds that nothing changed meanwhile; a few times at most.
+
+        Without this, a version could have a git branch without its commit, or a folder neither at its old nor at its
+        new place. Returns the last walk.
+        """
+        for _ in range(PASSES):
+            if not scanned.moving:
+                break
+            before, scanned = scanned, scan(self.folder, self.ignore)
+            known = {**self._known, **{path: entry for path, entry in updates.items() if entry is not None}}
+            for path in [path for path, entry in updates.items() if entry is None]:
+                known.pop(path, None)
+            changed, gone = differing(scanned, known)
+            changed = [
+                path for path in changed if path not in saved.unreadable or before.keys.get(path) != scanned.keys[path]
+            ]
+            todo = plan(scanned, known, changed, gone, set())
+            more = saver.save(scanned, todo, self.compression)
+            updates.update(self._updates(scanned, todo, more, known))
+            saved.add(more, todo.saved)
+        return scanned
 
     def _publish(self, updates: state.Updates, saved: Saved, details: Details) -> Version:
         """Publish a version with these changes, then keep them as the present state."""
@@ -190,7 +217,7 @@ class Workspace:
                 storage.remove(os.path.join(self.backups, pack.name))
         return version
 
-    def _updates(self, scanned: Scan, todo: Plan, saved: Saved) -> state.Updates:
+    def _updates(self, scanned: Scan, todo: Plan, saved: Saved, known: Dict[bytes, Entry]) -> state.Updates:
         """Return the new entry of each changed path, None for each that is gone."""
         updates: state.Updates = dict.fromkeys(todo.gone)
         first = {path: leader for leader, paths in todo.saved.items() for path in paths}
@@ -200,7 +227,7 @@ class Workspace:
             for path in todo.changed:
                 group = scanned.groups.get(path, b"")
                 if path in first:
-                    entry = self._content(path, first[path], saved, now)
+                    entry = _content(path, first[path], saved, known.get(path), now)
                     if entry is not None:
                         updates[path] = entry._replace(group=group) if group else entry
                     elif path in saved.vanished:
@@ -216,17 +243,6 @@ class Workspace:
                 except OSError:
                     updates[path] = None
         return updates
-
-    def _content(self, path: bytes, leader: bytes, saved: Saved, now: float) -> Optional[Entry]:
-        """Return the entry of a saved file. One that cannot be read keeps the content that it had."""
-        entry = saved.entries.get(leader)
-        if entry is not None:
-            name = entry.extra or leader
-            return Entry(sure(entry.key, now), entry.pack, b"" if name == path else name)
-        old = self._known.get(path)
-        if leader in saved.unreadable and old is not None and old.pack:
-            return old._replace(key=unsure(old.key))
-        return None
 
     def _load(self) -> None:
         """Take over what this node knows from an earlier process."""
@@ -285,6 +301,17 @@ class Workspace:
         if free - size >= LEAST_FREE * found.f_blocks * found.f_frsize:
             return []
         return ["the disk of the backups is nearly full: %d MB free" % (free >> 20)]
+
+
+def _content(path: bytes, leader: bytes, saved: Saved, old: Optional[Entry], now: float) -> Optional[Entry]:
+    """Return the entry of a saved file. One that cannot be read keeps the content that it had."""
+    entry = saved.entries.get(leader)
+    if entry is not None:
+        name = entry.extra or leader
+        return Entry(sure(entry.key, now), entry.pack, b"" if name == path else name)
+    if leader in saved.unreadable and old is not None and old.pack:
+        return old._replace(key=unsure(old.key))
+    return None
 
 
 def _extra(path: bytes, key: Key) -> bytes:

@@ -92,5 +92,7 @@ class Requests:
         self._leave()
 
     def _last_backup(self) -> Dict[str, Any]:
-        version = self._save("down")
-        return {"version": self._desk.verify(), "note": version.note if version else ""}
+        self._save("down")
+        number = self._desk.verify()
+        known = [each for each in backup.versions(self._desk.config.backups) if each.number == number]
+        return {"version": number, "note": known[0].note if known else ""}
