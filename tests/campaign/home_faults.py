@@ -1,4 +1,4 @@
-"""The faults of the campaign of homes: each starts a sync and disturbs it. Returns whether the sync was still running."""
+"""The faults of the campaign of homes: each disturbs a sync. Returns whether that was still running."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def wait(site: HomeSite, process: subprocess.Popen[bytes], draw: Draw) -> bool:
         "saving": lambda: any(place.saving() for place in site.places),
     }
     while process.poll() is None and not reached[draw["moment"]]():
-        time.sleep(0.001)
+        time.sleep(0.003)
     deadline = time.monotonic() + draw["delay"] * (2.5 if draw["moment"] == "time" else 0.2)
     while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.003)
     return process.poll() is None
 
 

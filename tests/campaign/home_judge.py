@@ -42,8 +42,12 @@ def _version(state: State, place: str, path: str) -> str:
 
 
 def _somewhere(state: State, version: str) -> str:
-    homes = [f"{name}:{path}" for name, tree in state.trees.items() for path, each in tree.items() if each.version == version]
-    backups = [f"backup of {name}:{path}" for name, all_ in state.backups.items() for path, each in all_ if each == version]
+    homes = [
+        f"{name}:{path}" for name, tree in state.trees.items() for path, each in tree.items() if each.version == version
+    ]
+    backups = [
+        f"backup of {name}:{path}" for name, all_ in state.backups.items() for path, each in all_ if each == version
+    ]
     return f"it is at {', '.join(homes + backups)}" if homes + backups else f"VERSION GONE ({version})"
 
 
@@ -59,8 +63,12 @@ def overwritten(before: State, after: State, fresh: Collection[tuple[str, str]])
 def unknown(state: State, editor: Editor) -> list[str]:
     """Return the files that are no version that the user made."""
     found = [(f"{place}:{path!r}", each.version) for place, tree in state.trees.items() for path, each in tree.items()]
-    found += [(f"backup of {place}:{path!r}", version) for place, all_ in state.backups.items() for path, version in all_]
-    return [f"{name} is not a version of the user" for name, version in found if version and version not in editor.known]
+    found += [
+        (f"backup of {place}:{path!r}", version) for place, all_ in state.backups.items() for path, version in all_
+    ]
+    return [
+        f"{name} is not a version of the user" for name, version in found if version and version not in editor.known
+    ]
 
 
 def unequal(state: State, conflicts: Collection[str]) -> list[str]:

@@ -62,10 +62,16 @@ class HomeSite:
             "YURT_CLOCKS": "rest=0 silent=4",
         }
         sites = {name: {"root": word, "address": name} for name in SITES}
-        homes = {"hub": hub, "folder": str(work / "home"), "places": sites if hub == "local" else {**sites, "local": {}}}
+        homes = {
+            "hub": hub,
+            "folder": str(work / "home"),
+            "places": sites if hub == "local" else {**sites, "local": {}},
+        }
         (config / "homes.yaml").write_text(json.dumps(homes))
         (config / "homes.yaml").chmod(0o600)
-        self.roots = {name: Path(f"/proc/{lab.cluster(name).pid(lab.cluster(name).spec.login.name)}/root") for name in SITES}
+        self.roots = {
+            name: Path(f"/proc/{lab.cluster(name).pid(lab.cluster(name).spec.login.name)}/root") for name in SITES
+        }
         self.places = [self._place("local", work / "home", self.unison, (os.getuid(), os.getgid()))]
         for name in SITES:
             home = self.roots[name] / "home" / "alice"

@@ -81,8 +81,8 @@ class Place:
 
     def saving(self) -> bool:
         """Whether Unison is saving its archives."""
-        names = os.listdir(self.unison) if self.unison.is_dir() else []
-        return any(name.startswith(("tm", "sc", "DANGER")) for name in names)
+        files = self.unison.iterdir() if self.unison.is_dir() else ()
+        return any(each.name.startswith(("tm", "sc", "DANGER")) for each in files)
 
 
 class Editor:
@@ -237,7 +237,7 @@ class Editor:
         self._make_folder(place, os.path.dirname(new))  # noqa: PTH120
         if not os.path.lexists(place.root / path):  # it was in the way of the new folder
             return
-        os.rename(place.root / path, place.root / new)
+        (place.root / path).rename(place.root / new)
         self._gone(place, path)
         below = f"{new}/"
         for each, entry in read(place.root).items():

@@ -7,12 +7,7 @@ version of this round was overwritten, or if homes differ without a conflict. Co
 
 from __future__ import annotations
 
-import argparse
-import os
-import random
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -22,12 +17,11 @@ from random import Random
 import msgspec
 
 from tests.campaign import home_judge as judge
-from tests.campaign.arguments import Asked
 from tests.campaign.campaign import writer
+from tests.campaign.driver import Stage, arguments, drive
 from tests.campaign.home_faults import FAULTS, MOMENTS, Draw
 from tests.campaign.home_judge import State
 from tests.campaign.home_site import Answer, HomeSite
-from yurt.config import facts
 from yurt.lab import Lab
 
 ATTEMPTS = 4
@@ -217,40 +211,15 @@ def show(outcome: Outcome) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaign.homes", description=__doc__)
-    parser.add_argument("--seed", type=int, help="random seed (default: a new one, which is printed)")
-    parser.add_argument("--runs", type=int, default=200, help="number of rounds (default: 200)")
-    parser.add_argument(
-        "--only", action="append", choices=list(FAULTS), default=[], help="inject only this fault; can be repeated"
-    )
-    parser.add_argument("--home", help="store the lab in this folder and leave it running")
-    asked = parser.parse_args(namespace=Asked())
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
-    home = Path(asked.home or tempfile.mkdtemp(prefix="yc", dir="/tmp"))
-    home.mkdir(exist_ok=True)
-    work = home / f"homes-{time.strftime('%m%d-%H%M%S')}"
-    work.mkdir()
-    runtime = Path(tempfile.mkdtemp(prefix="yr", dir="/tmp"))
-    os.environ |= {"YURT_CONFIG_HOME": str(home / "config"), "YURT_DATA_HOME": str(home / "data")}
-    episodes = draw(seed, asked.runs, asked.only)
-    print(f"seed {seed}: {len(episodes)} rounds; log: {work / 'log'}", flush=True)
-    began = time.monotonic()
-    lab = Lab()
-    lab.up()
-    try:
-        outcome = campaign(lab, work, runtime, episodes, seed)
-    finally:
-        if not asked.home:
-            lab.down(wipe=True)
-        shutil.rmtree(runtime, ignore_errors=True)
-    show(outcome)
-    print(f"{time.monotonic() - began:.0f} s. To replay: python -m tests.campaign.homes --seed {seed}", end="")
-    print(f" --runs {asked.runs}" + "".join(f" --only {name}" for name in asked.only))
-    if outcome.wrong:
-        return 1
-    if not asked.home:
-        shutil.rmtree(home, ignore_errors=True)
-    return 0
+    asked = arguments("homes", __doc__, runs=200, faults=list(FAULTS))
+    episodes = draw(asked.seed, asked.runs, asked.only)
+
+    def play(stage: Stage) -> bool:
+        outcome = campaign(stage.lab, stage.work, stage.runtime, episodes, asked.seed)
+        show(outcome)
+        return not outcome.wrong
+
+    return drive("homes", asked, f"{len(episodes)} rounds", play)
 
 
 if __name__ == "__main__":

@@ -118,13 +118,11 @@ def test_a_killed_yurt(star: Star) -> None:
         subprocess.run(["cmp", star.roots["alpha"] / name, star.roots["local"] / name], check=True)
 
 
-def test_a_link_ends_with_its_ssh() -> None:
-    """Unison waits for it, and keeps its input open meanwhile."""
+def test_unison_sees_the_end_of_its_ssh() -> None:
+    """Otherwise a Unison that waits for an answer would wait for ever after the connection was reset."""
     for ssh, text in ((["false"], b""), (["sh", "-c", "echo begin; echo protocol"], b"protocol\n")):
         program = scripts.link(ssh, "script", "begin")
         command = ["sh", "-c", program, "link", "host", "yurt-serve", "-server"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as link:
             assert link.stdout is not None
-            assert link.stdout.read() == text
-            link.wait(30)
-            assert link.stdin is not None and not link.stdin.closed
+            assert link.stdout.read() == text  # its end, although the input is still open
