@@ -19,6 +19,7 @@ BENCHMARKS = (
     "env",
     "env_place",
     "backup",
+    "home",
 )
 
 

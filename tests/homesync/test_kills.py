@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
-from yurt.homesync import ledger
+from yurt.homesync import ledger, scripts
 from yurt.testing.waiting import eventually
 
 LARGE = 20_000_000
@@ -116,3 +116,13 @@ def test_a_killed_yurt(star: Star) -> None:
     for at in range(2):
         name = f"large {at}"
         subprocess.run(["cmp", star.roots["alpha"] / name, star.roots["local"] / name], check=True)
+
+
+def test_unison_sees_the_end_of_its_ssh() -> None:
+    """Otherwise a Unison that waits for an answer would wait for ever after the connection was reset."""
+    for ssh, text in ((["false"], b""), (["sh", "-c", "echo begin; echo protocol"], b"protocol\n")):
+        program = scripts.link(ssh, "script", "begin")
+        command = ["sh", "-c", program, "link", "host", "yurt-serve", "-server"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as link:
+            assert link.stdout is not None
+            assert link.stdout.read() == text  # its end, although the input is still open

@@ -1,0 +1,145 @@
+"""`yurt home sync` next to bare Unison over the same link: 20,000 small files, measured in turns in one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+from benchmarks.figures import Figure, table
+from benchmarks.side_by_side import YURT, Bench, alpha
+from yurt.homesync import profile
+
+ROUNDS = 1
+FILES, FOLDERS = 20_000, 200
+BUDGET = 1.15
+
+
+def create(folder: Path) -> None:
+    dice = Random(20)
+    for number in range(FILES):
+        file = path(folder, number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(dice.randbytes(dice.randint(200, 1800)))
+
+
+def path(folder: Path, number: int) -> Path:
+    return folder / f"d{number % FOLDERS}" / f"f{number}"
+
+
+def change(folder: Path, seed: object) -> None:
+    """Change 1 % of the files."""
+    dice = Random(f"{seed}")
+    for number in dice.sample(range(FILES), FILES // 100):
+        path(folder, number).write_bytes(dice.randbytes(2000))
+
+
+class Side:
+    """One of the two tools: its folder here, its folder on alpha, and its command."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        self.bench, self.name = bench, name
+        self.folder, self.unison = bench.home / name, bench.home / f"unison-{name}"
+
+    def prepare(self, files: Path) -> None:
+        """Forget everything, and put the files into the folder here."""
+        for each in (self.folder, self.unison):
+            shutil.rmtree(each, ignore_errors=True)
+        self.unison.mkdir(mode=0o700)
+        subprocess.run(["cp", "-r", str(files), str(self.folder)], check=True)
+        (self.folder / ".yurt-home").touch()
+        there = shlex.quote(self.name)
+        remote = f"rm -rf {there} .unison/ar* .unison/fp* && mkdir {there} && touch {there}/.yurt-home"
+        subprocess.run([*self.bench.ssh, "alpha", remote], capture_output=True, check=True)
+
+    def sync(self) -> float:
+        return self.bench.seconds(self.command(), more={"UNISON": str(self.unison)})
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+
+class Yurt(Side):
+    """`yurt home sync`."""
+
+    def prepare(self, files: Path) -> None:
+        super().prepare(files)
+        (self.bench.home / "data" / "homes.json").unlink(missing_ok=True)
+        homes = {"hub": "local", "folder": str(self.folder), "places": {"alpha": {"root": self.name}}}
+        file = self.bench.home / "config" / "homes.yaml"
+        file.write_text(json.dumps(homes))
+        file.chmod(0o600)
+
+    def command(self) -> list[str]:
+        return [YURT, "home", "sync", "--yes"]
+
+
+class Bare(Side):
+    """Unison itself with yurt's profile, over a connection that is open already."""
+
+    def prepare(self, files: Path) -> None:
+        super().prepare(files)
+        (self.unison / "yurt-homes.prf").write_bytes(profile.merged(b""))
+        socket = self.bench.home / "s"
+        link = self.bench.home / "link"
+        if not socket.exists():
+            options = ["-o", "ControlMaster=yes", "-o", f"ControlPath={socket}", "-o", "ControlPersist=yes"]
+            # Its output goes nowhere: the connection stays open, and would keep a pipe open.
+            subprocess.run([*self.bench.ssh, *options, "alpha", "true"], stderr=subprocess.DEVNULL, check=True)
+            link.write_text(f'#!/bin/sh\nexec {shlex.join(self.bench.ssh)} -o ControlPath={socket} "$@"\n')
+            link.chmod(0o700)
+
+    def command(self) -> list[str]:
+        words = ["-batch", "-auto", "-sshcmd", str(self.bench.home / "link"), "-log=false"]
+        return ["unison", "yurt-homes", str(self.folder), f"ssh://alpha/{self.name}", *words]
+
+
+def main() -> int:
+    if os.geteuid() != 0 or shutil.which("unison") is None:
+        print("home: SKIPPED: the lab needs root, and Unison is needed")
+        return 0
+    times: dict[str, dict[str, list[float]]] = {}
+    with alpha() as bench:
+        create(bench.home / "files")
+        sides = [Yurt(bench, "yurt"), Bare(bench, "bare")]
+        for number in range(ROUNDS):
+            one_round(bench, sides if number % 2 else sides[::-1], number, times)
+    for action, both in times.items():
+        for name, values in both.items():
+            print(f"{action:12}{name:8}" + "".join(f"{value:8.2f} s" for value in values))
+    return table(
+        f"home sync of {FILES:,} files, relative to unison",
+        [Figure(action, ratio(both), BUDGET) for action, both in times.items()],
+        "ratio",
+    )
+
+
+def ratio(both: dict[str, list[float]]) -> float:
+    return statistics.median(one / other for one, other in zip(both["yurt"], both["bare"], strict=True))
+
+
+def one_round(bench: Bench, sides: list[Side], number: int, times: dict[str, dict[str, list[float]]]) -> None:
+    def measure(action: str) -> None:
+        os.sync()
+        for side in sides:
+            times.setdefault(action, {}).setdefault(side.name, []).append(side.sync())
+
+    for side in sides:
+        side.prepare(bench.home / "files")
+    measure("first")
+    for again in range(3):
+        measure("no change")
+        for side in sides:
+            change(side.folder, f"{number}/{again}")
+        measure("1 % changed")
+        sides = sides[::-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
