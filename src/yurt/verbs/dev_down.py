@@ -18,7 +18,7 @@ from yurt.verbs import dev_find
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.dev_backup import shown
 from yurt.verbs.dev_words import named
-from yurt.verbs.result import Result
+from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.steps import STEPS
 from yurt.verbs.wait import until_ended
 
@@ -55,17 +55,27 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 
     Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node
-    does not answer. In both cases it keeps its node. No other job is touched.
+    does not answer. In both cases it keeps its node. Interrupted: the user stopped waiting. No other job is touched.
     """
-    desk, store = find(name, context), folders.store()
+    note = f"dev node '{name}' keeps its node"
+    try:
+        desk, store = find(name, context), folders.store()
+        after = " after its backup" if desk.entry.status.state == "running" and not now else ""
+        note = f"dev node '{name}' may still end by itself{after}; see `yurt dev status{named(name)}`"
+        return _end(desk, store, now, watch)
+    except KeyboardInterrupt:
+        raise Interrupted(note) from None
+
+
+def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
     entry, version, notes = desk.entry, 0, []
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends
         if ask_first:
-            _asked(entry, name, {"do": "backup", "reason": "down"}, watch)
+            _asked(entry, desk.name, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
     if ask_first:
-        answer = _asked(entry, name, {"do": "down", "backup": True}, watch)
+        answer = _asked(entry, desk.name, {"do": "down", "backup": True}, watch)
         version = int(answer.get("version") or 0)
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
@@ -80,7 +90,7 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
         _cancel(store, entry)
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
     done = Down(
-        name=name,
+        name=desk.name,
         run=entry.run.id,
         context=entry.run.context,
         state=entry.status.state,
