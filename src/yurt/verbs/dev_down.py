@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev import desks
+from yurt.dev import desks, holder
 from yurt.dev.ask import ask
 from yurt.dev.desks import Desk
-from yurt.errors import RefusedError, UnreachableError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites import folders
+from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs import dev_find
 from yurt.verbs.cancel import cancel_runs
@@ -24,6 +24,10 @@ from yurt.verbs.wait import until_ended
 
 ENDING = 120.0
 """Seconds within which the job must be over after its holder said that it ends."""
+
+
+SOON = 20.0
+"""Seconds within which the job must be over if another command ended it."""
 
 
 class Down(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +76,10 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends
         if ask_first:
-            _asked(entry, desk.name, {"do": "backup", "reason": "down"}, watch)
+            _asked(store, entry, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
     if ask_first:
-        answer = _asked(entry, desk.name, {"do": "down", "backup": True}, watch)
+        answer = _asked(store, entry, {"do": "down", "backup": True}, watch)
         version = int(answer.get("version") or 0)
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
@@ -100,15 +104,32 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
     return Result(kind="dev-down", data=done, warnings=notes)
 
 
-def _asked(entry: Entry, name: str, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """Return the answer of the holder. An error says that nothing was released."""
-    hint = f"try again, or end it without a backup with `yurt dev down{named(name)} --now`"
+def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """Return the answer of the holder, or only the version if another `dev down` has ended it meanwhile.
+
+    An error says that nothing was released.
+    """
+    hint = f"try again, or end it without a backup with `yurt dev down{named(entry.run.name)} --now`"
     try:
         return ask(entry, request, shown(watch, entry.run.context))
-    except RefusedError as error:
-        raise RefusedError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
-    except UnreachableError as error:
-        raise UnreachableError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+    except (RefusedError, UnreachableError) as error:
+        ended = _ended_meanwhile(store, entry, error)
+        if ended is not None:
+            return ended
+        raise type(error)(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+
+
+def _ended_meanwhile(store: Store, entry: Entry, error: YurtError) -> dict[str, Any] | None:
+    """Return the last version of a dev node that has ended, or is ending, since it was found; None if it stays."""
+    try:
+        status = holder.read(connect.named_backend(entry.run.context).files.read(entry.run.folder, holder.STATUS))
+    except YurtError:
+        return None
+    left = status is not None and status.phase in ("ending", "ended")
+    (now,) = until_ended(store, [entry.run.id], timeout=SOON if left or error.code == "run-not-running" else 0)
+    if not now.status.final:
+        return None
+    return {"version": status.version if status is not None and left and not status.failure else 0}
 
 
 def _cancel(store: Store, entry: Entry) -> None:
