@@ -11,7 +11,7 @@ from yurt.verbs.result import Result
 
 
 class BackupList(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions of a workspace on a site, oldest first."""
+    """The versions of a workspace on a site, newest first."""
 
     name: str
     context: str
@@ -20,7 +20,7 @@ class BackupList(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes on the disk of the site."""
     versions: list[Version]
-    """All versions, oldest first."""
+    """All versions, newest first."""
 
 
 def backups(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackupList]:
@@ -29,6 +29,6 @@ def backups(name: str, *, context: str = "", watch: Watch = unwatched) -> Result
     there = dev_find.backups(name, context)
     found = there.found
     done = BackupList(
-        name=name, context=there.context.name, folder=there.folder, size=found.size, versions=found.versions
+        name=name, context=there.context.name, folder=there.folder, size=found.size, versions=found.versions[::-1]
     )
     return Result(kind="dev-backups", data=done)

@@ -1,0 +1,54 @@
+"""`yurt dev down` on this machine: Ctrl-C, and two calls at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.user import User
+from yurt.errors import RefusedError
+from yurt.store import Entry
+from yurt.verbs import dev_down
+
+
+@pytest.fixture
+def node(user: User) -> Iterator[User]:
+    """A user with a dev node on this machine."""
+    user.environment["HOME"] = str(user.home)
+    assert user.quick("dev", "up", "--context", "local").code == 0
+    yield user
+    user.quick("dev", "down", "--now", "--yes")
+
+
+def test_ctrl_c_and_a_second_call(node: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = dev_down.ask
+
+    def interrupted(*_words: Any) -> None:
+        raise KeyboardInterrupt
+
+    def too_late(entry: Entry, request: dict[str, Any], progress: Any) -> None:
+        assert real(entry, request, progress)["version"] == 1
+        raise RefusedError("job 9 is not running", code="run-not-running")
+
+    monkeypatch.setattr(dev_down, "ask", interrupted)
+    done = node.quick("dev", "down")
+    assert done.code == 130
+    assert done.err == (
+        "yurt: interrupted; dev node 'default' may still end by itself after its backup; see `yurt dev status`\n"
+    )
+    monkeypatch.setattr(dev_down, "ask", too_late)
+    done = node.quick("dev", "down", "--json")
+    assert done.code == 0, done
+    assert (done.json["data"]["state"], done.json["data"]["version"]) == ("completed", 1)
+    assert done.json["warnings"] == []
+
+
+def test_an_error_of_a_dev_node_that_stays(node: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_words: Any) -> None:
+        raise RefusedError("the disk is full", code="site-refused")
+
+    monkeypatch.setattr(dev_down, "ask", refuse)
+    done = node.quick("dev", "down")
+    assert done.code == 5 and done.err.startswith("yurt: nothing was released: the disk is full\n"), done
