@@ -21,7 +21,7 @@ LARGE = 20_000_000
 @pytest.fixture
 def star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Star:
     found = Star(tmp_path, monkeypatch)
-    found.write("local", "old", "first")
+    found.write("local", "old", "first", age=60)
     assert found.sync().code == 0
     found.write("local", "old", "second")
     for at in range(2):

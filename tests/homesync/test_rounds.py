@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
-from yurt.homesync import config, here, ledger
+from yurt.homesync import config, here, ledger, sync
 from yurt.homesync.outcomes import Outcome, Round
 from yurt.homesync.rounds import whole
 
@@ -169,3 +169,30 @@ def test_which_arguments_still_sync_everything() -> None:
     assert whole([]) and whole(["-batch", "-prefer", "newer", "-terse"])
     for words in (["-path", "a"], ["-testserver"], ["-batch", "-ignore", "Name x"], ["-batch", "-nodeletion", "x"]):
         assert not whole(words)
+
+
+def test_an_edit_of_the_same_length_within_a_second_is_seen(star: Star) -> None:
+    """Unison takes times that differ by a second for equal, so it would never see this edit."""
+    file = star.roots["alpha"] / "counter"
+    file.write_text("1")
+    at = file.stat().st_mtime
+    assert only(star.sync()).unsure == ["counter"]
+    file.write_text("2")
+    os.utime(file, (at + 0.5, at + 0.5))
+    assert only(star.sync()).code == 0
+    assert star.read("local", "counter") == "2"
+
+
+def test_files_edited_since(tmp_path: Path) -> None:
+    (tmp_path / "new" / "below").mkdir(parents=True)
+    for number in range(3):
+        (tmp_path / "new" / "below" / str(number)).write_text("x")
+        os.utime(tmp_path / "new" / "below" / str(number), (1000 + number, 1000 + number))
+    (tmp_path / "link").symlink_to("nowhere")
+    os.utime(tmp_path / "link", (5, 5), follow_symlinks=False)
+    copied = ["new", "link", "gone"]
+    assert sorted(sync.edited_since(tmp_path, copied, 1001)) == ["new/below/1", "new/below/2"]
+    assert sync.edited_since(tmp_path, copied, 1003) == []
+    for number in range(sync.MOST_PATHS):
+        (tmp_path / "new" / f"more{number}").touch()
+    assert sync.edited_since(tmp_path, copied, 1001) == ["new"]

@@ -67,7 +67,7 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
                 paths=paths_in(words),
             )
             outcomes.append(ended)
-            passes[pair.name] = [Pass(outcome=ended, start=start)]
+            passes[pair.name] = [Pass(outcome=ended, start=start, folders=[start.folder])]
         done = rounds.finish(homes, pairs, passes, outcomes, full=full)
     if full:
         ledger.add(each for each in done if each.code == 0)  # otherwise Unison told the user what is open, not us

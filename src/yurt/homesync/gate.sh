@@ -52,7 +52,7 @@ end
 }
 home_needs_env() { # home_needs_env JOB: whether a job of yurt is held until its environment is built
   home_folder=$(timeout 60 squeue -h -j "$1" -o %Z < /dev/null | head -n 1)
-  IFS= read -r home_env 2> /dev/null < "$home_folder/env-wait" && [ -e "$home_env/wait.$1" ]
+  IFS= read -r home_env 2> /dev/null < "$home_folder/@ENV_WAIT@" && [ -e "$home_env/wait.$1" ]
 }
 home_finish() { # releases the jobs of good syncs that were killed before they did it, and forgets failed syncs
   for home_each in "${UNISON:-$HOME/.unison}"/yurt/synced.*; do

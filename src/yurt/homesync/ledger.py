@@ -39,6 +39,15 @@ class Ledger(msgspec.Struct, frozen=True):
         found = reversed(self.outcomes.get(pair, []))
         return next((each for each in found if each.code == 0 and not each.paths), None)
 
+    def unsure(self, pair: str) -> list[str]:
+        """Return the files of which the syncs since the last complete one were unsure."""
+        found: dict[str, None] = {}
+        for each in reversed(self.outcomes.get(pair, [])):
+            found.update(dict.fromkeys(each.unsure))
+            if each.code < 3 and not each.paths:
+                break
+        return list(found)
+
     def conflicts(self) -> list[Conflict]:
         """Return the paths that the last syncs skipped, and that no later sync of these paths has resolved."""
         return [

@@ -55,6 +55,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that waited for this sync and could not be released, as CONTEXT:JOB and the reason."""
     warnings: list[str] = []
     """What else the user should know."""
+    unsure: list[str] = []
+    """Files that were edited so shortly before the sync that the next one compares their contents."""
     backups: dict[str, list[str]] = {}
     """By place: the folders that received the versions that this sync replaced or deleted."""
 

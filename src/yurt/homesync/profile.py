@@ -21,8 +21,7 @@ PART = rb"""
 mountpoint = .yurt-home
 ignore = Path .yurt-home
 confirmbigdel = true
-# With times, Unison does not see an edit of the same length within a second of the last one.
-times = false
+times = true
 
 # Versions that a sync replaces or deletes. (Name * would leave out names that begin with a dot.)
 backup = Regex .*

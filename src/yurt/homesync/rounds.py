@@ -89,11 +89,16 @@ def _prepare(place: Place) -> None:
 
 def _passes(pairs: Sequence[Pair], start: Start, arguments: Sequence[str], watch: Watch) -> dict[str, list[Pass]]:
     """Sync every pair, then again those that were synced before a later one changed the hub."""
-    made = {pair.name: [sync.once(pair, start, arguments_for(pair, arguments), watch)] for pair in pairs}
+    known = ledger.read()
+    made = {
+        pair.name: [sync.once(pair, start, arguments_for(pair, arguments), watch, known.unsure(pair.name))]
+        for pair in pairs
+    }
     changed = [at for at, pair in enumerate(pairs) if made[pair.name][0].outcome.to_hub]
     for pair in pairs[: max(changed, default=0)]:
         if made[pair.name][0].outcome.code < 3:
-            made[pair.name].append(sync.once(pair, start, arguments_for(pair, arguments), watch))
+            unsure = made[pair.name][0].outcome.unsure
+            made[pair.name].append(sync.once(pair, start, arguments_for(pair, arguments), watch, unsure))
     return made
 
 
@@ -141,7 +146,13 @@ def finish(
 
 def _finish_place(outcome: Outcome, place: Place, token: str, passes: Sequence[Pass], *, good: bool) -> Outcome:
     until = time.strftime("%Y%m%d%H%M%S", time.gmtime(time.time() - place.homes.keep_seconds))
-    words = ["1" if good else "", place.homes.backups, until, token, *(each.start.folder for each in passes)]
+    words = [
+        "1" if good else "",
+        place.homes.backups,
+        until,
+        token,
+        *(name for each in passes for name in each.folders),
+    ]
     try:
         answer = place.run(scripts.finish(), *words)
         if answer.code and place.here:
