@@ -26,7 +26,6 @@ from yurt.lab import Lab
 
 ATTEMPTS = 4
 """Syncs without a fault until one has to end well."""
-UNREACHABLE = 4
 FILES = 35
 
 
@@ -143,14 +142,11 @@ class Star:
         if drawn["one"]:
             known = known[:1]
             words += ["--", known[0]["path"]]
-        for _attempt in range(ATTEMPTS):
-            process = site.start("home", "conflicts", *words)
-            if drawn["kill"]:
-                time.sleep(drawn["fraction"] * 2)
-                process.kill()
-            answer = site.end(process)
-            if answer.code != UNREACHABLE:  # with the short timeouts of a campaign, a busy machine loses connections
-                break
+        process = site.start("home", "conflicts", *words)
+        if drawn["kill"]:
+            time.sleep(drawn["fraction"] * 2)
+            process.kill()
+        answer = site.end(process)
         after = site.state()
         self._note(f"{label}, {' '.join(words)}", judge.lost(before, after) + judge.unknown(after, site.editor))
         if answer.code == 0 and not drawn["one"]:
