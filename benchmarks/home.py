@@ -16,7 +16,7 @@ from benchmarks.figures import Figure, table
 from benchmarks.side_by_side import YURT, Bench, alpha
 from yurt.homesync import profile
 
-ROUNDS = 1
+ROUNDS = 3
 FILES, FOLDERS = 20_000, 200
 BUDGET = 1.15
 

@@ -69,7 +69,10 @@ def server(site: HomeSite, draw: Draw) -> bool:
 
 def _unison(site: HomeSite, draw: Draw, *names: str) -> bool:
     process = start(site, draw)
-    hit = wait(site, process, draw) and site.kill_unison(*names) > 0
+    wait(site, process, draw)
+    hit = False
+    while not hit and process.poll() is None:  # between two pairs there is none
+        hit = site.kill_unison(*names) > 0
     site.end(process)
     return hit
 
@@ -118,6 +121,7 @@ def reset(site: HomeSite, draw: Draw) -> bool:
     size = 8_000 + int(draw["fraction"] ** 2 * 200_000)
     site.slow(draw["site"], Rules(cut_at=size, direction=direction, connections=1))
     answer = site.end(site.start("home", "sync", "--yes"))
+    site.client.disconnect()  # a connection that was not reset yet would be reset in a later round
     return answer.code not in (0, 1)
 
 
