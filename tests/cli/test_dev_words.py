@@ -14,19 +14,19 @@ from yurt.verbs import dev_ssh
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "command", "json"),
+    ("words", "expected"),
     [
-        (["a", "--json"], "a", [], True),
-        (["--json", "a"], "a", [], True),
-        (["a", "--json", "--", "ls", "--json"], "a", ["ls", "--json"], True),
-        (["a", "--", "ls", "--json"], "a", ["ls", "--json"], False),
-        (["--", "make", "--", "x"], "default", ["make", "--", "x"], False),
-        (["--json", "--", "--", "x"], "default", ["--", "x"], True),
-        ([], "default", [], False),
+        (["a", "--json"], ("a", [], True)),
+        (["--json", "a"], ("a", [], True)),
+        (["a", "--json", "--", "ls", "--json"], ("a", ["ls", "--json"], True)),
+        (["a", "--", "ls", "--json"], ("a", ["ls", "--json"], False)),
+        (["--", "make", "--", "x"], ("default", ["make", "--", "x"], False)),
+        (["--json", "--", "--", "x"], ("default", ["--", "x"], True)),
+        ([], ("default", [], False)),
     ],
 )
 def test_words_of_dev_ssh(
-    user: User, monkeypatch: pytest.MonkeyPatch, words: list[str], name: str, command: list[str], json: bool
+    user: User, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: tuple[str, list[str], bool]
 ) -> None:
     asked: list[Any] = []
 
@@ -36,8 +36,8 @@ def test_words_of_dev_ssh(
 
     monkeypatch.setattr(dev_ssh, "command", refuse)
     done = user.quick("dev", "ssh", *words)
-    assert done.code == 5 and done.out.startswith("{") == json, done
-    assert (asked[0], list(asked[1])) == (name, command)
+    assert done.code == 5, done
+    assert (asked[0], list(asked[1]), done.out.startswith("{")) == expected
 
 
 def test_two_names(user: User) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.user import User
+from yurt.dev.ask import ask
 from yurt.errors import RefusedError
 from yurt.store import Entry
 from yurt.verbs import dev_down
@@ -24,13 +25,11 @@ def node(user: User) -> Iterator[User]:
 
 
 def test_ctrl_c_and_a_second_call(node: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = dev_down.ask
-
     def interrupted(*_words: Any) -> None:
         raise KeyboardInterrupt
 
     def too_late(entry: Entry, request: dict[str, Any], progress: Any) -> None:
-        assert real(entry, request, progress)["version"] == 1
+        assert ask(entry, request, progress)["version"] == 1
         raise RefusedError("job 9 is not running", code="run-not-running")
 
     monkeypatch.setattr(dev_down, "ask", interrupted)
