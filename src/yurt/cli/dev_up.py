@@ -100,7 +100,7 @@ def up(name: str, **options: Any) -> int:
     finally:
         line.clear()
     code = render.result(found, lambda: print_detail(found.data))
-    propose()
+    propose(name)
     return code
 
 

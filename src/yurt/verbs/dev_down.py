@@ -105,7 +105,7 @@ def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
 
 
 def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """Return the answer of the holder, or only the version if another `dev down` has ended it meanwhile.
+    """Return the answer of the holder, or only the version if another `dev down` has ended it.
 
     An error says that nothing was released.
     """
@@ -113,13 +113,13 @@ def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) ->
     try:
         return ask(entry, request, shown(watch, entry.run.context))
     except (RefusedError, UnreachableError) as error:
-        ended = _ended_meanwhile(store, entry, error)
+        ended = _if_ended(store, entry, error)
         if ended is not None:
             return ended
         raise type(error)(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
 
 
-def _ended_meanwhile(store: Store, entry: Entry, error: YurtError) -> dict[str, Any] | None:
+def _if_ended(store: Store, entry: Entry, error: YurtError) -> dict[str, Any] | None:
     """Return the last version of a dev node that has ended, or is ending, since it was found; None if it stays."""
     try:
         status = holder.read(connect.named_backend(entry.run.context).files.read(entry.run.folder, holder.STATUS))
