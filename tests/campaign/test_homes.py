@@ -18,7 +18,6 @@ from yurt.lab import Lab
 USUAL: Draw = {"edits": 6, "delay": 0.1, "fraction": 0.3, "slow": False, "resolve": "", "one": False, "kill": False}
 CHOSEN: list[tuple[str, Draw]] = [
     ("yurt", {"moment": "arriving", "site": "alpha", "resolve": "--both"}),
-    ("server", {"moment": "begun", "site": "beta", "resolve": "--newer"}),
 ]
 
 
