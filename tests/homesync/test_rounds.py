@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.homesync.star import Star
+from yurt.errors import UserError
 from yurt.homesync import config, here, ledger, sync
 from yurt.homesync.outcomes import Outcome, Round
 from yurt.homesync.rounds import whole
+from yurt.verbs import home_sync
 
 
 @pytest.fixture
@@ -196,3 +198,47 @@ def test_files_edited_since(tmp_path: Path) -> None:
     for number in range(sync.MOST_PATHS):
         (tmp_path / "new" / f"more{number}").touch()
     assert sync.edited_since(tmp_path, copied, 1001) == ["new"]
+
+
+def test_a_home_that_lost_all_its_files_stops_the_sync(star: Star) -> None:
+    """Its marker is still there, as if only the files had been deleted."""
+    star.write("local", "a/b", "x")
+    star.sync()
+    shutil.rmtree(star.roots["local"] / "a")
+    outcome = only(star.sync())
+    assert (outcome.code, outcome.problem_code, outcome.problem_exit) == (3, "home-vanished", 5)
+    assert "has no files any more" in outcome.problem and star.read("alpha", "a/b") == "x"
+    (star.roots["local"] / ".yurt-home").write_text("")  # the user says that it is right
+    assert only(star.sync()).code == 0
+    assert not (star.roots["alpha"] / "a").exists()
+
+
+def test_a_site_that_lost_its_whole_home_stops_the_sync(star: Star) -> None:
+    """Also what it knew of earlier syncs is gone; this machine knows."""
+    star.write("local", "precious", "x")
+    star.sync()
+    shutil.rmtree(star.roots["alpha"])
+    star.roots["alpha"].mkdir()
+    outcome = only(star.sync())
+    assert (outcome.code, outcome.problem_code) == (3, "home-vanished"), outcome
+    assert star.read("local", "precious") == "x" and not (star.roots["alpha"] / "precious").exists()
+
+
+def test_an_older_archive_of_a_site_is_compared_again(star: Star) -> None:
+    star.write("local", "a", "1", age=60)
+    star.sync()
+    archives = star.roots["alpha"] / ".unison"
+    older = {each: each.read_bytes() for each in archives.glob("ar*")}
+    star.write("local", "a", "22", age=30)
+    star.sync()
+    for file, content in older.items():
+        file.write_bytes(content)
+    outcome = only(star.sync())
+    assert outcome.code == 0 and older, outcome
+    assert star.read("alpha", "a") == "22"
+
+
+@pytest.mark.parametrize("folder", ["/", "~/..", "~/.ssh/x"])
+def test_a_folder_that_is_not_ones_own_is_refused(star: Star, folder: str) -> None:
+    with pytest.raises(UserError, match="cannot be a home"):
+        home_sync.plan([], folder=folder)

@@ -44,6 +44,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a person reads what Unison prints."""
     terminal: bool = False
     """Whether Unison uses the user's terminal."""
+    known: bool = False
+    """Whether this machine has synced the pair before."""
 
     def another(self, *, direct: bool = False, terminal: bool = False) -> Start:
         """Return the start of another sync: with the time now, and a token of its own."""
@@ -78,6 +80,7 @@ def side(place: Place, start: Start) -> scripts.Side:
         root=place.folder,
         unison=place.settings.unison,
         backups=place.homes.backups,
+        known="1" if start.known and not place.here else "",  # this machine remembers its own folders
         direct=start.direct,
     )
 

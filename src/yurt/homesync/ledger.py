@@ -39,6 +39,10 @@ class Ledger(msgspec.Struct, frozen=True):
         found = reversed(self.outcomes.get(pair, []))
         return next((each for each in found if each.code == 0 and not each.paths), None)
 
+    def is_known(self, pair: str) -> bool:
+        """Return whether a sync of a pair has reached its end before."""
+        return any(each.code < 3 for each in self.outcomes.get(pair, []))
+
     def unsure(self, pair: str) -> list[str]:
         """Return the files of which the syncs since the last complete one were unsure."""
         found: dict[str, None] = {}

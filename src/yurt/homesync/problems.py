@@ -11,6 +11,7 @@ from yurt.homesync.output import Side
 from yurt.homesync.places import Pair
 from yurt.hosts import SshHost, ssh_errors
 
+LONGEST = 200
 AGAIN = "run `yurt home sync` again; it continues where this one stopped"
 _EMPTIED = re.compile(rb"The following paths have been completely emptied in one replica:\s+(.+?)\n", re.DOTALL)
 _MOUNT = re.compile(r"Path (.+)/\.yurt-home is designated as a mountpoint, .* on host yurt-(\S+)")
@@ -40,7 +41,8 @@ def problem(pair: Pair, done: Finished) -> YurtError:
         return UnreachableError(
             f"{pair.server.name}: {who} during the sync; nothing is lost", code="connection-lost", hint=AGAIN
         )
-    return RefusedError(f"{pair.name}: Unison failed: {fatal or f'exit code {done.code}'}", code="home-sync-failed")
+    why = fatal if len(fatal) <= LONGEST else fatal[:LONGEST] + "…"
+    return RefusedError(f"{pair.name}: Unison failed: {why or f'exit code {done.code}'}", code="home-sync-failed")
 
 
 def _refusal(pair: Pair, said: Side) -> YurtError:
@@ -53,6 +55,12 @@ def _refusal(pair: Pair, said: Side) -> YurtError:
         return programs.missing_here(said.text) if place.here else programs.missing(place, said.text, "")
     if said.word == "vanished":
         return _vanished(name, said.text)
+    if said.word == "emptied":
+        return RefusedError(
+            f"{name}: {said.text} has no files any more, so its disk may not be mounted; nothing was synced",
+            code="home-vanished",
+            hint=f"mount it; if you deleted everything yourself, run `: > {said.text}/.yurt-home` there",
+        )
     if said.word == "no-flock":
         return RefusedError(f"{name} has no program `flock`, which keeps two syncs apart", code="site-refused")
     return RefusedError(
@@ -66,7 +74,7 @@ def _vanished(name: str, root: str) -> RefusedError:
     return RefusedError(
         f"{name}: {root} has lost its file .yurt-home, so its disk may not be mounted; nothing was synced",
         code="home-vanished",
-        hint=f"mount it; if the folder is complete, run `touch {root}/.yurt-home` there",
+        hint=f"mount it; if the folder is complete, run `echo files > {root}/.yurt-home` there",
     )
 
 

@@ -91,15 +91,23 @@ def _passes(pairs: Sequence[Pair], start: Start, arguments: Sequence[str], watch
     """Sync every pair, then again those that were synced before a later one changed the hub."""
     known = ledger.read()
     made = {
-        pair.name: [sync.once(pair, start, arguments_for(pair, arguments), watch, known.unsure(pair.name))]
+        pair.name: [
+            sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, known.unsure(pair.name))
+        ]
         for pair in pairs
     }
     changed = [at for at, pair in enumerate(pairs) if made[pair.name][0].outcome.to_hub]
     for pair in pairs[: max(changed, default=0)]:
         if made[pair.name][0].outcome.code < 3:
             unsure = made[pair.name][0].outcome.unsure
-            made[pair.name].append(sync.once(pair, start, arguments_for(pair, arguments), watch, unsure))
+            made[pair.name].append(
+                sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, unsure)
+            )
     return made
+
+
+def _for(pair: Pair, start: Start, known: ledger.Ledger) -> Start:
+    return msgspec.structs.replace(start, known=known.is_known(pair.name))
 
 
 def _total(passes: Sequence[Pass]) -> Outcome:

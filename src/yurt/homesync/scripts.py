@@ -30,6 +30,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     root: str
     unison: str
     backups: str
+    known: str = ""
+    """`1` if this machine has synced the place before."""
     direct: bool = False
     """Whether a person reads what it prints, not yurt."""
 

@@ -1,5 +1,5 @@
 # One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
-# Set before: token stamp client client_name place identity root unison backups, and direct=1 if a person reads along.
+# Set before: token stamp client client_name place identity root unison backups known, and direct=1 if a person reads along.
 
 say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
     if [ -z "$direct" ]; then
@@ -9,6 +9,7 @@ say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
         begun) ;;
         locked) printf 'another sync of %s is running\n' "$place" >&2 ;;
         *-unison) printf '%s has no Unison 2.52 or newer; `yurt home sync` may install it\n' "$place" >&2 ;;
+        emptied) printf '%s on %s has no files any more\n' "$2" "$place" >&2 ;;
         vanished) printf '%s on %s has lost its file .yurt-home: is it mounted?\n' "$2" "$place" >&2 ;;
         *) printf 'cannot sync %s: %s %s\n' "$place" "$1" "${2-}" >&2 ;;
         esac
@@ -66,17 +67,24 @@ note_owner() {
 }
 
 check_root() {
-    # The file roots lists the roots that have got their .yurt-home. One that has lost it is not mounted.
+    # The file roots lists the roots that have got their .yurt-home; known=1: this root was synced before. One that has
+    # lost it is not mounted. It has content once the home had files: then an empty home is not synced either.
     case $root in
     '') root=$HOME ;;
     /*) ;;
     *) root=$HOME/$root ;;
     esac
-    if ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
+    if [ -z "$known" ] && ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
         { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
     [ -e "$root/.yurt-home" ] || refuse vanished "$root"
+    set -- "$root"/*
+    if [ -e "$1" ] || [ -h "$1" ]; then
+        [ -s "$root/.yurt-home" ] || echo files > "$root/.yurt-home" || :
+    elif [ -s "$root/.yurt-home" ]; then
+        refuse emptied "$root"
+    fi
 }
 
 find_unison() { # sets found and version: the first Unison that is new enough

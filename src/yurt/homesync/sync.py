@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,6 +21,9 @@ from yurt.homesync.problems import problem
 from yurt.model.progress import Watch
 
 ATTEMPTS = 6
+
+INCONSISTENT = "inconsistent|archives are not identical"
+"""What Unison says if the archives of the two sides do not fit together: one of them is missing, or older."""
 
 SAME = 2
 """Seconds: times that are closer together may be equal for Unison."""
@@ -118,7 +122,7 @@ def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) 
         elif "archives are locked" in printed.fatal and "-ignorelocks" not in more:
             # Left by a Unison that was killed while it saved its archives: we hold the locks of both sides.
             more.append("-ignorelocks")
-        elif "inconsistent" in printed.fatal and "-ignorearchives" not in more:
+        elif re.search(INCONSISTENT, printed.fatal) and "-ignorearchives" not in more:
             more.append("-ignorearchives")
             warnings.append(ARCHIVES)
         elif not _may_retry(pair, done, attempt):

@@ -104,7 +104,12 @@ def choices(found: Found, *, keep: str = "", newer: bool = False, both: bool = F
     else:
         made = kept.both(found.open) if both else kept.newer(found.open) if newer else []
     if keep and found.open and not made:
-        raise UserError(f"{keep} has a part in none of these conflicts", code="usage", hint="keep another place")
+        others = sorted({name for each in found.open for name in each.versions})
+        raise UserError(
+            f"{keep} has a part in none of these conflicts: its version is already on {found.homes.hub}",
+            code="usage",
+            hint=f"name one of: {', '.join(others)}",
+        )
     return made
 
 

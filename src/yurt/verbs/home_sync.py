@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -45,6 +46,8 @@ def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
     """
     saved = config.load()
     homes = saved or Homes()
+    if folder:
+        _check_folder(folder)
     for name in (*names, *([hub] if hub else [])):
         if name != LOCAL.name:
             _ = Place(name, homes).host  # NotFoundError or UserError if it is not a login host
@@ -61,13 +64,22 @@ def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
     before = [] if saved is None else saved.names
     known = ledger.read()
     pairs = places.pairs(homes, [name for name in names if name in homes.names])
-    first = [
-        pair.spoke.name
-        for pair in pairs
-        if not any(each.code < 3 for each in known.outcomes.get(pair_name(homes.hub, pair.spoke.name), []))
-    ]
+    first = [pair.spoke.name for pair in pairs if not known.is_known(pair_name(homes.hub, pair.spoke.name))]
     only = [pair.spoke.name for pair in pairs] if names else []
     return Plan(homes=homes, only=only, new=[name for name in homes.names if name not in before], first=first)
+
+
+def _check_folder(name: str) -> None:
+    """UserError if a folder of this machine cannot be a home."""
+    folder, home = Path(name).expanduser().resolve(), Path.home().resolve()
+    inside = [each for each in (home / ".ssh", profile.folder()) if folder.is_relative_to(each)]
+    if (home.is_relative_to(folder) and folder != home) or inside or (folder.exists() and not folder.is_dir()):
+        why = "is not a folder" if folder.exists() and not folder.is_dir() else "has more than your own files"
+        raise UserError(
+            f"'{name}' cannot be a home: it {'has the files of ssh or of Unison' if inside else why}",
+            code="usage",
+            hint="name a folder of its own, for example: `--folder ~/yurt-home`",
+        )
 
 
 def _with(known: dict[str, PlaceSettings], names: Sequence[str]) -> dict[str, PlaceSettings]:

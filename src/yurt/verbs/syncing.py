@@ -73,18 +73,21 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
         why, hint = (error.message, error.hint) if isinstance(error, YurtError) else (str(error), "")
         return [_failed(held, context, why, hint)]
     bad = [each for each in done.outcomes if each.code]
-    return [_failed(held, context, gate.problem(each), each.hint) for each in bad[:1]]
+    own = [each for each in bad if context in (each.hub, each.spoke)]
+    if own:
+        return [_failed(held, context, gate.problem(own[0]), own[0].hint)]
+    return [f"{each.spoke} was not synced, so its changes are missing: {gate.problem(each)}" for each in bad]
 
 
 def _round(homes: Homes, context: str, watch: Watch) -> Round:
-    """Sync the home of a context. Wait for another sync first: it may have begun before the run was submitted."""
+    """Sync all homes: what was changed on another place must reach this context, too. Wait for another sync first: it may have begun before the run was submitted."""
     from yurt.homesync import rounds
 
     until = time.monotonic() + PATIENCE
     while True:
-        watch(Event(f"syncing the home of {context}"))
+        watch(Event(f"syncing the homes, for {context}"))
         try:
-            done = rounds.run(homes, [context], watch=watch)
+            done = rounds.run(homes, watch=watch)
             if time.monotonic() > until or not any(each.problem_code == LOCKED for each in done.outcomes):
                 return done
         except RefusedError as error:
