@@ -40,7 +40,7 @@ def test_a_workspace_moves(laptop: Laptop, tmp_path: Path) -> None:
     assert dev(laptop, "status", "seat")[0]["follow_up"] == later
     assert dev(laptop, "down", "seat")["follow_up"] == later
     listed = dev(laptop, "backups", "seat")
-    assert [each["number"] for each in listed["versions"]] == [1, 2, 3]
+    assert [each["number"] for each in listed["versions"]] == [3, 2, 1]
     dev(laptop, "restore", "--name", "seat", "--at", "v2", "--to", str(tmp_path / "back"))
     assert (tmp_path / "back" / "src" / "a").read_text() == "one\n"
     assert laptop.quick("dev", "down", "seat").code == 3

@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def reasons(laptop: Laptop, name: str) -> list[str]:
-    return [each["reason"] for each in dev(laptop, "backups", name)["versions"]]
+    return [each["reason"] for each in reversed(dev(laptop, "backups", name)["versions"])]
 
 
 def test_a_backup_before_the_time_limit(laptop: Laptop) -> None:

@@ -35,16 +35,29 @@ def backups(name: str) -> int:
 
 
 def _print(found: BackupList) -> None:
+    from yurt.cli.listing import listing
+
     if not found.versions:
         print(f"no backups of dev node '{found.name}' on {found.context}")
         return
-    titles = ["version", "when", "why", "files", "size", "new data", "node", "verified", "notes"]
-    render.table(titles, [_row(each) for each in reversed(found.versions)], numbers=["files", "size", "new data"])
+    columns = ["version", "when", "why", "files", "size", "new data", "node", "verified"]
+    rows, notes = [_row(each) for each in found.versions], [_note(each) for each in found.versions]
+    if not render.visual():  # a pipe gets one line for each version
+        columns, rows, notes = [*columns, "notes"], [[*row, note] for row, note in zip(rows, notes, strict=True)], []
+    listing(
+        columns,
+        rows,
+        styles=[""] * len(rows),
+        styled="",
+        shrinks=["why"],
+        drops=["node", "files", "new data", "verified", "size"],
+        numbers=["files", "size", "new data"],
+        notes=notes,
+    )
     print(render.plain(f"{render.amount(found.size)} in {found.folder} on {found.context}"))
 
 
 def _row(each: Version) -> list[str]:
-    fork = f"fork of v{each.parent}" if each.fork else ""
     return [
         f"v{each.number}",
         render.moment(each.time),
@@ -54,5 +67,9 @@ def _row(each: Version) -> list[str]:
         render.amount(each.new_size),
         each.host,
         "yes" if each.verified else "no",
-        "; ".join(part for part in (fork, each.note) if part),
     ]
+
+
+def _note(each: Version) -> str:
+    fork = f"fork of v{each.parent}" if each.fork else ""
+    return "; ".join(part for part in (fork, each.note) if part)

@@ -26,7 +26,7 @@ def code(name: str) -> int:
 
     with watching_late() as watch:
         found = verbs.editor(name, context=app.current().context, watch=watch)
-    propose()
+    propose(name)
     if found.data.installed and not app.current().json:
         return subprocess.call(found.data.command)
     return render.result(found, lambda: print(shlex.join(found.data.command)), requested=True)

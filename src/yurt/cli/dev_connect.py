@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from contextlib import suppress
 
 import click
 
@@ -19,4 +21,17 @@ def connect(name: str) -> None:
     from yurt.verbs import dev_connect as verbs
 
     argv = verbs.command(name)
+    hide_refused_sessions()
     os.execvp(argv[0], argv)
+
+
+def hide_refused_sessions() -> None:
+    """Remove a line of ssh from standard error, also of a program that this process becomes.
+
+    If the shared connection has no free session, ssh prints it as an error and opens a connection of its own.
+    """
+    words = ["grep", "--line-buffered", "-a", "-v", "^mux_client_request_session: .* refused by peer"]
+    with suppress(OSError):  # then the line is shown
+        shown = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=2, start_new_session=True)
+        if shown.stdin is not None:
+            os.dup2(shown.stdin.fileno(), 2)

@@ -23,11 +23,16 @@ def down(name: str, now: bool, yes: bool) -> int:
     """
     from yurt.cli.progress import watching_late
     from yurt.verbs import dev_down as verbs
+    from yurt.verbs.result import Interrupted
 
     if now and not yes:
         _confirm(f"end dev node '{name}' without a last backup?")
-    with watching_late() as watch:
-        found = verbs.down(name, context=app.current().context, now=now, watch=watch)
+    try:
+        with watching_late() as watch:
+            found = verbs.down(name, context=app.current().context, now=now, watch=watch)
+    except Interrupted as error:
+        print(f"yurt: interrupted; {render.escaped(error.note)}", file=sys.stderr, flush=True)
+        return 130
 
     def print_text() -> None:
         done = found.data

@@ -8,24 +8,25 @@ import sys
 from yurt.cli import app, render
 
 
-def propose(*, quiet: bool = False) -> None:
+def propose(name: str, *, quiet: bool = False) -> None:
     """Show the change and ask, once, if a terminal is there to answer; else print the line, unless `quiet`."""
+    from yurt.dev.desks import ssh_name
     from yurt.verbs import dev_include as verbs
 
     found = verbs.proposal()
-    now = app.current()
+    now, host = app.current(), ssh_name(name)
     if found is None or now.json or now.quiet:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if not quiet:
-            print(f"for `ssh yurt-dev`, make this the first line of {found.file}:\n  {verbs.line()}", file=sys.stderr)
+            print(f"for `ssh {host}`, make this the first line of {found.file}:\n  {verbs.line()}", file=sys.stderr)
         return
     if quiet:
         return
     before, after = found.before.splitlines(), found.after.splitlines()
     for text in list(difflib.unified_diff(before, after, found.file, found.file, lineterm="", n=1)):
         print(render.plain(text), file=sys.stderr)
-    question = "Include yurt's ssh configuration, so that ssh, scp and editors know yurt-dev? [Y/n] "
+    question = f"Include yurt's ssh configuration, so that ssh, scp and editors know {host}? [Y/n] "
     print(question, end="", file=sys.stderr)
     sys.stderr.flush()
     answer = sys.stdin.readline()
@@ -34,4 +35,4 @@ def propose(*, quiet: bool = False) -> None:
             print(f"{found.file} has changed; nothing was written", file=sys.stderr)
     else:
         verbs.decline()
-        print(f"not changed; `ssh -F {verbs.config()} yurt-dev` works without it", file=sys.stderr)
+        print(f"not changed; `ssh -F {verbs.config()} {host}` works without it", file=sys.stderr)

@@ -25,7 +25,7 @@ EXAMPLES = [
 @verb(
     cls=Shell,
     examples=EXAMPLES,
-    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
     context_help="",
 )
 @click.argument("words", nargs=-1, metavar="[NAME] [-- COMMAND...]", type=click.UNPROCESSED, shell_complete=dev_names)
@@ -33,16 +33,18 @@ def ssh(words: tuple[str, ...]) -> int:
     """Open a terminal on a dev node, or run a command there.
 
     The session has the environment of the job. The exit code is that of the command. A COMMAND of one word is a line
-    for sh, such as 'cd src; make'; several words are passed as they are. `ssh yurt-dev`, or
-    `ssh yurt-dev-NAME`, does the same, and works with scp, rsync, port forwarding and editors. Where ssh cannot reach
-    the node, the terminal opens through the scheduler.
+    for sh, such as 'cd src; make'; several words are passed as they are. With --json, only errors are JSON.
+
+    `ssh yurt-dev`, or `ssh yurt-dev-NAME`, opens the same terminal, and works with scp, rsync, port forwarding and
+    editors; a command of `ssh yurt-dev` starts in the home directory, not in the workspace. Where ssh cannot reach the
+    node, the terminal opens through the scheduler.
     """
     from yurt.cli.dev_include import propose
     from yurt.cli.progress import watching_late
     from yurt.verbs import dev_ssh as verbs
 
     at = words.index("--") if "--" in words else len(words)
-    names, command = words[:at], words[at + (2 if at else 1) :]  # click keeps the second `--` only after a name
+    names, command = words[:at], words[at + 1 :]
     if len(names) > 1:
         raise UserError(
             f"unexpected argument '{names[1]}'", code="usage", hint=f"for example: `yurt dev ssh {names[0]} -- ls`"
@@ -57,5 +59,5 @@ def ssh(words: tuple[str, ...]) -> int:
         if error.code != "ssh-failed":
             raise
         return verbs.inside(name, command, context=context, terminal=terminal)
-    propose(quiet=bool(command))
+    propose(name, quiet=bool(command))
     return os.execvp(argv[0], argv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -40,25 +41,39 @@ def _print(found: list[DevNode]) -> None:
     elif len(found) == 1:
         print_detail(found[0])
     else:
-        titles = ["name", "context", "state", "node", "job", "time left", "workspace", "last backup", "ssh"]
-        rows = [
-            [
-                each.name,
-                each.context,
-                _state(each),
-                each.node,
-                each.job,
-                time_left(each),
-                each.workspace,
-                f"{render.moment(each.backup.time)}" if each.backup is not None else "",
-                each.ssh,
-            ]
-            for each in found
-        ]
-        render.table(titles, rows, folds=["workspace"])
+        _table(found)
         for each in found:
             for line in _trouble(each):
                 print(render.plain(f"{each.name}: {line}"))
+
+
+def _table(found: Sequence[DevNode]) -> None:
+    """Print a line for each dev node. On a narrow terminal, its name, its state and its time left remain."""
+    from yurt.cli.listing import listing
+
+    columns = ["name", "context", "state", "node", "job", "time left", "workspace", "last backup", "ssh"]
+    rows = [
+        [
+            each.name,
+            each.context,
+            _state(each),
+            each.node,
+            each.job,
+            time_left(each),
+            each.workspace,
+            "unknown" if each.unread else render.moment(None if each.backup is None else each.backup.time),
+            each.ssh,
+        ]
+        for each in found
+    ]
+    listing(
+        columns,
+        rows,
+        styles=[""] * len(rows),
+        styled="",
+        shrinks=["name", "state", "workspace"],
+        drops=["workspace", "job", "last backup", "ssh", "node", "context", "time left"],
+    )
 
 
 def print_detail(each: DevNode) -> None:
@@ -100,6 +115,8 @@ def _state(each: DevNode) -> str:
 
 def _backup(each: DevNode) -> str:
     last = each.backup
+    if each.unread:
+        return "unknown"
     if last is None:
         return "none yet" if each.state == "running" else ""
     sizes = f"{render.amount(last.size)}, {render.amount(last.new_size)} new"

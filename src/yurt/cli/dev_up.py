@@ -71,6 +71,7 @@ def up(name: str, **options: Any) -> int:
     """
     from yurt.cli.dev_status import print_detail
     from yurt.verbs import dev_up as verbs
+    from yurt.verbs.result import Interrupted
 
     now = app.current()
     asked = verbs.Asked(
@@ -92,14 +93,14 @@ def up(name: str, **options: Any) -> int:
                 line.show(seen, warnings)
 
             found = verbs.up(_request(options), asked, on_wait=on_wait, watch=watch)
-    except verbs.Interrupted as error:
+    except Interrupted as error:
         line.clear()
         print(f"yurt: interrupted; {render.escaped(error.note)}", file=sys.stderr, flush=True)
         return 130
     finally:
         line.clear()
     code = render.result(found, lambda: print_detail(found.data))
-    propose()
+    propose(name)
     return code
 
 

@@ -83,6 +83,7 @@ def shell(**options: Any) -> int:
 def _open(request: Request, *, terminal: bool) -> int:
     from yurt.cli.pending import Pending
     from yurt.verbs import shell as verbs
+    from yurt.verbs.result import Interrupted
 
     now = app.current()
     pending = Pending(quiet=now.quiet or now.json)
@@ -103,7 +104,7 @@ def _open(request: Request, *, terminal: bool) -> int:
                 on_stop=pending.stopping,
                 watch=watch,
             )
-    except verbs.Interrupted as error:
+    except Interrupted as error:
         pending.clear()
         _say(f"interrupted; {error.note}")
         return 130

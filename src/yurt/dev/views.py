@@ -40,7 +40,7 @@ class DevNode(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     """The version that the workspace was last saved as or restored from."""
     backup: LastBackup | None = None
-    """The last backup; null if there is none yet."""
+    """The last backup; null if there is none yet, or if `unread`."""
     next_backup: float | None = None
     """When the next backup is due."""
     failure: str = ""
@@ -59,10 +59,12 @@ class DevNode(msgspec.Struct, frozen=True, kw_only=True):
     """The name under which ssh reaches it."""
     seen: float | None = None
     """When the holder last wrote its status, by the clock of the node."""
+    unread: bool = False
+    """Whether its status could not be read, so that its phase and its backups are not known."""
 
 
-def of(desk: Desk, status: HolderStatus | None) -> DevNode:
-    """Return a dev node. `status` is None if its holder has not written one."""
+def of(desk: Desk, status: HolderStatus | None, *, unread: bool = False) -> DevNode:
+    """Return a dev node. `status` is None if its holder has not written one, or if it is `unread`."""
     run, now = desk.entry.run, desk.entry.status
     seen = status or HolderStatus(phase="")
     return DevNode(
@@ -89,6 +91,7 @@ def of(desk: Desk, status: HolderStatus | None) -> DevNode:
         follow_up="" if desk.follow_up is None else desk.follow_up.run.id,
         ssh=ssh_name(desk.name),
         seen=None if status is None else seen.written,
+        unread=unread,
     )
 
 
@@ -110,10 +113,9 @@ def several(desks: Sequence[Desk]) -> tuple[list[DevNode], list[str]]:
     """Return dev nodes, and warnings about those whose status could not be read."""
     found, warnings = [], []
     for desk in desks:
-        status = None
         try:
-            status = read_status(desk)
+            found.append(of(desk, read_status(desk)))
         except YurtError as error:
             warnings.append(f"cannot read the status of dev node '{desk.name}': {error.message}")
-        found.append(of(desk, status))
+            found.append(of(desk, None, unread=True))
     return found, warnings

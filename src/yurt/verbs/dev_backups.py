@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from yurt.errors import NotFoundError
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.workspace import Version
 from yurt.verbs import dev_find
+from yurt.verbs.dev_words import named
 from yurt.verbs.result import Result
 
 
 class BackupList(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions of a workspace on a site, oldest first."""
+    """The versions of a workspace on a site, newest first."""
 
     name: str
     context: str
@@ -20,15 +22,24 @@ class BackupList(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes on the disk of the site."""
     versions: list[Version]
-    """All versions, oldest first."""
+    """All versions, newest first."""
 
 
 def backups(name: str, *, context: str = "", watch: Watch = unwatched) -> Result[BackupList]:
-    """Read the versions from the shared disk, in one request. There may be none."""
+    """Read the versions from the shared disk, in one request. NotFoundError: there are none, and never was a dev node.
+
+    There may be none of a dev node that this machine has started.
+    """
     watch(Event("reading the backups"))
     there = dev_find.backups(name, context)
     found = there.found
+    if not found.versions and not dev_find.is_known(name):
+        raise NotFoundError(
+            f"there are no backups of dev node '{name}' on {there.context.name}",
+            code="not-found",
+            hint=f"start it with `yurt dev up{named(name)}`, or name the context of its backups with `--context`",
+        )
     done = BackupList(
-        name=name, context=there.context.name, folder=there.folder, size=found.size, versions=found.versions
+        name=name, context=there.context.name, folder=there.folder, size=found.size, versions=found.versions[::-1]
     )
     return Result(kind="dev-backups", data=done)

@@ -6,24 +6,28 @@ from typing import Any
 
 import msgspec
 
-from yurt.dev import desks
+from yurt.dev import desks, holder
 from yurt.dev.ask import ask
 from yurt.dev.desks import Desk
-from yurt.errors import RefusedError, UnreachableError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.sites import folders
+from yurt.sites import connect, folders
 from yurt.store import Entry, Store
 from yurt.verbs import dev_find
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.dev_backup import shown
 from yurt.verbs.dev_words import named
-from yurt.verbs.result import Result
+from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.steps import STEPS
 from yurt.verbs.wait import until_ended
 
 ENDING = 120.0
 """Seconds within which the job must be over after its holder said that it ends."""
+
+
+SOON = 20.0
+"""Seconds within which the job must be over if another command ended it."""
 
 
 class Down(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,17 +59,27 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
     """End a dev node. While it runs, it first makes a backup and verifies it, unless `now`.
 
     Its queued follow-up is cancelled before it ends. RefusedError: the backup failed; UnreachableError: the dev node
-    does not answer. In both cases it keeps its node. No other job is touched.
+    does not answer. In both cases it keeps its node. Interrupted: the user stopped waiting. No other job is touched.
     """
-    desk, store = find(name, context), folders.store()
+    note = f"dev node '{name}' keeps its node"
+    try:
+        desk, store = find(name, context), folders.store()
+        after = " after its backup" if desk.entry.status.state == "running" and not now else ""
+        note = f"dev node '{name}' may still end by itself{after}; see `yurt dev status{named(name)}`"
+        return _end(desk, store, now, watch)
+    except KeyboardInterrupt:
+        raise Interrupted(note) from None
+
+
+def _end(desk: Desk, store: Store, now: bool, watch: Watch) -> Result[Down]:
     entry, version, notes = desk.entry, 0, []
     ask_first = entry.status.state == "running" and not now
     if desk.follow_up is not None:  # it would start when the present one ends
         if ask_first:
-            _asked(entry, name, {"do": "backup", "reason": "down"}, watch)
+            _asked(store, entry, {"do": "backup", "reason": "down"}, watch)
         _cancel(store, desk.follow_up)
     if ask_first:
-        answer = _asked(entry, name, {"do": "down", "backup": True}, watch)
+        answer = _asked(store, entry, {"do": "down", "backup": True}, watch)
         version = int(answer.get("version") or 0)
         notes = [f"v{version}: {answer['note']}"] if answer.get("note") else []
         watch(Event(f"waiting for the end of run {entry.run.id}"))
@@ -80,7 +94,7 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
         _cancel(store, entry)
         (entry,) = until_ended(store, [entry.run.id], timeout=ENDING)
     done = Down(
-        name=name,
+        name=desk.name,
         run=entry.run.id,
         context=entry.run.context,
         state=entry.status.state,
@@ -90,15 +104,32 @@ def down(name: str, *, context: str = "", now: bool = False, watch: Watch = unwa
     return Result(kind="dev-down", data=done, warnings=notes)
 
 
-def _asked(entry: Entry, name: str, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """Return the answer of the holder. An error says that nothing was released."""
-    hint = f"try again, or end it without a backup with `yurt dev down{named(name)} --now`"
+def _asked(store: Store, entry: Entry, request: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """Return the answer of the holder, or only the version if another `dev down` has ended it.
+
+    An error says that nothing was released.
+    """
+    hint = f"try again, or end it without a backup with `yurt dev down{named(entry.run.name)} --now`"
     try:
         return ask(entry, request, shown(watch, entry.run.context))
-    except RefusedError as error:
-        raise RefusedError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
-    except UnreachableError as error:
-        raise UnreachableError(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+    except (RefusedError, UnreachableError) as error:
+        ended = _if_ended(store, entry, error)
+        if ended is not None:
+            return ended
+        raise type(error)(f"nothing was released: {error.message}", code=error.code, hint=hint) from None
+
+
+def _if_ended(store: Store, entry: Entry, error: YurtError) -> dict[str, Any] | None:
+    """Return the last version of a dev node that has ended, or is ending, since it was found; None if it stays."""
+    try:
+        status = holder.read(connect.named_backend(entry.run.context).files.read(entry.run.folder, holder.STATUS))
+    except YurtError:
+        return None
+    left = status is not None and status.phase in ("ending", "ended")
+    (now,) = until_ended(store, [entry.run.id], timeout=SOON if left or error.code == "run-not-running" else 0)
+    if not now.status.final:
+        return None
+    return {"version": status.version if status is not None and left and not status.failure else 0}
 
 
 def _cancel(store: Store, entry: Entry) -> None:

@@ -71,6 +71,13 @@ def backups(name: str, context: str = "") -> Backups:
     return Backups(place, folder, found)
 
 
+def is_known(name: str) -> bool:
+    """Return whether this machine has started or followed a dev node of this name."""
+    store = folders.known_store()
+    found = [] if store is None else store.newest(where={"name": [name]})
+    return any(entry.run.purpose == "dev" for entry in found)
+
+
 def _last(store: Store, name: str, context: str) -> tuple[str, str] | None:
     """Return the context and the backups folder of the newest run of a dev node; None if it is not known."""
     where = {"name": [name], **({"context": [context]} if context else {})}

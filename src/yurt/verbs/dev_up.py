@@ -39,7 +39,7 @@ from yurt.verbs.dev_follow import Following, Waiting
 from yurt.verbs.dev_ssh import add_name
 from yurt.verbs.dev_words import named
 from yurt.verbs.import_ import import_run
-from yurt.verbs.result import Result
+from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.steps import STEPS
 
 
@@ -57,14 +57,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     given: Sequence[str] = ()
     """The options that were given, for a note if they are ignored."""
     wait: bool = True
-
-
-class Interrupted(KeyboardInterrupt):
-    """The user stopped `dev up` while it waited; `note` says what happens to the run."""
-
-    def __init__(self, note: str) -> None:
-        super().__init__(note)
-        self.note = note
 
 
 def up(

@@ -1,4 +1,4 @@
-"""The return type of every verb, for a command line, a web page or an editor to show."""
+"""The return type of every verb, for a command line, a web page or an editor to show; and its end by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,3 +17,11 @@ class Result(msgspec.Struct, Generic[Data], frozen=True, kw_only=True):
     data: Data
     warnings: list[str] = []
     exit_code: int = 0
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user pressed Ctrl-C; `note` says what happens to the run."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(note)
+        self.note = note

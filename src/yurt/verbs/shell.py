@@ -26,7 +26,7 @@ from yurt.sites import connect, folders
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.verbs.cancel import cancel_runs
-from yurt.verbs.result import Result
+from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.starting import Waiting, until_running
 from yurt.verbs.steps import STEPS
 
@@ -47,14 +47,6 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     note: str = ""
     """Why the session ended, if not by itself."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """The user stopped `shell` before its terminal was open; `note` says what happened to the run."""
-
-    def __init__(self, note: str) -> None:
-        super().__init__(note)
-        self.note = note
 
 
 def open_shell(

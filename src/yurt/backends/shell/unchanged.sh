@@ -6,8 +6,9 @@ list_files() ( # list_files FOLDER: prints an entry for each file in it
 )
 is_unchanged() { # is_unchanged FOLDER LIST: whether the files are as in a list of list_files
   [ -d "$1" ] && [ -e "$2" ] || return
-  if list_files "$1" | cmp -s - "$2"; then return 0; fi
-  [ -z "$(changed_entries "$1" "$2" | head -c 1)" ] # the order may differ
+  # cmp exits at the first difference, and find may then complain about the pipe. Other errors are printed below.
+  if list_files "$1" 2> /dev/null | cmp -s - "$2"; then return 0; fi
+  [ "$(changed_entries "$1" "$2" | wc -l)" -eq 0 ] # the order may differ
 }
 changed_entries() { # changed_entries FOLDER LIST: prints each entry that is only in the list, or only in the folder, on a line
   { list_files "$1" | tr '\n\0' '?\n' | LC_ALL=C sort -u; tr '\n\0' '?\n' < "$2" | LC_ALL=C sort -u; } | LC_ALL=C sort | uniq -u

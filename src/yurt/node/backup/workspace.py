@@ -131,7 +131,7 @@ class Workspace:
         return version
 
     def _settle(self, scanned: Scan, saver: Saver, saved: Saved, updates: state.Updates) -> Scan:
-        """Save what changed during the walk, until a walk finds that nothing changed during it; a few times at most.
+        """Save what changed during the walk, until a walk finds no further change; a few times at most.
 
         Without this, a version could have a git branch without its commit, or a folder neither at its old nor at its
         new place. Returns the last walk.
