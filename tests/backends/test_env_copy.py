@@ -198,3 +198,29 @@ def test_the_builder_packs_once(tmp_path: Path, links: bool, monkeypatch: pytest
     assert not envs.start(build)
     third = ended()
     assert third.condition == "ready" and third.built != first.built, third
+
+
+def test_a_builder_is_seen_at_every_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between the end of the start and the first beat: nobody may take it for an environment without a builder."""
+    folder = tmp_path / "yurt" / "envs" / "0123"
+    tmp_path.chmod(0o700)
+    paused = tmp_path / "bash_env"
+    paused.write_text(
+        f"""rm() {{
+  command rm "$@"
+  case "$*" in *starting*) touch {tmp_path}/paused; until [ -e {tmp_path}/go ]; do sleep 0.05; done ;; esac
+}}
+"""
+    )
+    monkeypatch.setenv("BASH_ENV", str(paused))
+    envs = ShellEnvs(LocalHost())
+    assert not envs.start(
+        EnvBuild(
+            folder=str(folder), kind="lock", definition=b"{}", python=sys.executable, uv=uv_program.find(), lock=b"#\n"
+        )
+    )
+    eventually((tmp_path / "paused").exists)
+    found = envs.look([str(folder)])[0]
+    (tmp_path / "go").touch()
+    assert (found.condition, found.phase) == ("building", "starting")
+    eventually(lambda: envs.look([str(folder)])[0].condition == "ready")

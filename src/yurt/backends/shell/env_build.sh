@@ -46,6 +46,7 @@ claim() { # returns when this process is the builder
     if env_is_complete .; then release_jobs && exit 0; fi
     if [ -n "${waited-}" ] && { [ -e failed ] || [ -e lacking ]; }; then exit 1; fi # it has just failed
     holder=$(write_first builder "$nonce") || end "cannot write to $folder"
+    [ "$holder" != "$nonce" ] || echo "$nonce 0" > beat # before the next line: somebody may be looking
     rm -f "starting.$nonce"
     [ "$holder" != "$nonce" ] || break
     wait_for_builder
