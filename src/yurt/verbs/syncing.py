@@ -80,7 +80,10 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
 
 
 def _round(homes: Homes, context: str, watch: Watch) -> Round:
-    """Sync all homes: what was changed on another place must reach this context, too. Wait for another sync first: it may have begun before the run was submitted."""
+    """Sync all homes: what was changed on another place must reach this context, too.
+
+    A sync under way may have begun before the run was submitted, so it does not count: wait for it, then sync.
+    """
     from yurt.homesync import rounds
 
     until = time.monotonic() + PATIENCE
