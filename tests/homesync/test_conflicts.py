@@ -62,7 +62,8 @@ def test_conflicts_are_shown_side_by_side_until_both_sides_agree(star: Star) -> 
     assert found[0]["diffs"][0].splitlines()[2:] == ["@@ -1 +1 @@", "-mine", "+theirs!"]
     star.write("local", "a.txt", "theirs!\n")
     assert [each.path for each in conflicts.find(star.homes)[0]] == ["odd\nname"]
-    assert "there is no conflict at 'a.txt'" in star.yurt("home", "conflicts", "a.txt").err
+    unknown = star.yurt("home", "conflicts", "a.txt")
+    assert unknown.code == 3 and "there is no conflict at 'a.txt'" in unknown.err
 
 
 @pytest.mark.parametrize(("rule", "text"), [(["--keep", "local"], "mine\n"), (["--newer"], "theirs!\n")])
@@ -222,3 +223,10 @@ def test_rules_that_make_no_sense_are_refused(star: Star) -> None:
 )
 def test_a_name_beside_keeps_its_extension(path: str, expected: tuple[str, str]) -> None:
     assert name_beside(path, "alpha", AT) == expected
+
+
+@pytest.mark.parametrize("name", ["ä" * 127, "x" * 251 + ".txt", "a." + "b" * 253, "x" * 248 + ".tar.gz"])
+def test_a_name_beside_is_no_longer_than_a_name_may_be(name: str) -> None:
+    found = [name_beside(f"folder/{name}", place, AT) for place in ("alpha", "beta")]
+    assert len(set(found)) == 2
+    assert all(len(f"{stem}-99{end}".encode()) <= len("folder/") + 255 for stem, end in found)

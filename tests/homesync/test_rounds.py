@@ -167,6 +167,20 @@ def test_paths_that_cannot_be_synced_are_named(star: Star) -> None:
     assert star.yurt("home", "status").code == 1
 
 
+def test_status_counts_what_is_pending_here(star: Star) -> None:
+    star.write("local", "a", "x")
+    star.sync()
+
+    def pending() -> object:
+        return star.yurt("home", "status", "--json").json["data"]["pairs"][0]["pending"]
+
+    assert pending() == 0
+    star.write("local", "a", "y")
+    star.write("local", "odd\nname", "z")
+    star.write("local", ".cache/ignored", "z")
+    assert pending() == 2
+
+
 def test_which_arguments_still_sync_everything() -> None:
     assert whole([]) and whole(["-batch", "-prefer", "newer", "-terse"])
     for words in (["-path", "a"], ["-testserver"], ["-batch", "-ignore", "Name x"], ["-batch", "-nodeletion", "x"]):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 def status() -> int:
     """Show when the homes were synced, and conflicts.
 
-    Shows each home with its last good sync and the result of the last one, as recorded on this machine. The exit code
-    is 1 if there are conflicts, or if the last sync of a home did not succeed.
+    Shows each home with its last good sync and the result of the last one, as recorded on this machine. Pending files
+    are those of this machine that are new or changed since; what was deleted, and what changed elsewhere, shows in the
+    next sync. Runs that wait for a sync are listed below. The exit code is 1 if there are conflicts, or if the last
+    sync of a home did not succeed.
     """
     from yurt.verbs import home_status as verbs
 
@@ -27,7 +29,7 @@ def status() -> int:
 def _print(found: HomeStatus) -> None:
     folder = f", folder {found.folder}" if found.folder else ""
     print(render.plain(f"hub: {found.hub}{folder}"))
-    titles = ["place", "last good sync", "last sync", "result", "time", "conflicts"]
+    titles = ["place", "last good sync", "last sync", "result", "time", "conflicts", "pending"]
     rows = [
         [
             each.place,
@@ -36,12 +38,15 @@ def _print(found: HomeStatus) -> None:
             _result(each),
             "" if each.seconds is None else f"{each.seconds:.1f} s",
             str(each.conflicts),
+            "" if each.pending is None else str(each.pending),
         ]
         for each in found.pairs
     ]
     render.table(titles, rows, folds=["result"])
     if any(each.conflicts for each in found.pairs):
         print("see the conflicts with `yurt home conflicts`")
+    for run in dict.fromkeys(run for each in found.pairs for run in each.waiting):
+        print(render.plain(f"run {run} waits for a home sync"))
 
 
 def _result(each: PairStatus) -> str:

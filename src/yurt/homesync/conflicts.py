@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yurt.errors import UserError, YurtError
+from yurt.errors import NotFoundError, YurtError
 from yurt.homesync import ledger, versions
 from yurt.homesync.config import Homes
 from yurt.homesync.places import all_places
@@ -79,12 +79,12 @@ def find(homes: Homes) -> tuple[list[Conflict], list[YurtError]]:
 
 
 def chosen(conflicts: Sequence[Conflict], paths: Sequence[str]) -> list[Conflict]:
-    """Return the conflicts of some paths, or below them; all without paths. UserError if a path has none."""
+    """Return the conflicts of some paths, or below them; all without paths. NotFoundError if a path has none."""
     for path in paths:
         if not any(_below(each.path, path) for each in conflicts):
-            raise UserError(
+            raise NotFoundError(
                 f"there is no conflict at '{path}'",
-                code="usage",
+                code="not-found",
                 hint="list conflicts with `yurt home conflicts`; a path is relative to the home",
             )
     return [each for each in conflicts if not paths or any(_below(each.path, path) for path in paths)]

@@ -30,6 +30,13 @@ finish() { # finish GOOD TOKEN FOLDERS REACH PLACE: looks for backups, expires o
     -e "s/^released \(.*\)/released job $5:\1/p" -e "s/^left \([^ ]*\) \(.*\)/job $5:\1 stays held: \2/p" \
     -e "s/^backup \(.*\)/replaced versions are on $5 in \1/p"
 }
+sync_all() { # sync_all SCRIPT ARGUMENT...: as Unison; that only the modes of the two homes differ is no conflict
+  { { sh "$@" && echo 0 > "$1.code" || echo "$?" > "$1.code"; } 2>&1 >&3 3>&- | tee "$1.err" >&2; } 3>&1
+  read -r code < "$1.code" || code=3
+  if [ "$code" = 1 ] && [ "$(grep -cE '^  (skipped|failed|partially transferred): ' "$1.err")" = 1 ] &&
+    grep -qx '  skipped:  (properties changed on both sides)' "$1.err"; then code=0; fi
+  return "$code"
+}
 # shellcheck disable=SC2317 # called by name
 reach_here() { sh; }
 
@@ -37,7 +44,7 @@ seconds=$(($(date +%s) - keep))
 until=$(date -u -d "@$seconds" +%Y%m%d%H%M%S 2> /dev/null || date -u -r "$seconds" +%Y%m%d%H%M%S)
 full='' highest=0 number=0 first='' folders='' script=''
 if is_full "$@"; then full=yes; fi
-trap 'rm -f "$script"' EXIT
+trap '[ -z "$script" ] || rm -f "$script" "$script".*' EXIT
 trap 'exit 130' INT TERM HUP
 for word; do # its name in older versions
   shift
@@ -52,9 +59,9 @@ while [ "$number" -lt "$count" ]; do
   # The text contains its own length, so what is replaced has the same length.
   printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g" > "$script"
   [ -z "$full" ] || echo "syncing $hub with $name"
-  sh "$script" "$@"
+  if [ -n "$full" ]; then sync_all "$script" "$@"; else sh "$script" "$@"; fi
   code=$?
-  rm -f "$script"
+  rm -f "$script" "$script".*
   case $code in 0 | 1 | 2) ;; *) code=3 ;; esac
   [ "$code" -le "$highest" ] || highest=$code
   first=${first:-$token}

@@ -28,6 +28,10 @@ done
 """
 MOST_PATHS, MOST_BYTES = 500, 50_000
 """Limits of one command line of Unison."""
+LONGEST_NAME = 255
+"""Bytes of a file name."""
+LONGEST_SUFFIX = 16
+"""Characters; what is longer after a dot is part of the name."""
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,8 +156,11 @@ def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]
 def name_beside(path: str, place: str, now: float) -> tuple[str, str]:
     """Return the name for another version of a file, in two parts: `report.alpha-20261117` and `.txt`."""
     folder, slash, name = path.rpartition("/")
-    end = Path(name).suffix
+    end = Path(name).suffix if len(Path(name).suffix) <= LONGEST_SUFFIX else ""
     stem = name.removesuffix(end) if end else name
     if stem.endswith(".tar"):
         stem, end = stem.removesuffix(".tar"), f".tar{end}"
-    return f"{folder}{slash}{stem}.{place}-{time.strftime('%Y%m%d', time.localtime(now))}", end
+    mark = f".{place}-{time.strftime('%Y%m%d', time.localtime(now))}"
+    while len(os.fsencode(f"{stem}{mark}-99{end}")) > LONGEST_NAME and stem:
+        stem = stem[:-1]
+    return f"{folder}{slash}{stem}{mark}", end

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
-from yurt.homesync import ledger, places
+from yurt.homesync import ledger, pending, places, profile
 from yurt.homesync.outcomes import Outcome
+from yurt.homesync.places import Pair, Place
+from yurt.model.context import LOCAL
+from yurt.sites import folders
+from yurt.verbs import syncing
 from yurt.verbs.home_paths import homes
 from yurt.verbs.result import Result
 
@@ -35,6 +41,10 @@ class PairStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Paths with different versions on both sides."""
     failed: int
     """Paths that the last sync could not copy."""
+    pending: int | None
+    """Files of this machine that are new or changed since the last sync; null if it is not in this pair."""
+    waiting: list[str]
+    """Runs of this machine that wait for a sync of this place."""
 
 
 class HomeStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +61,15 @@ class HomeStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status() -> Result[HomeStatus]:
-    """Return the last syncs of every pair, from the ledger of this machine; contacts no site.
+    """Return the last syncs of every pair, from the ledger of this machine, and what is pending; contacts no site.
 
     UserError: no homes are in sync. The exit code is 1 if a pair has conflicts, or its last sync did not succeed.
     """
     found = homes()
     known = ledger.read()
     open_conflicts = known.conflicts()
+    waiting = syncing.waiting(folders.store())
+    rules = profile.read(Place(LOCAL.name, found))[1].decode(errors="surrogateescape")
     pairs = []
     for pair in places.pairs(found):
         last, good = known.last(pair.name), known.last_good(pair.name)
@@ -74,13 +86,19 @@ def status() -> Result[HomeStatus]:
                 seconds=None if last is None else last.seconds,
                 transferred=0 if last is None else last.transferred,
                 conflicts=len(mine),
-                failed=_failed(last),
+                failed=0 if last is None else len(last.failed),
+                pending=_pending(pair, last, rules),
+                waiting=[run for place in pair.places for run in waiting.get(place.name, ())],
             )
         )
-    folder = places.Place("local", found).folder if "local" in found.names else ""
+    folder = Place(LOCAL.name, found).folder if LOCAL.name in found.names else ""
     data = HomeStatus(hub=found.hub, folder=folder, interval=found.interval, pairs=pairs)
     return Result(kind="home-status", data=data, exit_code=int(any(each.conflicts or each.code for each in pairs)))
 
 
-def _failed(last: Outcome | None) -> int:
-    return 0 if last is None else len(last.failed)
+def _pending(pair: Pair, last: Outcome | None, rules: str) -> int | None:
+    """Return how many files of this machine changed since the last sync of a pair; None if there was none."""
+    here = next((place for place in pair.places if place.here), None)
+    if here is None or last is None:
+        return None
+    return pending.changed_here(Path(here.folder), rules, last.ended)
