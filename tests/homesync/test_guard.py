@@ -9,7 +9,7 @@ import pytest
 
 from tests.homesync.star import Star
 from yurt.cli import home_guard
-from yurt.errors import RefusedError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.homesync import guard, ignores, quota
 from yurt.homesync.guard import Amount, Survey
 from yurt.homesync.profile import merged
@@ -176,3 +176,19 @@ def test_the_survey_is_shown_as_a_table_and_a_sentence(star: Star, capsys: pytes
         "it deletes and overwrites nothing"
     )
     assert warning.startswith("warning: the size includes what this rule ignores")
+
+
+def test_a_new_place_that_cannot_be_reached_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    star = Star(tmp_path, monkeypatch, ["alpha", "beta"])
+    star.write("local", "a", "x")
+
+    def silent(_command: str) -> list[str]:
+        raise UnreachableError("beta does not respond", code="connection-lost")
+
+    monkeypatch.setattr(star.place("beta").host, "argv", silent)
+    done = star.yurt("home", "sync", "--yes")
+    assert done.code == 4 and "beta does not respond" in done.out, done
+    assert star.read("alpha", "a") == "x"
+    assert star.yurt("home", "sync", "beta", "--yes").code == 4

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.errors import RefusedError, UserError
+from yurt.errors import RefusedError, UnreachableError, UserError
 from yurt.homesync import ignores, quota
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites.fan_out import side_by_side
@@ -51,38 +51,55 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     """What it writes if the homes have no file in common, except in folders that seem to be equal."""
     room: dict[str, quota.Room] = {}
     warnings: list[str] = []
+    unreachable: dict[str, UnreachableError] = {}
+    """Places that were left out."""
 
 
 def check(
-    places: Sequence[Place], profile: str, confirm: Callable[[Survey], bool], *, watch: Watch = unwatched
+    places: Sequence[Place],
+    profile: str,
+    confirm: Callable[[Survey], bool],
+    *,
+    optional: Sequence[str] = (),
+    watch: Watch = unwatched,
 ) -> Survey:
     """Measure the homes before their first sync and ask the user. Nothing is changed.
 
-    `profile` is the text of the profile, whose ignore rules apply. RefusedError: what is written does not fit into the
-    free space or the quota of a place. UserError: the user does not agree.
+    `profile` is the text of the profile, whose ignore rules apply. `optional` places are left out if they cannot be
+    reached. RefusedError: what is written does not fit into the free space or the quota of a place. UserError: the user
+    does not agree.
     """
-    found = survey(places, profile, watch=watch)
+    found = survey(places, profile, optional=optional, watch=watch)
     for name in found.places:
         size = found.at_least[name]
         refused = quota.shortage(name, found.room[name], size.size, size.files)
         if refused is not None:
             raise refused
-    if not confirm(found):
+    if len(found.places) > 1 and not confirm(found):
         raise UserError(
             "nothing was synced: the first sync needs your confirmation", code="not-confirmed", hint="add `--yes`"
         )
     return found
 
 
-def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -> Survey:
+def survey(
+    places: Sequence[Place], profile: str, *, optional: Sequence[str] = (), watch: Watch = unwatched
+) -> Survey:
     """Count the files of each home, by top-level folder, in one operation per place."""
     ignored = ignores.read(profile)
     script = SCRIPT.read_text().replace("@IGNORED@", ignored.expression)
     answers: dict[str, tuple[dict[str, Amount], quota.Room, int]] = {}
+    unreachable: dict[str, UnreachableError] = {}
 
     def measure(place: Place) -> None:
         mark = f"yurt-{os.urandom(8).hex()}"
-        answer = place.run(script, mark, place.folder.removeprefix("~/"), timeout=TIMEOUT)
+        try:
+            answer = place.run(script, mark, place.folder.removeprefix("~/"), timeout=TIMEOUT)
+        except UnreachableError as error:
+            if place.name not in optional:
+                raise
+            unreachable[place.name] = error
+            return
         if answer.code:
             raise RefusedError(
                 f"cannot measure the home of {place.name}: {answer.errors or 'no error message'}",
@@ -93,7 +110,7 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
 
     watch(Event("measuring the homes"))
     side_by_side(measure, places)
-    names = [place.name for place in places]
+    names = [place.name for place in places if place.name in answers]
     warnings = [f"the size includes what this rule ignores: {rule}" for rule in ignored.unsupported]
     for name in names:
         if answers[name][2]:
@@ -111,6 +128,7 @@ def survey(places: Sequence[Place], profile: str, *, watch: Watch = unwatched) -
         at_most=most,
         room={name: answers[name][1] for name in names},
         warnings=warnings,
+        unreachable=unreachable,
     )
 
 

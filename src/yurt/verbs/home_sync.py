@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.errors import UserError
+from yurt.errors import UserError, YurtError
 from yurt.homesync import config, ledger, places, profile, rounds
+from yurt.homesync import sync as one_sync
 from yurt.homesync.config import Homes, PlaceSettings
 from yurt.homesync.outcomes import Outcome, Skipped, pair_name
 from yurt.homesync.places import Place
@@ -92,16 +94,27 @@ def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result
     RefusedError: another sync runs on this machine, or the homes do not fit. UserError: the user does not agree. Every
     other failure is in the outcome of its pair.
     """
-    homes = planned.homes
+    homes, only, missed = planned.homes, planned.only, list[Outcome]()
     if planned.new or planned.first:
         among = [each for each in places.all_places(homes) if each.name in (homes.hub, *planned.first, *planned.new)]
         text = _profile(homes)
         from yurt.homesync import guard
 
-        guard.check(among, text, lambda survey: confirm(planned, survey), watch=watch)
+        optional = [] if planned.only or planned.new else planned.first
+        survey = guard.check(among, text, lambda found: confirm(planned, found), optional=optional, watch=watch)
+        missed = [_missed(homes.hub, name, error) for name, error in survey.unreachable.items()]
+        if missed:
+            only = [name for name in homes.names if name not in (homes.hub, *survey.unreachable)]
     if homes != config.load():
         config.save(homes)
-    return result(rounds.run(homes, planned.only, watch=watch).outcomes)
+    done = [] if missed and not only else rounds.run(homes, only, watch=watch).outcomes
+    return result([*done, *missed])
+
+
+def _missed(hub: str, place: str, error: YurtError) -> Outcome:
+    """Return the outcome for a place that has never been synced and cannot be reached."""
+    now = time.time()
+    return one_sync.failed(Outcome(hub=hub, spoke=place, began=now, ended=now, code=3), error)
 
 
 def read_interval(text: str, *, repeat: bool) -> float:
