@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from yurt.config import paths
+from yurt.config.parse_cache import cached
 from yurt.model.context import LOCAL
 from yurt.model.resources import parse_seconds
 
@@ -69,7 +70,7 @@ def load() -> Homes | None:
 
     file = default_file()
     text = text_of(file, trusted=True)
-    return parse(text, file) if text.strip() else None
+    return cached("homes", text, Homes, lambda: parse(text, file)) if text.strip() else None
 
 
 def save(homes: Homes) -> None:
