@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.suite.labs",
     "tests.suite.order",
     "tests.suite.report",
+    "tests.suite.slow",
     "tests.environments",
     "tests.envs_apptainer",
     "tests.envs_conda",

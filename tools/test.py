@@ -1,7 +1,7 @@
 """`make test`: install packages, lint, test. Prints what it skips because this machine cannot run it.
 
 ONLY="PATH…" runs only these tests, one at a time, on a lab that stays up for the next run.
-SLOW=1 includes tests that take more than a minute. WORKERS=N sets the number of parallel workers.
+SLOW=1 includes tests marked as slow. WORKERS=N sets the number of parallel workers.
 """
 
 from __future__ import annotations

@@ -31,9 +31,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SECONDS = 120.0
 
-SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="long; SLOW_TESTS=1 runs it")
 HERE_AND_ALPHA = ["local", pytest.param("alpha", marks=pytest.mark.lab)]
-HERE_AND_SLOWLY_ALPHA = ["local", pytest.param("alpha", marks=[pytest.mark.lab, SLOW])]
+HERE_AND_SLOWLY_ALPHA = ["local", pytest.param("alpha", marks=[pytest.mark.lab, pytest.mark.slow])]
 
 
 def after(seconds: float, value: int) -> int:

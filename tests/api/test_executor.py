@@ -167,6 +167,7 @@ def test_another_version_of_python_on_the_site(here: Here, context: str, monkeyp
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.slow("alpha")
 def test_five_hundred_submits_from_four_threads_are_one_sweep(here: Here, context: str) -> None:
     before = here.sweeps()
     count = 500 if context == "alpha" else 24

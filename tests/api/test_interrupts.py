@@ -184,6 +184,15 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("context", "case"), list(cases()))
+@pytest.mark.slow(
+    "alpha-body-without",
+    "alpha-as_completed-without",
+    "local-chunks-with",
+    "local-wait-with",
+    "local-result-with",
+    "local-map-without",
+    "local-as_completed-with",
+)
 def test_calls_continue_after_one_ctrl_c(
     here: Here, start: Callable[..., Program], tmp_path: Path, context: str, case: tuple[str, str]
 ) -> None:

@@ -113,6 +113,7 @@ def no_collector() -> Iterator[None]:
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("context", CONTEXTS[:2])
 @pytest.mark.parametrize("way", [mapped, in_chunks, completed, results, errors], ids=lambda each: each.__name__)
+@pytest.mark.slow("errors-alpha", "completed-alpha", "in_chunks-alpha", "mapped-alpha")
 def test_used_results_are_released(here: Here, context: str, way: Any) -> None:
     with yurt.executor(context, snapshot=False, max_parallel=4) as executor:
         used = []

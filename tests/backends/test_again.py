@@ -347,6 +347,7 @@ def test_a_start_whose_beats_fail_is_lost(backend: LocalBackend, plan: Planner) 
 
 
 @pytest.mark.parametrize("longer", [0.8, 2.5])
+@pytest.mark.slow("2.5")
 def test_a_start_that_was_frozen_goes_on(backend: LocalBackend, plan: Planner, longer: float) -> None:
     """Frozen for longer than half a lease since its last heartbeat, after which it would be lost.
 

@@ -178,7 +178,7 @@ class TestAlpha(Cluster):
         status = follow(backend, made)
         assert (status.state, status.reason) == ("out_of_memory", "it used more memory than its limit")
 
-    @pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm is slow to requeue: SLOW_TESTS=1")
+    @pytest.mark.slow
     def test_started_again_after_a_requeue(
         self, backend: Backend, host: Host, plan: Planner, clean: list[Plan]
     ) -> None:

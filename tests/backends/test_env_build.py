@@ -68,6 +68,7 @@ def addressed(folder: Path) -> str:
     return f"thing @ git+{url}@{commit}\ndirect @ {direct.as_uri()} \\\n    --hash=sha256:{digest(direct)}\n"
 
 
+@pytest.mark.slow("pip")
 def test_what_the_index_lacks_is_listed_and_then_taken_from_uploads(folder: Path, uv: str, tmp_path: Path) -> None:
     shelf, aside = tmp_path / "shelf", tmp_path / "aside"
     there, behind, unknown = tiny(shelf, "there"), tiny(aside, "behind", "2.0"), tiny(aside, "unknown")

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.lab
 
 SMALL = ["--cpus", "1", "--mem", "50"]
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes about a minute: SLOW_TESTS=1")
 
 VALUES: list[Any] = [
     0,
@@ -179,6 +178,7 @@ def test_values_arrive_as_they_are(site: Site, tmp_path: Path) -> None:
         assert each["variables"] == {**short, "YURT_PARAM_NUMBER": str(number)}
 
 
+@pytest.mark.slow("beta")
 def test_exit_codes_and_what_is_retried(site: Site) -> None:
     ledger, flag = site.file("ledger"), site.file("flag")
     command = f'echo $YURT_PARAM_CODE >> {ledger}; [ -e {flag} ] || exit "$YURT_PARAM_CODE"'
@@ -202,6 +202,7 @@ def test_exit_codes_and_what_is_retried(site: Site) -> None:
     assert Counter(site.read(ledger).split()) == {"0": 1, "1": 2, "42": 2, "255": 2}
 
 
+@pytest.mark.slow("beta")
 def test_one_task_cancelled(site: Site) -> None:
     ledger, go = site.file("ledger"), site.go()
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; until [ -e {go} ]; do sleep 0.1; done'
@@ -220,6 +221,7 @@ def test_one_task_cancelled(site: Site) -> None:
     assert sorted(site.read(ledger).split()) == ["0", "1", "2", "4"]
 
 
+@pytest.mark.slow("beta")
 def test_cancel_a_sweep_with_finished_tasks(site: Site) -> None:
     """Without a refresh in between: finished tasks do not become cancelled, and the others never start."""
     ledger = site.file("ledger")
@@ -243,6 +245,7 @@ def most_at_once(text: str) -> int:
     return most
 
 
+@pytest.mark.slow("beta")
 def test_no_more_at_a_time_than_asked_for(site: Site) -> None:
     """On beta with two arrays, as if an array could have at most ten tasks."""
     number, limit = 8, 2
@@ -318,13 +321,13 @@ def test_more_memory_than_asked_for(alpha: Site) -> None:
     assert [row["state"] for row in alpha.ended(sweep)] == ["completed", "out_of_memory"]
 
 
-@slow
+@pytest.mark.slow
 def test_over_the_time_limit(site: Site) -> None:
     sweep = site.run("--time", "1", "--grid", "n=0,300", "sh", "-c", 'sleep "$YURT_PARAM_N"')
     assert [row["state"] for row in site.ended(sweep)] == ["completed", "timeout"]
 
 
-@slow
+@pytest.mark.slow
 def test_preempted_tasks_go_on(alpha: Site) -> None:
     ledger, go = alpha.file("ledger"), alpha.go()
     command = f'echo "$YURT_TASK_INDEX" >> {ledger}; touch "$YURT_CHECKPOINTS/x"; until [ -e {go} ]; do sleep 0.2; done'

@@ -108,6 +108,7 @@ def test_a_task_that_was_killed_while_it_removed_files(sweep: Sweep) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_inodes_of_a_sweep(laptop: Laptop, second_laptop: Laptop, lab: Lab, context: str) -> None:
     run = laptop.run(context, "--grid", "n=1..6", "sh", "-c", 'echo out; echo err >&2; [ "$YURT_PARAM_N" != 2 ]')["run"]
     assert laptop.ended(run["id"])["state"] == "failed"

@@ -92,7 +92,7 @@ def test_runs_on_a_system_like_macos(user: User, tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-@pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes two minutes: SLOW_TESTS=1")
+@pytest.mark.slow
 class TestLocalWithBusybox(ShellContract):
     name = "local"
 

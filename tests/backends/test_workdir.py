@@ -100,6 +100,9 @@ def test_placeholders_that_cost_many_links(laptop: Laptop) -> None:
 @pytest.mark.lab
 @pytest.mark.parametrize("many", [0, 300], ids=["few files", "many files"])
 @pytest.mark.parametrize("options", [[], ["--copy"], ["--grid", "n=1"], ["--grid", "n=1", "--copy"]], ids=" ".join)
+@pytest.mark.slow(
+    "--copy-many files", "--copy-few files", "--grid n=1-few files", "--grid n=1 --copy-few files", "-many files"
+)
 def test_a_start_folder_without_files(laptop: Laptop, many: int, options: list[str]) -> None:
     """Neither git nor a snapshot has empty folders."""
     subprocess.run(["git", "init", "-q", laptop.project], check=True)
@@ -156,6 +159,7 @@ THROUGH = "echo through >> lib/deep/c.py\n"
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 @pytest.mark.parametrize("grid", [[], ["--grid", "n=1"]], ids=["run", "sweep"])
+@pytest.mark.slow("beta")
 def test_a_small_project_is_like_a_checkout(laptop: Laptop, ssh: Ssh, context: str, grid: list[str]) -> None:
     write(laptop.project, "a.py", "lib/b.py", "lib/deep/c.py", "lib/same.py", "results/.gitkeep")
     (laptop.project / "link").symlink_to("a.py")
@@ -175,6 +179,7 @@ def test_a_small_project_is_like_a_checkout(laptop: Laptop, ssh: Ssh, context: s
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_a_large_project_has_read_only_files(laptop: Laptop, context: str) -> None:
     write(laptop.project, "a.py", "lib/b.py", "lib/deep/c.py", "results/.gitkeep")
     (laptop.project / "data").write_bytes(os.urandom(11_000_000))

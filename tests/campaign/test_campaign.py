@@ -105,6 +105,7 @@ PIECES = {
 @pytest.mark.lab
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PIECES)
+@pytest.mark.slow("node cut off, two clients", "stalled link, truncated", "node that hangs, cut link")
 def test_code_starts_exactly_once(lab: Lab, tmp_path: Path, name: str) -> None:
     piece = PIECES[name]
     episodes = [Episode(piece.cluster, fault, number, draw) for number, (fault, draw) in enumerate(piece.episodes)]

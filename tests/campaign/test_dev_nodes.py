@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -22,7 +21,7 @@ CHOSEN: list[tuple[str, Draw]] = [
 
 @pytest.mark.lab
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
+@pytest.mark.slow
 def test_every_listed_version_restores(lab: Lab, yurt_home: Path, tmp_path: Path) -> None:
     episodes = [Episode("alpha", kind, number, {**USUAL, **own}) for number, (kind, own) in enumerate(CHOSEN)]
     with tempfile.TemporaryDirectory(prefix="yr", dir="/tmp") as runtime:

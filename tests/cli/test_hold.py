@@ -18,6 +18,7 @@ def states(laptop: Laptop, verb: str, *runs: str) -> dict[str, str]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_a_run_and_a_sweep(laptop: Laptop, context: str) -> None:
     later = ["--sbatch-option", "begin=now+1hour"]
     run = laptop.run(context, *later, "true")["run"]["id"]

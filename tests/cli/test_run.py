@@ -827,6 +827,7 @@ def test_options_of_sbatch_on_a_cluster(standing: User) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_the_ranks_of_several_tasks(standing: User, context: str) -> None:
     show = 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_PORT"; getent hosts "$MASTER_ADDR" > /dev/null && echo known'
     words = ["--nodes", "2", "--ntasks-per-node", "2"]

@@ -38,6 +38,7 @@ echo "${SLURM_JOB_ID:-0} $SLURM_ARRAY_JOB_ID" > "$YURT_OUTPUTS/job"
 
 
 @EVERYWHERE
+@pytest.mark.slow("beta")
 def test_a_job_array(person: User, context: str) -> None:
     """A sweep over its indices; on beta in two arrays, as if an array could have at most ten tasks."""
     if context == "beta":
@@ -118,6 +119,7 @@ def test_lines_without_effect_are_named(offline: User) -> None:
 
 
 @EVERYWHERE
+@pytest.mark.slow("beta")
 def test_log_files_that_a_script_names(person: User, context: str) -> None:
     """They are in the working directory while the script runs, and are fetched; without --error, with both streams."""
     (person.project / "one.sbatch").write_text(

@@ -108,6 +108,7 @@ def open_account(lab: Lab) -> Iterator[Ssh]:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("site", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_files_on_a_site(laptop: Laptop, open_account: Ssh, site: str) -> None:
     storage = f"/lustre/scratch/alice/open-{time.time()}"
     file = laptop.home / "config" / "contexts.yaml"

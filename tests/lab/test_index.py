@@ -80,6 +80,7 @@ def room(ssh: Ssh) -> str:
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_pip_and_uv_install_from_it(lab: Lab, ssh: Ssh, room: str, tmp_path: Path) -> None:
     python = ssh("alpha", "python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
     name = f"tiny{secrets.token_hex(4)}"  # the lab may have files of an earlier session

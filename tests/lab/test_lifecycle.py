@@ -140,6 +140,7 @@ def test_up_again_changes_nothing(lab: Lab, ssh: Ssh) -> None:
     assert first.endswith(f": ready; waiting for Slurm on {second.partition(':')[0]}"), "what it still waits for"
 
 
+@pytest.mark.slow
 def test_one_cluster_alone(other: Other) -> None:
     assert other("up", "beta").code == 0
     names = {host["name"]: host["up"] for host in other("status", "--json").json["data"]["clusters"][0]["hosts"]}
@@ -181,6 +182,7 @@ POINTS: dict[str, Callable[[Other], object]] = {
         ("host ready", "up"),
     ],
 )
+@pytest.mark.slow("files", "fabric started", "first host", "link", "host ready")
 def test_killed_while_starting(other: Other, point: str, then: str) -> None:
     """After SIGKILL at any stage of `up`, the next `up` continues and `down` cleans up."""
     first = subprocess.Popen(
@@ -202,6 +204,7 @@ def test_killed_while_starting(other: Other, point: str, then: str) -> None:
     assert other.ssh("beta", "cd $SCRATCH && srun hostname").returncode == 0
 
 
+@pytest.mark.slow
 def test_addresses_taken_since_a_killed_start(other: Other) -> None:
     """A lab that was killed before it had links chooses new addresses if its own are in use now."""
     for _try in range(10):
@@ -240,6 +243,7 @@ def test_a_wider_route_does_not_stop_a_running_lab(lab: Lab) -> None:
     assert lab.pids() == before
 
 
+@pytest.mark.slow
 def test_hosts_killed_from_outside_are_started_again(other: Other) -> None:
     assert other("up", "beta").code == 0
     marks = other.hosts()
@@ -302,6 +306,7 @@ def test_status_shows_what_is_broken(other: Other) -> None:
     assert "off" not in rows["beta:n1"] and "slurmd" in rows["beta:n1"]
 
 
+@pytest.mark.slow
 def test_without_control_groups(other: Other) -> None:
     """Without cgroups a node still accepts only users with a job, and Slurm itself enforces memory limits."""
     started = other("up", "alpha", "--limits", "none")
@@ -313,6 +318,7 @@ def test_without_control_groups(other: Other) -> None:
     assert greedy.returncode != 0 and "exceeded memory limit" in greedy.stderr
 
 
+@pytest.mark.slow
 def test_falls_back_if_cgroup_v2_does_not_work(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulates a machine with cgroup v2 only, which Slurm cannot use (here because it is not mounted)."""
     monkeypatch.setenv("YURT_CONFIG_HOME", str(tmp_path / "config"))

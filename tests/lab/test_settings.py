@@ -70,6 +70,7 @@ def test_an_invalid_setting_is_refused(lab: Lab, bad: str) -> None:
     assert not lab.instance.load_state().settings.get("beta")
 
 
+@pytest.mark.slow
 def test_settings_survive_a_restart_but_not_a_wipe(lab: Lab, tmp_path: Path) -> None:
     home = {"YURT_CONFIG_HOME": str(tmp_path / "config"), "YURT_DATA_HOME": str(tmp_path / "data")}
 

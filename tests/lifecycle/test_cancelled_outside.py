@@ -79,6 +79,7 @@ def test_held_and_looked_at_later(impatient: Laptop, scancel: Ssh, lab: Lab) -> 
     assert settled(impatient, run) == ["cancelled"] and jobs(scancel, "alpha", run) == ""
 
 
+@pytest.mark.slow
 def test_a_job_that_a_crash_lost_is_submitted_again(impatient: Laptop, scancel: Ssh, lab: Lab) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
     run = impatient.run("beta", "--sbatch-option", "begin=now+20", "sh", "-c", f"echo ran >> {ledger}")["run"]["id"]

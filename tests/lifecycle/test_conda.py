@@ -41,6 +41,7 @@ def test_a_missing_environment_is_the_reason(laptop: Laptop, ssh: Ssh) -> None:
     assert laptop.ended(run)["reason"] == "conda environment none-such not found, or not usable"
 
 
+@pytest.mark.slow
 def test_yurt_builds_an_environment_of_conda(laptop: Laptop, ssh: Ssh) -> None:
     (laptop.project / "environment.yml").write_text(ENVIRONMENT)
     (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")
@@ -82,6 +83,7 @@ def beta(lab: Lab) -> Iterator[Callable[[str], str]]:
     ssh(clear)
 
 
+@pytest.mark.slow
 def test_conda_is_installed_on_request(laptop: Laptop, lab: Lab, beta: Callable[[str], str], tmp_path: Path) -> None:
     (laptop.project / "environment.yml").write_text(ENVIRONMENT)
     (laptop.project / "train.py").write_text("import sys, tiny\nprint(tiny.x, sys.prefix)\n")

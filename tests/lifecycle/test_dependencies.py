@@ -40,6 +40,7 @@ def last_word(laptop: Laptop, run: str) -> float:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_in_one_queue_slurm_keeps_the_order(laptop: Laptop, lab: Lab, context: str) -> None:
     """All are submitted immediately; Slurm and job.sh start or skip the dependent ones without yurt."""
     patient = laptop.run(context, "--cpus", "1", "sh", "-c", f"{PATIENT}; date +%s.%N")["run"]
@@ -96,6 +97,7 @@ def test_behind_a_cancelled_run_on_another_context(laptop: Laptop) -> None:
     assert ends(laptop, second) == [("cancelled", why)]
 
 
+@pytest.mark.slow
 def test_the_queue_no_longer_lists_the_predecessor(laptop: Laptop, lab: Lab) -> None:
     """The index does not yet record that it finished, and beta no longer lists its job."""
     lab.configure("beta", {"MinJobAge": "2"})

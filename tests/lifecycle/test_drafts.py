@@ -44,6 +44,7 @@ def shown(laptop: Laptop, run: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_all_kinds_of_runs_are_kept_and_submitted_later(newcomer: Newcomer, context: str) -> None:
     (newcomer.project / "train.py").write_text("print('as it was')\n")
     made = newcomer.run(context, "--name", "first", "--var", "SEED=7", "sh", "-c", "cat train.py; echo $SEED $PWD")

@@ -99,6 +99,7 @@ def test_on_the_disks_of_nodes(laptop: Laptop, ssh: Ssh) -> None:
     eventually(lambda: ssh.ask("alpha", f"srun -w n2 ls {prefix}").code != 0)
 
 
+@pytest.mark.slow
 def test_in_the_home_folder(laptop: Laptop, ssh: Ssh) -> None:
     (laptop.project / "yurt.yaml").write_text("env_place: home\n")
     run = laptop.run("beta", "train.py")["run"]

@@ -20,6 +20,7 @@ def ssh(no_environments: Ssh) -> Ssh:
     return no_environments
 
 
+@pytest.mark.slow
 def test_a_rebuild_has_the_recorded_packages(
     laptop: Laptop, second_laptop: Laptop, lab: Lab, ssh: Ssh, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def tools(ssh: Ssh) -> list[str]:
     return ssh("beta", f"cd {BASE}/tools && echo $(stat -c '%a %i' uv; ls -A)").splitlines()[-1].split()
 
 
+@pytest.mark.slow
 def test_a_python_of_a_module_and_uv_from_this_machine(laptop: Laptop, ssh: Ssh, no_python: None) -> None:
     (laptop.project / "requirements.txt").write_text("six==1.17.0\n")
     (laptop.project / "train.py").write_text("import six, sys\nprint(six.__version__, sys.base_exec_prefix)\n")

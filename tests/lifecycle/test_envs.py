@@ -59,6 +59,7 @@ def env_of(run: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_the_first_run_builds_it_and_later_ones_use_it(laptop: Laptop, ssh: Ssh, context: str) -> None:
     declare(laptop, "six==1.17.0\nnumpy==1.26.4\n")
     (laptop.project / "train.py").write_text(SCRIPT + "import numpy\nprint(numpy.ones(3).sum())\n")
@@ -95,6 +96,7 @@ def test_only_for_python_without_an_environment_of_its_own(laptop: Laptop) -> No
     assert any("not requirements.txt" in each for each in both["warnings"]), both
 
 
+@pytest.mark.slow
 def test_two_laptops_build_it_once(laptop: Laptop, second_laptop: Laptop, ssh: Ssh) -> None:
     declare(second_laptop, "six==1.17.0\n")
     with ThreadPoolExecutor() as pool:
@@ -119,6 +121,7 @@ def test_a_builder_that_is_killed(laptop: Laptop, ssh: Ssh) -> None:
     assert len(ssh("alpha", f"ls -d {folder}/env-*").split()) == 1
 
 
+@pytest.mark.slow
 def test_a_purged_file_is_noticed(laptop: Laptop, ssh: Ssh) -> None:
     run = laptop.run("alpha", "--wait", "train.py")["run"]
     first = laptop("logs", run["id"]).out.split()[1]
@@ -136,6 +139,7 @@ def full(lab: Lab) -> Iterator[Callable[[], None]]:
     lab.faults.free("alpha:scratch")
 
 
+@pytest.mark.slow
 def test_a_full_disk(laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None]) -> None:
     declare(laptop, "six==1.17.0\nnumpy==1.26.4\n")
     run = laptop.run("alpha", "train.py")["run"]
@@ -165,6 +169,7 @@ def test_failures_are_explained(laptop: Laptop, lab: Lab, tmp_path: Path) -> Non
     assert "or use `--env none` to run without this environment" in refused.err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, ssh: Ssh) -> None:
     run = laptop.run("alpha", "train.py")["run"]
     assert laptop("cancel", run["id"]).code == 0
@@ -175,6 +180,7 @@ def test_a_run_that_is_cancelled_while_its_environment_is_built(laptop: Laptop, 
     assert laptop("env", "list", "alpha", "--json").json["data"] == []
 
 
+@pytest.mark.slow
 def test_a_package_in_a_folder_of_the_project_and_runs_that_the_user_holds(laptop: Laptop) -> None:
     (laptop.project / "yurt.yaml").write_text("name: several\n")
     laptop.project /= "study"

@@ -31,6 +31,7 @@ def spoken(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_a_sweep_is_followed_to_its_end(laptop: Laptop, context: str) -> None:
     done = laptop("run", "--context", context, "-f", *SMALL, "--grid", "n=1..5", "sh", "-c", TALK)
     assert done.code == 0, done

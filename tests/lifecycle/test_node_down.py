@@ -56,6 +56,7 @@ def break_node(laptop: Laptop, lab: Lab, down: list[str], run: str) -> str:
     return node
 
 
+@pytest.mark.slow
 def test_a_restart_uses_a_failed_node_if_there_is_no_other(laptop: Laptop, lab: Lab, down: list[str]) -> None:
     options = ["--exclude-node", "n1,n2", "--retries", "1", "--time", "5"]
     script = '[ "$YURT_RESTARTS" = 0 ] && sleep 300; echo restarted'

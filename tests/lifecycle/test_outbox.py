@@ -253,6 +253,7 @@ def test_a_hidden_job_is_submitted_again_and_starts_once(laptop: Laptop, ssh: Ss
 
 
 @pytest.mark.parametrize("cluster", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_following_continues_after_lost_connections(laptop: Laptop, lab: Lab, cluster: str) -> None:
     lines = 60
     words = 'printf "line %s %01500d\\n" $i 0; printf "other %s %01500d\\n" $i 0 >&2'

@@ -69,6 +69,7 @@ def killed_upload(laptop: Laptop, lab: Lab, *words: str) -> str:
     return row["id"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_upload_to_a_full_disk_is_saved(
     laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None]
 ) -> None:

@@ -23,7 +23,6 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1")
 
 LAST = {"alpha": "n3", "beta": "n2"}
 """A node of each cluster on which no test preempts jobs."""
@@ -138,6 +137,7 @@ def complete(
 
 
 @pytest.mark.parametrize(("context", "before"), [("alpha", "55s"), ("beta", "45s")])
+@pytest.mark.slow("alpha")
 def test_over_several_jobs(laptop: Laptop, ssh: Ssh, context: str, before: str) -> None:
     """alpha requeues the job; beta forbids that, so another job follows; with and without the signal."""
     made = [
@@ -151,6 +151,7 @@ def test_over_several_jobs(laptop: Laptop, ssh: Ssh, context: str, before: str) 
 
 
 @pytest.mark.parametrize(("partition", "node", "every"), [("spot", "n1", 0), ("scavenge", "n2", 4)])
+@pytest.mark.slow("spot")
 def test_preempted(laptop: Laptop, ssh: Ssh, partition: str, node: str, every: int) -> None:
     """With a grace time, as in spot, it saves on the signal; without, it continues from its last checkpoint."""
     options = ["--requeue", "--time", "9", "-p", partition, "-w", node]
@@ -162,7 +163,7 @@ def test_preempted(laptop: Laptop, ssh: Ssh, partition: str, node: str, every: i
     assert len(set(lines(ssh, run, "jobs"))) == 1
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_whole_minutes(laptop: Laptop, ssh: Ssh, context: str) -> None:
     """150 steps of a second each, in jobs of a minute."""
@@ -174,7 +175,7 @@ def test_whole_minutes(laptop: Laptop, ssh: Ssh, context: str) -> None:
         assert 3 <= status["restarts"] <= 8
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) -> None:
     """Slurm requeues it if allowed; otherwise yurt submits the next start. The failed node is avoided."""
@@ -191,7 +192,7 @@ def test_a_node_without_power(laptop: Laptop, ssh: Ssh, lab: Lab, context: str) 
     assert status["node"] != node
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 @pytest.mark.parametrize("killed", [False, True])
 def test_without_a_controller_at_the_limit(laptop: Laptop, ssh: Ssh, lab: Lab, context: str, killed: bool) -> None:
@@ -224,7 +225,7 @@ def processes_of(run: str) -> list[int]:
     return found
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--retries", "2"], ["--requeue"]])
 def test_a_node_that_cannot_launch_the_job(laptop: Laptop, lab: Lab, yurt_home: Path, flags: list[str]) -> None:
     """The prolog fails: Slurm drains the node, and cancels the job, or holds it if it may be requeued."""

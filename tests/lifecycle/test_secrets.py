@@ -215,6 +215,7 @@ def test_only_the_job_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: b
     assert canary.decode() not in laptop.quick("show", "-", "--json").out + laptop.quick("logs", "-").out
 
 
+@pytest.mark.slow
 def test_after_a_requeue_it_is_there_again(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes) -> None:
     made = laptop.run("alpha", "--requeue", "--secret", "CANARY", "sh", "-c", PATIENT)
     job = made["status"]["job"]
@@ -388,10 +389,7 @@ def test_a_run_cancelled_with_scancel_leaves_no_share(laptop: Laptop, ssh: Ssh, 
 PIECES = f'{PROVES}; date > "$YURT_CHECKPOINTS/saved.$YURT_RESTARTS"; [ "$YURT_RESTARTS" -ge 2 ] || exit 85'
 
 
-SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="Slurm takes its time to requeue: SLOW_TESTS=1")
-
-
-@pytest.mark.parametrize("cluster", [pytest.param("alpha", marks=SLOW), "beta"])
+@pytest.mark.parametrize("cluster", [pytest.param("alpha", marks=pytest.mark.slow), "beta"])
 def test_each_start_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, canary: bytes, cluster: str) -> None:
     """A run that is requeued in the same job, or on beta in jobs that it submits itself."""
     made = laptop.run(cluster, "--requeue", "--secret", "CANARY", "sh", "-c", PIECES)
@@ -402,7 +400,7 @@ def test_each_start_of_a_run_has_it(laptop: Laptop, ssh: Ssh, search: Search, ca
     search.nowhere(canary, cluster)
 
 
-@pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
+@pytest.mark.slow
 def test_a_start_that_yurt_submits_has_it(laptop: Laptop, ssh: Ssh, canary: bytes) -> None:
     """The job cannot submit its next start: the next refresh submits one, with its own shares."""
     ssh("beta", "cp ~/.bashrc ~/.bashrc.was 2> /dev/null || : > ~/.bashrc.was")

@@ -26,6 +26,7 @@ def states(laptop: Laptop, sweep: str) -> list[str]:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_only_selected_tasks_are_cancelled(laptop: Laptop, lab: Lab, context: str) -> None:
     stop = f"/lustre/scratch/alice/stop-{time.time()}" if context != "local" else str(laptop.home / "stop")
     command = f"until [ -e {stop} ]; do sleep 0.2; done"
@@ -96,6 +97,7 @@ def test_waiting_for_some_tasks(laptop: Laptop, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_files_of_tasks_are_fetched_in_one_transfer(laptop: Laptop, context: str, tmp_path: Path) -> None:
     write = 'cd $YURT_OUTPUTS && echo $YURT_PARAM_N > "a b" && mkdir d'
     command = f"{write} && {{ [ $YURT_PARAM_N = 4 ] || echo x > d/x.json; }}"

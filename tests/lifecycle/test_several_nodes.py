@@ -53,6 +53,7 @@ def assert_met(logs: str, world: int) -> None:
     assert len(first) == len(second) == 1 and first != second, logs
 
 
+@pytest.mark.slow
 def test_torch_distributed(torch: Laptop) -> None:
     assert_met(logs_of(torch, BY_SRUN), 4)
 

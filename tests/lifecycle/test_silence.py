@@ -44,6 +44,7 @@ def timed(laptop: Laptop, *words: str) -> tuple[float, Called]:
     return time.monotonic() - started, done
 
 
+@pytest.mark.slow
 def test_run_gives_up_and_ps_does_not_wait_again(laptop: Laptop, silent: None, lab: Lab) -> None:
     took, made = timed(laptop, "--context", "alpha", "run", "true")
     assert made.code == 0 and 14 < took < 25, (took, made)

@@ -74,6 +74,7 @@ def ended(laptop: Laptop, sweep: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_every_task_once_with_its_own_parameters(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
     file = ledger(context, tmp_path)
     values = ",".join(f'"{value}"' for value in ODD)
@@ -130,6 +131,7 @@ def test_a_full_queue_does_not_block_another(laptop: Laptop) -> None:
 
 
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
+@pytest.mark.slow("alpha")
 def test_clients_killed_and_repeated(laptop: Laptop, lab: Lab, context: str, tmp_path: Path) -> None:
     """If the client is killed while it submits, each task starts once; the rest is submitted later."""
     file = ledger(context, tmp_path)

@@ -101,6 +101,7 @@ def seconds(laptop: Laptop, *words: str, cwd: Path) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 def test_other_commands_do_not_wait_for_an_upload(laptop: Laptop, lab: Lab, small: Path, ssh: Ssh) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
     (laptop.project / "large").write_bytes(os.urandom(18 * MB))
@@ -148,6 +149,7 @@ def test_a_lost_connection_says_that_the_run_is_saved_and_continues(laptop: Lapt
         assert laptop("wait", run, "--timeout", "100").code == 0
 
 
+@pytest.mark.slow
 def test_a_small_run_overtakes_an_interrupted_upload(laptop: Laptop, lab: Lab, small: Path) -> None:
     """Other commands continue the upload only for a few seconds."""
     (laptop.project / "large").write_bytes(os.urandom(40 * MB))
@@ -215,6 +217,7 @@ def test_uploads_killed_and_cut_at_any_moment(laptop: Laptop, lab: Lab, ssh: Ssh
     assert not any(laptop.quick("ps", "--json").json["warnings"]) and len(left) <= 4
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_and_as_lines(laptop: Laptop, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     (laptop.project / "large").write_bytes(os.urandom(5 * MB))
     with link(laptop, lab, rate=MB):

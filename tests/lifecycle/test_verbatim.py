@@ -162,6 +162,7 @@ LOCAL_AND_SLURM = pytest.mark.parametrize("context", ["local", pytest.param("alp
 
 
 @EVERYWHERE
+@pytest.mark.slow("beta")
 def test_arguments_variables_and_parameters(person: User, context: str) -> None:
     texts = values()
     half = len(texts) // 2

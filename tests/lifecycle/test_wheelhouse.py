@@ -92,6 +92,7 @@ def test_a_wheelhouse_is_preferred_and_only_the_rest_is_uploaded(
     assert again.code == 0 and again.json["data"]["condition"] == "ready", again
 
 
+@pytest.mark.slow
 def test_what_the_index_of_a_site_lacks_is_uploaded(laptop: Laptop, ssh: Ssh, lab: Lab, shelf: Path) -> None:
     lab.index.add([tiny(shelf, "yurt-there", "1.0"), tiny(shelf, "yurt-behind", "1.0")])
     tiny(shelf, "yurt-behind", "2.0")

@@ -146,6 +146,7 @@ def laptop(laptop: Laptop) -> Laptop:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_on_a_cluster(laptop: Laptop, context: str) -> None:
     """With the cluster's python3, for one task and several."""
     one = laptop.run(context, "train.py", "--", "--lr", "0.1")["run"]

@@ -118,6 +118,7 @@ class TestOnClusters(OnClusters, ChangedCode):
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_a_run_that_changes_shared_code(laptop: Laptop, lab: Lab) -> None:
     """The next submission names the files and uploads the code again; so does one of a sweep after a purge."""
     for name in ("lib/a.py", "lib/b.py"):

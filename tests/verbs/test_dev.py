@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.laptop import Laptop
 from tests.verbs.dev_calls import dev
-
-SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes a minute: SLOW_TESTS=1")
 
 
 def inside(laptop: Laptop, run: str, command: str) -> str:
@@ -20,7 +17,7 @@ def inside(laptop: Laptop, run: str, command: str) -> str:
     return done.out
 
 
-@SLOW
+@pytest.mark.slow
 def test_a_workspace_moves(laptop: Laptop, tmp_path: Path) -> None:
     first = dev(laptop, "up", "seat", "--context", "alpha", "--node", "n1", "--time", "10m")
     assert (first["state"], first["phase"], first["node"], first["version"]) == ("running", "ready", "n1", 1)

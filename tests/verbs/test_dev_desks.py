@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pexpect
@@ -15,7 +14,7 @@ from yurt.lab import Lab
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1"),
+    pytest.mark.slow,
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import Any
 
@@ -42,10 +41,7 @@ TREE = f"mkdir src && {FILES} && ln -s src/1.txt first && chmod 640 src/2.txt"
 PRINT = "find . -exec stat -c '%n %a %F %Y' {} + | sort; find . -type f -exec sha256sum {} + | sort"
 
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="alpha shows the same: SLOW_TESTS=1")
-
-
-@pytest.mark.parametrize("context", ["alpha", pytest.param("beta", marks=slow)])
+@pytest.mark.parametrize("context", ["alpha", pytest.param("beta", marks=pytest.mark.slow)])
 def test_a_desk_moves_to_another_node(laptop: Laptop, context: str) -> None:
     config = laptop.home / "config" / "ssh_config"
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +14,6 @@ from tests.laptop import Laptop
 from tests.user import User
 from yurt.lab import Lab
 
-SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes a minute: SLOW_TESTS=1")
 SHARED = "/lustre/scratch/alice"
 
 MAKE = f"""set -e; cd {SHARED}
@@ -48,7 +46,7 @@ def test_a_wrong_source_leaves_nothing(user: User) -> None:
     assert not list(user.home.glob("**/workspaces/*"))
 
 
-@SLOW
+@pytest.mark.slow
 def test_every_kind_of_source(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
     ssh = Ssh(lab)
     ssh("alpha", MAKE)

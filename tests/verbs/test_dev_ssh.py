@@ -22,7 +22,6 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
 
 CONTEXTS = ["alpha", "beta", *(["local"] if os.environ.get("SLOW_TESTS") else [])]
 
@@ -111,7 +110,7 @@ def test_files_arrive_bit_for_bit(desk: Desk, tmp_path: Path) -> None:
     assert (tmp_path / "rsync").read_bytes() == content
 
 
-@slow
+@pytest.mark.slow
 def test_other_ways_to_copy(desk: Desk, tmp_path: Path) -> None:
     content = os.urandom(100_000)
     there = f"{desk.data['workspace']}/other"
@@ -188,14 +187,14 @@ def test_what_is_gone_is_made_up_for(desk: Desk) -> None:
     assert (again.returncode, again.stdout) == (0, b"here\n"), again
 
 
-@slow
+@pytest.mark.slow
 def test_a_wiped_folder(desk: Desk) -> None:
     done = desk.ssh(f'cd "${{YURT_WORKSPACE%/*}}/.yurt-dev/{desk.name}" && rm -r ssh control environment')
     assert done.returncode == 0, done
     eventually(lambda: desk.ssh("true").returncode == 0)
 
 
-@slow
+@pytest.mark.slow
 def test_a_second_laptop(clusters_desk: Desk, second_laptop: Laptop) -> None:
     """It has another key, and finds the dev node by its backups."""
     allow_sshd(second_laptop)
@@ -206,7 +205,7 @@ def test_a_second_laptop(clusters_desk: Desk, second_laptop: Laptop) -> None:
         assert done.stdout.decode().strip() == clusters_desk.data["job"], done
 
 
-@slow
+@pytest.mark.slow
 def test_yurt_dev_ssh_runs_in_the_workspace(desk: Desk) -> None:
     done = desk.laptop("dev", "ssh", desk.name, "--", "sh", "-c", 'pwd; echo "$0"; exit 3', "a  'b")
     assert (done.code, done.out) == (3, f"{desk.data['workspace']}\na  'b\n")
@@ -230,7 +229,7 @@ def test_a_terminal_shows_the_time_left(desk: Desk) -> None:
         assert terminal.exitstatus == 4
 
 
-@slow
+@pytest.mark.slow
 def test_a_wrong_host_key_is_refused(desk: Desk) -> None:
     file = desk.laptop.home / "config" / "dev" / f"known_hosts-{desk.name}"
     right = file.read_text()
@@ -244,7 +243,7 @@ def test_a_wrong_host_key_is_refused(desk: Desk) -> None:
     assert desk.ssh("true").returncode == 0
 
 
-@slow
+@pytest.mark.slow
 def test_the_name_follows_the_node(desks: dict[str, Desk]) -> None:
     """The next dev node of this name, on any node, is reached under the same name, and its key is known."""
     desk = desks["alpha"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -15,7 +14,7 @@ from yurt.testing.waiting import eventually
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes minutes: SLOW_TESTS=1"),
+    pytest.mark.slow,
 ]
 
 

@@ -79,6 +79,7 @@ def unused(done: Called) -> list[tuple[str, str]]:
 
 @pytest.mark.lab
 @pytest.mark.xdist_group("envs")
+@pytest.mark.slow
 def test_environments_that_nobody_used(laptop: Laptop, second_laptop: Laptop, ssh: Ssh) -> None:
     def build(each: Laptop, version: str) -> str:
         declare(each, version)

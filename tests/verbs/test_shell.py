@@ -33,6 +33,7 @@ def test_a_command(laptop: Laptop, run: dict[str, str]) -> None:
     assert done.out == f"{ODD}|{ODD}|{run['folder']}/work|{node}|"
 
 
+@pytest.mark.slow("beta")
 def test_the_reader_of_a_command_exits(laptop: Laptop, run: dict[str, str]) -> None:
     """The command ends, too."""
     name = f"yes-{run['id']}"

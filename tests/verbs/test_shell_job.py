@@ -23,7 +23,6 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes more than a minute: SLOW_TESTS=1")
 
 EVERYWHERE = pytest.mark.parametrize("context", ["local", "alpha", "beta"])
 
@@ -215,7 +214,7 @@ def test_interrupted_before_it_is_open(laptop: Laptop, lab: Lab, context: str, p
         eventually(lambda: run not in Ssh(lab)(context, "squeue -h -t PD,R,CG,S -o %j"))
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["local", "alpha", "beta"])
 def test_interrupted_at_any_moment(laptop: Laptop, lab: Lab, context: str) -> None:
     environment = {**os.environ, **laptop.environment}
@@ -254,6 +253,7 @@ def test_killed_before_it_is_open(laptop: Laptop, context: str) -> None:
 
 
 @pytest.mark.parametrize("context", ["alpha", "local"])
+@pytest.mark.slow("alpha")
 def test_killed_while_its_command_runs(laptop: Laptop, context: str) -> None:
     """The silent command ends, and the job after it."""
     laptop.environment["YURT_CLOCKS"] += " next_session=1"
@@ -303,6 +303,7 @@ def test_the_connection_is_lost(laptop: Laptop) -> None:
     assert ended["reason"] == "the connection of its terminal was lost, and it was not opened again within 1 s"
 
 
+@pytest.mark.slow
 def test_the_link_is_cut(laptop: Laptop, lab: Lab) -> None:
     """The job is not cancelled: the shell can be continued."""
     spawned, run = opened(laptop, "--context", "beta")
@@ -329,7 +330,7 @@ def test_the_job_ends_under_the_shell(laptop: Laptop, context: str) -> None:
     assert spawned.exitstatus not in (0, None) and laptop.ended(run)["state"] == "cancelled"
 
 
-@slow
+@pytest.mark.slow
 def test_the_node_dies(laptop: Laptop, lab: Lab) -> None:
     spawned, run = opened(laptop, "--context", "alpha")
     node = laptop.row(run)["node"]

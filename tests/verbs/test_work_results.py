@@ -173,6 +173,7 @@ def test_in_place(user: User) -> None:
 
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
+@pytest.mark.slow("beta")
 def test_on_a_cluster(laptop: Laptop, context: str) -> None:
     make(laptop)
     run = laptop.run(context, "sh", "run.sh")["run"]["id"]
