@@ -18,7 +18,6 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-SLOW = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes a minute: SLOW_TESTS=1")
 
 SCRATCH = "/lustre/scratch/alice"
 
@@ -144,7 +143,7 @@ def test_sync_needs_a_scheduler_and_no_hold(laptop: Laptop) -> None:
     assert both.code == 2 and "--hold and --sync cannot be combined" in both.err
 
 
-@SLOW
+@pytest.mark.slow
 def test_sweeps_shells_and_the_key_of_a_context(homes: Homes) -> None:
     laptop = homes.laptop
     homes.write("alpha")
@@ -159,7 +158,7 @@ def test_sweeps_shells_and_the_key_of_a_context(homes: Homes) -> None:
     assert laptop.ended(sweep["run"]["id"])["state"] == "completed"  # that sync has released it, too
 
 
-@SLOW
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_environments")
 def test_a_run_that_waits_for_its_environment_too(homes: Homes, lab: Lab) -> None:
     """The orders of their steps are in test_gate_order; here are the real builder and the real sync."""
@@ -178,7 +177,7 @@ def test_a_run_that_waits_for_its_environment_too(homes: Homes, lab: Lab) -> Non
     assert laptop.ended(second["run"]["id"])["state"] == "completed"
 
 
-@SLOW
+@pytest.mark.slow
 def test_watch_and_agent(homes: Homes) -> None:
     laptop = homes.laptop
     homes.write("alpha", more="interval: 1h\n")
@@ -202,7 +201,7 @@ def test_watch_and_agent(homes: Homes) -> None:
     assert laptop.ended(conflict["run"]["id"])["state"] == "completed"
 
 
-@SLOW
+@pytest.mark.slow
 def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
     """The installed script syncs two clusters without the laptop, and releases the jobs of both."""
     laptop, ssh = homes.laptop, homes.ssh

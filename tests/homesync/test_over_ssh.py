@@ -18,8 +18,6 @@ from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
-slow = pytest.mark.skipif(not os.environ.get("SLOW_TESTS"), reason="takes long: SLOW_TESTS=1")
-
 
 class Homes:
     """A laptop that keeps a folder of both clusters in sync. Other tests use the rest of the homes."""
@@ -119,7 +117,7 @@ def test_a_cluster_as_the_hub(linked: Homes, lab: Lab) -> None:
     assert "local: no changes" in done.out
 
 
-@slow
+@pytest.mark.slow
 def test_a_cut_link(homes: Homes, lab: Lab) -> None:
     homes.write("alpha", "small", "x")
     assert homes.sync("alpha").code == 0
@@ -142,7 +140,7 @@ def test_a_cut_link(homes: Homes, lab: Lab) -> None:
     assert homes.ssh("alpha", f"sha256sum < {homes.root}/large").split()[0] == digest.stdout.decode().split()[0]
 
 
-@slow
+@pytest.mark.slow
 def test_a_killed_yurt(homes: Homes) -> None:
     assert homes.sync("alpha").code == 0
     (homes.folder / "large").write_bytes(os.urandom(40_000_000))

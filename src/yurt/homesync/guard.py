@@ -82,9 +82,7 @@ def check(
     return found
 
 
-def survey(
-    places: Sequence[Place], profile: str, *, optional: Sequence[str] = (), watch: Watch = unwatched
-) -> Survey:
+def survey(places: Sequence[Place], profile: str, *, optional: Sequence[str] = (), watch: Watch = unwatched) -> Survey:
     """Count the files of each home, by top-level folder, in one operation per place."""
     ignored = ignores.read(profile)
     script = SCRIPT.read_text().replace("@IGNORED@", ignored.expression)
