@@ -76,7 +76,13 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
     own = [each for each in bad if context in (each.hub, each.spoke)]
     if own:
         return [_failed(held, context, gate.problem(own[0]), own[0].hint)]
-    return [f"{each.spoke} was not synced, so its changes are missing: {gate.problem(each)}" for each in bad]
+    return [_incomplete(each.spoke, gate.problem(each), code=each.code) for each in bad]
+
+
+def _incomplete(place: str, why: str, *, code: int) -> str:
+    if code == 3:
+        return f"{place} was not synced, so its changes are missing: {why}"
+    return f"{place} was not synced completely, so some of its changes may be missing: {why}"
 
 
 def _round(homes: Homes, context: str, watch: Watch) -> Round:
