@@ -82,8 +82,6 @@ def test_a_failed_sync_of_one_cluster_does_not_keep_the_jobs_of_another(homes: H
     assert "the home sync of alpha failed: 1 conflict" in on_alpha["warnings"][0]
     on_beta = laptop.run("beta", "--sync", "train.py")
     assert "alpha was not synced completely, so some of its changes may be missing" in on_beta["warnings"][0]
-        "alpha was not synced completely, so some of its changes may be missing: 1"
-    )
     assert laptop.ended(on_beta["run"]["id"])["state"] == "completed"
     row = laptop.row(on_alpha["run"]["id"])
     failed = "the last sync failed: 1 conflict (see `yurt home conflicts`)"
