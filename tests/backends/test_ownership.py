@@ -231,6 +231,7 @@ def test_bob_made_the_folder_first(scratch: OpenScratch) -> None:
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_bob_replaces_the_folder_while_the_job_waits(scratch: OpenScratch) -> None:
     """He copies the run, so that all of alice's paths exist, with a job.sh and data of his own."""
     laptop = scratch.laptop

@@ -101,11 +101,13 @@ PIECES = {
 }
 """Pieces by name. Later episodes of a piece run while Slurm requeues the job of a disconnected node."""
 
+SLOW = [*(name for name in PIECES if name.startswith("node ")), "stalled link, truncated", "truncated, denied"]
+
 
 @pytest.mark.lab
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PIECES)
-@pytest.mark.slow("node cut off, two clients", "stalled link, truncated", "node that hangs, cut link")
+@pytest.mark.slow(*SLOW)
 def test_code_starts_exactly_once(lab: Lab, tmp_path: Path, name: str) -> None:
     piece = PIECES[name]
     episodes = [Episode(piece.cluster, fault, number, draw) for number, (fault, draw) in enumerate(piece.episodes)]

@@ -52,6 +52,7 @@ def test_by_name(user: User, other: Path) -> None:
     assert missing.code == 3 and missing.err == "yurt: run 'nothing' not found\n  hint: list runs with `yurt ps`\n"
 
 
+@pytest.mark.slow
 def test_names_with_the_prefix_of_an_id_of_another_project(user: User, other: Path) -> None:
     theirs, mine = submit(user, cwd=other), submit(user)
     prefix = theirs.partition("-")[2][:4]

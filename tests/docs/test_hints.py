@@ -8,6 +8,8 @@ from tests import hints
 from tools.reference.sources import Raised, raised
 from yurt.errors import CODES
 
+pytestmark = pytest.mark.xdist_group("hints")  # a process reads the source code once
+
 NAMES = ("Debian", "Python", "Slurm")
 """Words that a message may begin with although they have a capital letter."""
 

@@ -97,6 +97,7 @@ def test_pip_and_uv_install_from_it(lab: Lab, ssh: Ssh, room: str, tmp_path: Pat
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_beta_has_none(lab: Lab, ssh: Ssh, room: str, tmp_path: Path) -> None:
     lab.index.add([tiny(tmp_path)])
     url = lab.cluster("alpha").spec.index_url

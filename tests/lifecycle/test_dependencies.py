@@ -59,6 +59,7 @@ def test_in_one_queue_slurm_keeps_the_order(laptop: Laptop, lab: Lab, context: s
     assert last_word(laptop, first) < last_word(laptop, second)
 
 
+@pytest.mark.slow
 def test_behind_a_run_that_is_not_submitted(laptop: Laptop, lab: Lab) -> None:
     lab.faults.cut("alpha")
     try:

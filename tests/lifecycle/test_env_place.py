@@ -60,6 +60,7 @@ def said(laptop: Laptop, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in laptop("logs", run).out.splitlines() if line.startswith("{")]
 
 
+@pytest.mark.slow
 def test_on_the_disks_of_nodes(laptop: Laptop, ssh: Ssh) -> None:
     first = laptop.run("alpha", "--wait", "train.py")["run"]
     folder = first["env"]["folder"]

@@ -86,6 +86,7 @@ def quick_failure(ssh: Ssh) -> Iterator[None]:
     ssh("alpha", "mv kept .profile")
 
 
+@pytest.mark.slow
 def test_a_python_that_cannot_be_downloaded(laptop: Laptop, lab: Lab, quick_failure: None) -> None:
     lab.index.add(download("six==1.17.0", "3.11"))
     (laptop.project / "requirements.txt").write_text("six==1.17.0\n")

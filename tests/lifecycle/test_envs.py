@@ -152,6 +152,7 @@ def test_a_full_disk(laptop: Laptop, lab: Lab, ssh: Ssh, full: Callable[[], None
     assert laptop.ended(again["id"])["state"] == "completed"
 
 
+@pytest.mark.slow
 def test_failures_are_explained(laptop: Laptop, lab: Lab, tmp_path: Path) -> None:
     system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     backend = "def build_wheel(*_): raise SystemExit('main.c:1:10: fatal error: zlib.h: No such file or directory')\n"
@@ -201,6 +202,7 @@ def test_a_package_in_a_folder_of_the_project_and_runs_that_the_user_holds(lapto
         assert laptop.ended(each)["state"] == "completed" and laptop("logs", each).out == "1.17.0 5\n"
 
 
+@pytest.mark.slow
 def test_a_build_in_a_job(laptop: Laptop, ssh: Ssh) -> None:
     done = laptop("--context", "beta", "env", "build", "--on", "node", "--json")
     assert done.code == 0 and done.json["data"]["condition"] == "ready", done

@@ -12,6 +12,7 @@ USES = "import time; x = bytearray(500_000_000); print(len(x), flush=True); time
 @pytest.mark.lab
 @pytest.mark.parametrize("context", ["alpha", "beta"])
 @pytest.mark.parametrize("words", [[], ["sh", "-c", 'trap "sleep 1; exit 3" TERM; "$@" & wait $!', "sh"]])
+@pytest.mark.slow("beta")
 def test_its_state_and_reason(laptop: Laptop, context: str, words: list[str]) -> None:
     """alpha has control groups and accounting. On beta, Slurm kills the whole job and says so only in its log."""
     laptop.environment["YURT_CLOCKS"] = "last_refresh=1 settling=2"

@@ -58,6 +58,7 @@ def test_torch_distributed(torch: Laptop) -> None:
     assert_met(logs_of(torch, BY_SRUN), 4)
 
 
+@pytest.mark.slow
 def test_torchrun_needs_no_options_for_the_nodes(torch: Laptop) -> None:
     assert_met(logs_of(torch, BY_TORCHRUN), 4)
 

@@ -168,6 +168,7 @@ def test_only_failed_tasks_are_retried(laptop: Laptop, tmp_path: Path) -> None:
     assert laptop("logs", f"{again['id']}.0").code == 0
 
 
+@pytest.mark.slow
 def test_retried_tasks_are_not_retried_again(laptop: Laptop) -> None:
     sweep = laptop.run("local", "--grid", "n=1..5", "sh", "-c", '[ "$2" = 3 ] || exit 4', "sh")["run"]["id"]
     assert ended(laptop, sweep) == {"completed": 1, "failed": 4}

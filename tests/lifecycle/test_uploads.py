@@ -166,6 +166,7 @@ def test_a_small_run_overtakes_an_interrupted_upload(laptop: Laptop, lab: Lab, s
         assert laptop.quick("cancel", run, "--json").json["data"][0]["state"] == "cancelled", "it was never submitted"
 
 
+@pytest.mark.slow
 def test_the_same_code_is_uploaded_once(laptop: Laptop, lab: Lab, ssh: Ssh) -> None:
     ledger = f"/lustre/scratch/alice/ledger-{time.time()}"
     (laptop.project / "large").write_bytes(os.urandom(8 * MB))

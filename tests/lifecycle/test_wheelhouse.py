@@ -58,6 +58,7 @@ def uploaded(ssh: Ssh, cluster: str) -> set[str]:
     return {each for each in words if each.endswith((".whl", ".tar.gz"))}
 
 
+@pytest.mark.slow
 def test_a_wheelhouse_is_preferred_and_only_the_rest_is_uploaded(
     laptop: Laptop, ssh: Ssh, shelf: Path, tmp_path: Path
 ) -> None:
