@@ -167,6 +167,14 @@ def test_paths_that_cannot_be_synced_are_named(star: Star) -> None:
     assert star.yurt("home", "status").code == 1
 
 
+def test_a_new_folder_with_a_path_that_cannot_be_synced(star: Star) -> None:
+    star.write("alpha", "new/file", "x")
+    os.mkfifo(star.roots["alpha"] / "new" / "pipe")
+    done = star.yurt("home", "sync", "--yes")
+    assert done.code == 1 and "1 change to local" in done.out and "1 path not synced" in done.out, done
+    assert star.read("local", "new/file") == "x"
+
+
 def test_status_counts_what_is_pending_here(star: Star) -> None:
     star.write("local", "a", "x")
     star.sync()

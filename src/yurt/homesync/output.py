@@ -20,7 +20,7 @@ _SUMMARY = re.compile(
 )
 _ENTRY = re.compile(rb"^  (skipped|failed|partially transferred): ", re.MULTILINE)
 _ARROW = re.compile(
-    rb"^(?P<left>.{8}) (?P<arrow>---->|<----|====>|<====|error) (?P<right>.{10}) (?P<path>.+?)  \n",
+    rb"^(?P<left>.{8}) (?P<arrow>--[-?]->|<-[-?]--|==[=?]=>|<=[=?]==|error) (?P<right>.{10}) (?P<path>.+?)  \n",
     re.MULTILINE | re.DOTALL,
 )
 _NO_CONTENT = re.compile(rb"^(?:deleted |props   |.{15}(?:deleted|props) | {9}error)")
@@ -30,6 +30,8 @@ _SIDE = re.compile(rb"\n?^yurt-side (?P<token>\w+) (?P<place>\S+) (?P<word>\S+) 
 
 ROOT = "properties changed on both sides"
 """Why Unison skips two roots with different permissions. It is no conflict: each site decides how open homes are."""
+
+PARTLY = "not all files in it could be copied; the next sync names them"
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -94,14 +96,14 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
             if not path and why == ROOT:
                 continue
             (failed if path in errors else skipped).append(Skipped(path, why))
-        elif kind == b"failed":
-            failed.append(Skipped(os.fsdecode(text), _why_failed(text, out)))
+        else:
+            failed.append(Skipped(os.fsdecode(text), _why_failed(text, out) if kind == b"failed" else PARTLY))
     return Printed(
         sides=sides,
         complete=True,
         transferred=int(summary["done"]),
-        to_server=sum(each in (b"---->", b"====>") for each in arrows),
-        to_client=sum(each in (b"<----", b"<====") for each in arrows),
+        to_server=sum(each.endswith(b">") for each in arrows),
+        to_client=sum(each.startswith(b"<") for each in arrows),
         copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
