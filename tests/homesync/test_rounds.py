@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,22 @@ def test_a_new_folder_with_a_path_that_cannot_be_synced(star: Star) -> None:
     done = star.yurt("home", "sync", "--yes")
     assert done.code == 1 and "1 change to local" in done.out and "1 path not synced" in done.out, done
     assert star.read("local", "new/file") == "x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk: needs root")
+def test_a_full_disk_is_named(star: Star, tmp_path: Path) -> None:
+    disk = tmp_path / "unison"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48k,mode=700", "none", str(disk)], check=True)
+    try:
+        for number in range(900):
+            star.write("local", f"a rather long name for a file, number {number}", "x" * number)
+        outcome = only(star.sync())
+        assert outcome.code == 3 and "a disk or quota may be full" in outcome.problem, outcome
+        subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+        assert only(star.sync()).code == 0
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_status_counts_what_is_pending_here(star: Star) -> None:

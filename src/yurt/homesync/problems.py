@@ -14,6 +14,7 @@ from yurt.hosts import SshHost, ssh_errors
 LONGEST = 200
 AGAIN = "run `yurt home sync` again; it continues where this one stopped"
 _EMPTIED = re.compile(rb"The following paths have been completely emptied in one replica:\s+(.+?)\n", re.DOTALL)
+_FULL = re.compile("No space left on device|quota exceeded|saving archive", re.IGNORECASE)
 _MOUNT = re.compile(r"Path (.+)/\.yurt-home is designated as a mountpoint, .* on host yurt-(\S+)")
 
 
@@ -41,8 +42,19 @@ def problem(pair: Pair, done: Finished) -> YurtError:
         return UnreachableError(
             f"{pair.server.name}: {who} during the sync; nothing is lost", code="connection-lost", hint=AGAIN
         )
-    why = fatal if len(fatal) <= LONGEST else fatal[:LONGEST] + "…"
-    return RefusedError(f"{pair.name}: Unison failed: {why or f'exit code {done.code}'}", code="home-sync-failed")
+    return _failed(pair, fatal or f"exit code {done.code}")
+
+
+def _failed(pair: Pair, why: str) -> RefusedError:
+    """Return the error for a Unison that gave up."""
+    if _FULL.search(why):
+        return RefusedError(
+            f"{pair.name}: Unison could not write its files, so a disk or quota may be full; nothing is lost",
+            code="home-sync-failed",
+            hint=f"make room for ~/.unison and the home, here and on {pair.server.name}, and sync again",
+        )
+    short = why if len(why) <= LONGEST else why[:LONGEST] + "…"
+    return RefusedError(f"{pair.name}: Unison failed: {short}", code="home-sync-failed")
 
 
 def _refusal(pair: Pair, said: Side) -> YurtError:
