@@ -53,7 +53,7 @@ def _result(each: PairStatus) -> str:
     if each.code is None:
         return ""
     if each.problem:
-        return each.problem
+        return each.problem.removeprefix(f"{each.place}: ")
     words = [render.count(each.transferred, "change") if each.transferred else "no changes"]
     if each.failed:
         words.append(f"{render.count(each.failed, 'path')} not synced")
