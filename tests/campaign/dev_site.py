@@ -24,6 +24,8 @@ from yurt.node import backup
 
 BACKUPS = "lustre/scratch/alice/yurt/workspaces"
 FOREIGN = "not yurt's\n"
+NODE_LOST = 900
+"""Seconds: Slurm ends the job of a node that does not respond after several minutes, and `dev up` waits for that."""
 
 
 def names_in(folder: Path) -> set[str]:
@@ -118,9 +120,9 @@ class DevSite:
     def yurt(self, *words: str, seconds: float = 240) -> str:
         return self.client.call(*words, seconds=seconds)
 
-    def data(self, *words: str) -> Any:
+    def data(self, *words: str, seconds: float = 240) -> Any:
         """Return the data of a yurt command; empty if it failed."""
-        output = self.yurt(*words, "--json")
+        output = self.yurt(*words, "--json", seconds=seconds)
         start = output.find("{")
         return json.JSONDecoder().raw_decode(output[max(start, 0) :])[0].get("data", {})
 
@@ -146,7 +148,7 @@ class DevSite:
         """Get the dev node, on a given node or any; the workspace is ready on return."""
         for _again in range(3):  # a run whose node has failed ends while it is followed
             known = len(self.client.wrong)
-            found = self.data("dev", "up", *self._options(node))
+            found = self.data("dev", "up", *self._options(node), seconds=NODE_LOST)
             if found:
                 break
             if "run-not-running" in self.client.wrong[-1]:
