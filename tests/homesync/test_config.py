@@ -47,6 +47,8 @@ FAULTS = {
     "profile: ../x\n": "homes.yaml:1: profile must be the name of a Unison profile: letters, digits, '.', '_' and '-'",
     "places:\n  alpha:\n    address: -oX=y\n": "homes.yaml:3: places.alpha.address must be an address for ssh "
     "(example: `address: alice@login.big.example`)",
+    "folder: homes\n": "homes.yaml:1: folder must be an absolute path, or begin with ~/",
+    "folder: /\n": "homes.yaml:1: folder must be an absolute path, or begin with ~/",
     "hub: a\nhub: b\n": "homes.yaml:2: hub is set twice, in lines 1 and 2; keep one",
     "- alpha\n": "homes.yaml:1: the file must consist of `key: value` lines (example: `hub: local`)",
 }

@@ -64,6 +64,8 @@ def _problem(key: str, value: str) -> str:
             return "must be a positive duration such as 30m, 12h or 90d"
     if key == "profile" and not _PROFILE.fullmatch(value):
         return "must be the name of a Unison profile: letters, digits, '.', '_' and '-'"
+    if key == "folder" and (not value.startswith(("/", "~")) or not value.strip("/")):
+        return "must be an absolute path, or begin with ~/"
     if key == "hub" and not is_name(value):
         return "must be `local` or the name of a context"
     return ""

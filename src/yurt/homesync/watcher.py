@@ -27,9 +27,9 @@ def repeat(
     RefusedError: another process does this already.
     """
     with _alone():
-        pause, known = interval, set[str]()
+        pause, known, homes = interval, set[str](), None
         while True:
-            homes = _homes()
+            homes = _homes(homes)
             _wait(homes, only, interval, pause, known)
             asked = _wanted().exists()
             _wanted().unlink(missing_ok=True)
@@ -61,9 +61,14 @@ def ask() -> None:
     paths.write_private(_wanted(), b"")
 
 
-def _homes() -> Homes:
-    """Return homes.yaml, which the user may change while rounds are repeated."""
-    homes = config.load()
+def _homes(last: Homes | None) -> Homes:
+    """Return homes.yaml, which the user may change while rounds are repeated; the last valid one if it has faults."""
+    try:
+        homes = config.load()
+    except UserError:
+        if last is None:
+            raise
+        return last
     if homes is None:
         raise UserError("no homes are in sync yet", code="usage", hint="name contexts: `yurt home sync alpha beta`")
     return homes
