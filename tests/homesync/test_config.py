@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from yurt.errors import UserError
-from yurt.homesync import config
+from yurt.homesync import config, watcher
 from yurt.homesync.config import Homes, PlaceSettings
 
 
@@ -67,3 +67,15 @@ def test_another_user_must_not_be_able_to_change_it(folder: Path) -> None:
     with pytest.raises(UserError) as raised:
         config.load()
     assert raised.value.code == "config-unsafe"
+
+
+def test_a_watch_goes_on_while_the_file_is_edited(folder: Path) -> None:
+    config.save(Homes(places={"alpha": PlaceSettings()}))
+    valid = watcher.homes_now(None)
+    config.default_file().write_text("hub: [\n")
+    assert watcher.homes_now(valid) == valid
+    with pytest.raises(UserError):
+        watcher.homes_now(None)
+    config.default_file().unlink()
+    with pytest.raises(UserError):
+        watcher.homes_now(valid)

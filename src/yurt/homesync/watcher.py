@@ -29,7 +29,7 @@ def repeat(
     with _alone():
         pause, known, homes = interval, set[str](), None
         while True:
-            homes = _homes(homes)
+            homes = homes_now(homes)
             _wait(homes, only, interval, pause, known)
             asked = _wanted().exists()
             _wanted().unlink(missing_ok=True)
@@ -61,7 +61,7 @@ def ask() -> None:
     paths.write_private(_wanted(), b"")
 
 
-def _homes(last: Homes | None) -> Homes:
+def homes_now(last: Homes | None) -> Homes:
     """Return homes.yaml, which the user may change while rounds are repeated; the last valid one if it has faults."""
     try:
         homes = config.load()
