@@ -20,6 +20,7 @@ BENCHMARKS = (
     "env_place",
     "backup",
     "home",
+    "agent",
 )
 
 

@@ -1,4 +1,8 @@
-"""`yurt home sync` next to bare Unison over the same link: 20,000 small files, measured in turns in one run."""
+"""`yurt home sync` next to bare Unison over the same link: 20,000 small files, measured in turns in one run.
+
+Unison is measured twice: as a user types it, with a connection of its own as yurt needs none, and over a connection
+that is open already.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import shutil
 import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -18,7 +24,11 @@ from yurt.homesync import profile
 
 ROUNDS = 3
 FILES, FOLDERS = 20_000, 200
+SETTLED = 3
+"""Seconds after which an edit is old for yurt."""
 BUDGET = 1.15
+JUST_COPIED = "again"
+"""No change, right after a sync that has copied something: then yurt has to start Unison to know that."""
 
 
 def create(folder: Path) -> None:
@@ -43,8 +53,8 @@ def change(folder: Path, seed: object) -> None:
 class Side:
     """One of the two tools: its folder here, its folder on alpha, and its command."""
 
-    def __init__(self, bench: Bench, name: str) -> None:
-        self.bench, self.name = bench, name
+    def __init__(self, bench: Bench, label: str, name: str) -> None:
+        self.bench, self.label, self.name = bench, label, name
         self.folder, self.unison = bench.home / name, bench.home / f"unison-{name}"
 
     def prepare(self, files: Path) -> None:
@@ -55,7 +65,7 @@ class Side:
         subprocess.run(["cp", "-r", str(files), str(self.folder)], check=True)
         (self.folder / ".yurt-home").touch()
         there = shlex.quote(self.name)
-        remote = f"rm -rf {there} .unison/ar* .unison/fp* && mkdir {there} && touch {there}/.yurt-home"
+        remote = f"rm -rf {there} .unison/ar* .unison/fp* .unison/backup && mkdir {there} && touch {there}/.yurt-home"
         subprocess.run([*self.bench.ssh, "alpha", remote], capture_output=True, check=True)
 
     def sync(self) -> float:
@@ -81,11 +91,24 @@ class Yurt(Side):
 
 
 class Bare(Side):
-    """Unison itself with yurt's profile, over a connection that is open already."""
+    """Unison itself with yurt's profile."""
 
     def prepare(self, files: Path) -> None:
         super().prepare(files)
         (self.unison / "yurt-homes.prf").write_bytes(profile.merged(b""))
+
+    def command(self) -> list[str]:
+        words = ["-batch", "-auto", *self.link(), "-log=false"]
+        return ["unison", "yurt-homes", str(self.folder), f"ssh://alpha/{self.name}", *words]
+
+    def link(self) -> list[str]:
+        return ["-sshargs", shlex.join(self.bench.ssh[1:])]
+
+
+class Open(Bare):
+    """The same, of the same folders, over a connection that is open already."""
+
+    def connect(self) -> None:
         socket = self.bench.home / "s"
         link = self.bench.home / "link"
         if not socket.exists():
@@ -95,9 +118,8 @@ class Bare(Side):
             link.write_text(f'#!/bin/sh\nexec {shlex.join(self.bench.ssh)} -o ControlPath={socket} "$@"\n')
             link.chmod(0o700)
 
-    def command(self) -> list[str]:
-        words = ["-batch", "-auto", "-sshcmd", str(self.bench.home / "link"), "-log=false"]
-        return ["unison", "yurt-homes", str(self.folder), f"ssh://alpha/{self.name}", *words]
+    def link(self) -> list[str]:
+        return ["-sshcmd", str(self.bench.home / "link")]
 
 
 def main() -> int:
@@ -107,37 +129,54 @@ def main() -> int:
     times: dict[str, dict[str, list[float]]] = {}
     with alpha() as bench:
         create(bench.home / "files")
-        sides = [Yurt(bench, "yurt"), Bare(bench, "bare")]
+        third = Open(bench, "open", "bare")
+        third.connect()
+        sides = [Yurt(bench, "yurt", "yurt"), Bare(bench, "unison", "bare"), third]
         for number in range(ROUNDS):
             one_round(bench, sides if number % 2 else sides[::-1], number, times)
     for action, both in times.items():
         for name, values in both.items():
-            print(f"{action:12}{name:8}" + "".join(f"{value:8.2f} s" for value in values))
+            print(f"{action:18}{name:8}" + "".join(f"{value:8.2f} s" for value in values))
     return table(
         f"home sync of {FILES:,} files, relative to unison",
-        [Figure(action, ratio(both), BUDGET) for action, both in times.items()],
+        [
+            *(
+                Figure(action, ratio(each, "unison"), None if action == JUST_COPIED else BUDGET)
+                for action, each in times.items()
+            ),
+            *(
+                Figure(f"{action}, to an open connection", ratio(each, "open"))
+                for action, each in times.items()
+                if "open" in each
+            ),
+        ],
         "ratio",
     )
 
 
-def ratio(both: dict[str, list[float]]) -> float:
-    return statistics.median(one / other for one, other in zip(both["yurt"], both["bare"], strict=True))
+def ratio(measured: dict[str, list[float]], other: str) -> float:
+    return statistics.median(one / two for one, two in zip(measured["yurt"], measured[other], strict=True))
 
 
 def one_round(bench: Bench, sides: list[Side], number: int, times: dict[str, dict[str, list[float]]]) -> None:
-    def measure(action: str) -> None:
-        os.sync()
-        for side in sides:
-            times.setdefault(action, {}).setdefault(side.name, []).append(side.sync())
+    def measure(action: str, among: Sequence[Side], *, changed: str = "") -> None:
+        for side in among:
+            if changed:
+                change(side.folder, f"{changed} {side.label}")
+            os.sync()
+            times.setdefault(action, {}).setdefault(side.label, []).append(side.sync())
 
-    for side in sides:
+    separate = [side for side in sides if not isinstance(side, Open)]
+    for side in separate:
         side.prepare(bench.home / "files")
-    measure("first")
+    measure("first", separate)
     for again in range(3):
-        measure("no change")
-        for side in sides:
-            change(side.folder, f"{number}/{again}")
-        measure("1 % changed")
+        measure(JUST_COPIED, sides)
+        time.sleep(SETTLED)
+        for side in separate:
+            side.sync()
+        measure("no change", sides)
+        measure("1 % changed", sides, changed=f"{number} {again}")
         sides = sides[::-1]
 
 

@@ -75,7 +75,8 @@ def test_a_failing_initializer_breaks_the_executor(here: Here, tmp_path: Path, c
     (record,) = (each for each in caplog.records if each.name == "concurrent.futures")
     assert record.levelno == logging.CRITICAL and "ValueError: no GPU here" in record.getMessage()
     states = sorted(task.state for task in yurt.runs(sweep="@last-sweep"))
-    assert states.count("cancelled") >= 3 and states.count("completed") == 1, states
+    # On a busy machine, a task may have started before the others were cancelled.
+    assert states.count("cancelled") >= 1 and states.count("completed") == 1, states
 
 
 def fails_in_the_first_task() -> None:

@@ -44,7 +44,8 @@ WITHOUT = {
     "yurt " + name
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
-        *("env build", "env show", "env remove", "secret set", "secret list", "secret remove", "agent once"),
+        *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
+        *("agent once", "agent start", "agent status", "agent stop"),
         *("context copy", "context use", "context remove", "context import", "context add", "context edit"),
         *("context probe", "lab up", "lab down", "lab set", "lab index", "lab shell"),
         *(f"lab fault {each}" for each in ("cut", "heal", "kill-node", "start-node", "stop-ctld", "kill-ctld")),

@@ -247,7 +247,7 @@ def test_an_invalid_context_as_a_user_sees_it(yurt: Yurt, tmp_path: Path) -> Non
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "contexts.yaml"
     file.write_bytes(b"contexts: \xff\n")
-    with pytest.raises(UserError, match=r"cannot read .*contexts\.yaml: 'utf-8' codec"):
+    with pytest.raises(UserError, match=r"cannot read .*contexts\.yaml: line 1 is not UTF-8 text"):
         contexts.load(file)
     with pytest.raises(UserError, match=r"cannot read .*: Is a directory"):
         contexts.load(tmp_path)

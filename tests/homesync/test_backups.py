@@ -11,9 +11,11 @@ import pytest
 
 from tests.homesync.star import Star
 from yurt.homesync import backups
+from yurt.homesync.config import Homes
 from yurt.homesync.scripts import text
 from yurt.hosts import LocalHost
 from yurt.testing.waiting import eventually
+from yurt.verbs import home_paths
 
 OLD, NEW, NEWEST = "20250102T030405Z-aa", "20260102T030405Z-bb", "20260102T030406Z-cc"
 ODD = "odd\nname/it's *"
@@ -146,3 +148,9 @@ def test_a_sync_keeps_what_it_replaces_and_removes_old_backups(star: Star) -> No
     assert star.yurt("home", "restore", "tree").code == 0
     assert star.sync().code == 0
     assert star.read("local", "tree/deleted") == "before"
+
+
+def test_a_path_as_it_is_shown_names_the_same_file() -> None:
+    for name in (b"caf\xe9", b"\xff/\x80x", "é/ü".encode(), b"plain"):
+        path = os.fsdecode(name)
+        assert home_paths.relative(home_paths.shown(path), Homes()) == path

@@ -183,15 +183,18 @@ def test_a_conflict_of_three_places_is_resolved_on_all(three: Star, kept: str) -
 
 
 def test_three_versions_are_kept_on_all_places(three: Star) -> None:
-    three.write("local", "a.txt", "first", age=100)
+    for name in ("a.txt", "b.txt"):
+        three.write("local", name, "first", age=100)
     assert three.sync().code == 0
     for place in ("local", "alpha", "beta"):
         three.write(place, "a.txt", f"of {place}")
+        three.write(place, "b.txt", "of local" if place == "local" else "of both others")
     assert three.sync().code == 1
     assert three.yurt("home", "conflicts", "--both", "--yes").code == 0
     for place in ("local", "alpha", "beta"):
         texts = sorted(file.read_text() for file in three.roots[place].glob("a*.txt"))
         assert texts == ["of alpha", "of beta", "of local"]
+        assert sorted(file.read_text() for file in three.roots[place].glob("b*.txt")) == ["of both others", "of local"]
 
 
 def test_a_place_that_cannot_be_reached_is_said(star: Star, monkeypatch: pytest.MonkeyPatch) -> None:

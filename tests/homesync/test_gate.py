@@ -201,6 +201,19 @@ def test_watch_and_agent(homes: Homes) -> None:
     assert laptop.ended(conflict["run"]["id"])["state"] == "completed"
 
 
+def test_a_running_agent_does_the_sync(homes: Homes) -> None:
+    laptop = homes.laptop
+    homes.write("alpha")
+    assert laptop.quick("home", "sync", "--yes").code == 0
+    assert laptop("agent", "start").code == 0
+    try:
+        run = laptop.run("alpha", "--sync", "train.py")
+        assert "is held until the agent, which is running, has synced alpha" in run["warnings"][0]
+        assert laptop.ended(run["run"]["id"])["state"] == "completed"
+    finally:
+        laptop("agent", "stop")
+
+
 @pytest.mark.slow
 def test_home_sync_on_a_login_host(homes: Homes, lab: Lab) -> None:
     """The installed script syncs two clusters without the laptop, and releases the jobs of both."""

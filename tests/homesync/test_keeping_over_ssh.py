@@ -37,7 +37,8 @@ def test_a_user_resolves_conflicts_and_restores_a_file(laptop: Laptop, lab: Lab,
     assert not here.exists()
     first = laptop.spawn("home", "sync")
     first.expect(r"project/\s+4 B, 1 file\s+4 B, 1 file")
-    first.expect(r"copies at most 20 B \(4 files\) to local, at most 4 B \(1 file\) to alpha and at most 16 B")
+    copies = r"copies at most 20 B \(4 files\) to local, at most 4 B \(1 file\) to alpha and at most 16 B"
+    first.expect(copies.replace(" ", r"\s+"))  # it wraps between words
     first.expect(r"keep these homes in sync .*\?")
     first.sendline("y")
     output = first.read()

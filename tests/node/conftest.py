@@ -50,7 +50,9 @@ class Run:
         def refuse(word: str) -> None:
             raise AssertionError(f"{word} is not JSON")
 
-        return [json.loads(line, parse_constant=refuse) for line in self.metrics.read_bytes().splitlines()]
+        # A process that opens the file while another one writes a line begins with an empty one, which readers skip.
+        lines = [line for line in self.metrics.read_bytes().splitlines() if line]
+        return [json.loads(line, parse_constant=refuse) for line in lines]
 
     def start(self, script: str, *, outside: bool = False, **variables: str) -> subprocess.Popen[str]:
         self.started += 1

@@ -17,6 +17,7 @@ from yurt.profiles import Known
 from yurt.store import Entry
 from yurt.verbs import context, context_profiles
 from yurt.verbs.agent import Round
+from yurt.verbs.agent_process import AgentStatus
 from yurt.verbs.cancel import Cancelled
 from yurt.verbs.cluster import Cluster
 from yurt.verbs.context_add import Added
@@ -68,6 +69,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "diff": ("yurt diff", Difference),
     "runs-imported": ("yurt import", Imported),
     "agent-round": ("yurt agent once", Round),
+    "agent-status": ("yurt agent status", AgentStatus),
     "contexts": ("yurt context list", context.Contexts),
     "context": ("yurt context show", context.ContextShown),
     "context-resolved": ("yurt context show --resolved", context.Resolved),

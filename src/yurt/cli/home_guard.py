@@ -22,9 +22,9 @@ def show(survey: Survey) -> None:
     if len(survey.folders) > 1:
         rows.append(_row(survey, "all", survey.folders))
     render.table(["folder", *(f"on {place}" for place in survey.places)], rows)
-    print(render.plain(f"the first sync copies {_total(survey)}; it deletes and overwrites nothing"))
+    render.fact("", f"the first sync copies {_total(survey)}; it deletes and overwrites nothing", 0)
     for warning in survey.warnings:
-        print(render.plain(f"warning: {warning}"))
+        render.fact("", f"warning: {warning}", 0)
 
 
 def _row(survey: Survey, title: str, folders: list[Folder]) -> list[str]:

@@ -29,12 +29,11 @@ def status() -> int:
 def _print(found: HomeStatus) -> None:
     folder = f", folder {found.folder}" if found.folder else ""
     print(render.plain(f"hub: {found.hub}{folder}"))
-    titles = ["place", "last good sync", "last sync", "result", "time", "conflicts", "pending"]
+    titles = ["place", "in sync", "last sync", "took", "conflicts", "pending"]
     rows = [
         [
             each.place,
             render.moment(each.synced) or "never",
-            render.moment(each.tried) or "never",
             _result(each),
             "" if each.seconds is None else f"{each.seconds:.1f} s",
             str(each.conflicts),
@@ -42,7 +41,7 @@ def _print(found: HomeStatus) -> None:
         ]
         for each in found.pairs
     ]
-    render.table(titles, rows, folds=["result"])
+    render.table(titles, rows, folds=["in sync", "last sync"])
     if any(each.conflicts for each in found.pairs):
         print("see the conflicts with `yurt home conflicts`")
     for run in dict.fromkeys(run for each in found.pairs for run in each.waiting):
@@ -52,9 +51,10 @@ def _print(found: HomeStatus) -> None:
 def _result(each: PairStatus) -> str:
     if each.code is None:
         return ""
+    at = f"{render.moment(each.tried)}: " if each.tried and each.tried != each.synced else ""
     if each.problem:
-        return each.problem.removeprefix(f"{each.place}: ")
+        return at + each.problem.removeprefix(f"{each.place}: ")
     words = [render.count(each.transferred, "change") if each.transferred else "no changes"]
     if each.failed:
         words.append(f"{render.count(each.failed, 'path')} not synced")
-    return ", ".join(words)
+    return at + ", ".join(words)

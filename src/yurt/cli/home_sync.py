@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from yurt.cli.app import context_names, verb
 if TYPE_CHECKING:
     from yurt.homesync.guard import Survey
     from yurt.homesync.outcomes import Outcome
+    from yurt.model.progress import Event
     from yurt.verbs.home_sync import Plan
 
 EXAMPLES = [
@@ -66,8 +68,19 @@ def sync(names: tuple[str, ...], hub: str, folder: str, *, yes: bool, repeat: bo
     seconds = verbs.read_interval(interval, repeat=repeat)
     planned = verbs.plan(names, hub=hub, folder=str(Path(folder).expanduser().absolute()) if folder else "")
     asks = bool(planned.new or planned.first) and not yes
-    with watching(asks=asks) as watch:
-        found = verbs.sync(planned, lambda plan, survey: _confirmed(plan, survey, yes=yes), watch=watch)
+    with ExitStack() as stack:
+        watches = [stack.enter_context(watching(asks=asks))]
+
+        def confirmed(plan: Plan, survey: Survey) -> bool:
+            agreed = _confirmed(plan, survey, yes=yes)
+            if agreed and asks:  # now a bar overwrites no prompt
+                watches.append(stack.enter_context(watching()))
+            return agreed
+
+        def watch(event: Event) -> None:
+            watches[-1](event)
+
+        found = verbs.sync(planned, confirmed, watch=watch)
     code = render.result(found, lambda: print_outcomes(found.data))
     if not repeat:
         return code

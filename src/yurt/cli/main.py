@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
 import sys
+import threading
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -59,7 +62,19 @@ def root() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one yurt command and exit with its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    sys.exit(run(arguments))
+    leave(run(arguments))
+
+
+def leave(code: int) -> NoReturn:
+    """Exit, without the time that Python takes to free every object: a tenth of a short verb."""
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.main_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -29,9 +29,15 @@ def text_of(file: Path, *, trusted: bool = False) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"cannot read {file}: {reason}", code="config-invalid") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UserError(
+            f"cannot read {file}: line {line} is not UTF-8 text",
+            code="config-invalid",
+            hint="save the file as UTF-8 in your editor",
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}", code="config-invalid") from None
 
 
 def check_size(file: Path, about: os.stat_result) -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from yurt.errors import NotFoundError, RefusedError, YurtError
+from yurt.homesync import here
 from yurt.homesync.places import Place
 from yurt.sites.fan_out import side_by_side
 
@@ -71,12 +72,12 @@ class HomeRestored(msgspec.Struct, frozen=True, kw_only=True):
 
 def stamp(now: float) -> str:
     """Return the start of the name of a dated folder: 20261117T035512Z."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    return time.strftime(here.STAMP, time.gmtime(now))
 
 
 def moment_of(dated: str) -> float:
     """Return the time in the name of a dated folder."""
-    return float(calendar.timegm(time.strptime(dated.partition("-")[0], "%Y%m%dT%H%M%SZ")))
+    return float(calendar.timegm(time.strptime(dated.partition("-")[0], here.STAMP)))
 
 
 def _number(at: float | None) -> str:

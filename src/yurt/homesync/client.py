@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from yurt.errors import UserError
-from yurt.homesync import output, scripts
+from yurt.homesync import here, output, scripts
 from yurt.homesync.places import Pair, Place
 from yurt.hosts import SshHost
 from yurt.hosts.base import TIMEOUT
@@ -46,11 +46,37 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Whether Unison uses the user's terminal."""
     known: bool = False
     """Whether this machine has synced the pair before."""
+    check: str = "no-check"
+    """How the sides compare the files of which the last sync was unsure, see sure.sh."""
+    again: bool = False
+    """Whether this is not the first Unison of its sync."""
+    partly: bool = False
+    """Whether it may not sync everything."""
 
-    def another(self, *, direct: bool = False, terminal: bool = False) -> Start:
-        """Return the start of another sync: with the time now, and a token of its own."""
-        stamp, token = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()), os.urandom(4).hex()
-        return msgspec.structs.replace(self, stamp=stamp, token=token, direct=direct, terminal=terminal)
+    def another(
+        self,
+        *,
+        direct: bool = False,
+        terminal: bool = False,
+        known: bool | None = None,
+        check: str = "no-check",
+        again: bool = False,
+        partly: bool = False,
+    ) -> Start:
+        """Return the start of another Unison: with the time now, and a token of its own."""
+        return Start(
+            identity=self.identity,
+            name=self.name,
+            lock=self.lock,
+            stamp=time.strftime(here.STAMP, time.gmtime()),
+            token=os.urandom(4).hex(),
+            direct=direct,
+            terminal=terminal,
+            known=self.known if known is None else known,
+            check=check,
+            again=again,
+            partly=partly,
+        )
 
     @property
     def folder(self) -> str:
@@ -67,7 +93,12 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     printed: output.Printed
 
 
-def side(place: Place, start: Start) -> scripts.Side:
+def record(pair: Pair, identity: str) -> str:
+    """Return the name under which both sides save what a sync of this machine has to remember."""
+    return f"{identity}.{pair.hub.name}.{pair.spoke.name}"
+
+
+def side(pair: Pair, place: Place, start: Start) -> scripts.Side:
     """Return the settings of the script of one side."""
     return scripts.Side(
         token=start.token,
@@ -81,6 +112,11 @@ def side(place: Place, start: Start) -> scripts.Side:
         unison=place.settings.unison,
         backups=place.homes.backups,
         known="1" if start.known and not place.here else "",  # this machine remembers its own folders
+        record=record(pair, start.identity),
+        check=start.check,
+        again=start.again,
+        partly=start.partly,
+        here=place.here,
         direct=start.direct,
     )
 
@@ -112,6 +148,8 @@ def run(
 
     if pair.client.here:
         with started(pair, start, [*BATCH, *arguments]) as process:
+            import tempfile  # noqa: F401 (needed afterwards; now there is time)
+
             for into, chunk in _chunks(process):
                 (out if into == "out" else err).extend(chunk)
                 echo(into, chunk)
@@ -158,7 +196,7 @@ def started(pair: Pair, start: Start, arguments: Sequence[str]) -> Iterator[subp
 
 def _client_script(pair: Pair, start: Start, link: str) -> str:
     return scripts.client(
-        side(pair.client, start),
+        side(pair, pair.client, start),
         locked=pair.client.here,
         link=link,
         profile=pair.client.homes.profile,
@@ -169,13 +207,13 @@ def _client_script(pair: Pair, start: Start, link: str) -> str:
 def _link_from_here(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     *ssh, _command = pair.server.host.argv("")
-    return scripts.link(ssh, scripts.serve(side(pair.server, start), mark), mark)
+    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
 
 
 def _link_from_hub(pair: Pair, start: Start) -> str:
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     ssh = ["ssh", "-T", "-o", "BatchMode=yes", *KEEP_ALIVE, address_from_hub(pair)]
-    return scripts.link(ssh, scripts.serve(side(pair.server, start), mark), mark)
+    return scripts.link(ssh, scripts.serve(side(pair, pair.server, start), mark), mark)
 
 
 def address_from_hub(pair: Pair) -> str:

@@ -7,13 +7,16 @@ else
     take_lock
 fi
 check_root
+list_waiting
 find_unison
 if [ -n "$link" ]; then
-    rm -f -- "$UNISON/yurt"/link.*
+    for each in "$UNISON/yurt"/link.*; do # left by a sync that was killed
+        [ ! -e "$each" ] || rm -f -- "$each"
+    done
     printf %s "$link" > "$UNISON/yurt/link.$token"
     chmod 700 "$UNISON/yurt/link.$token"
     set -- -sshcmd "$UNISON/yurt/link.$token" -servercmd yurt-serve "$@"
 fi
-root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
 start
+root=$(cd -- "$root" && pwd -P) # as -prefer and -force name it
 exec "$found" "$profile" "$root" "$server_root" "$@"

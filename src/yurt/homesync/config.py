@@ -36,7 +36,7 @@ class Homes(msgspec.Struct, frozen=True, omit_defaults=True):
     """The root of this machine."""
     profile: str = "yurt-homes"
     interval: str = ""
-    """The time between two rounds of `yurt agent once`; empty: it starts none by itself."""
+    """The time between two syncs by `yurt agent`; empty: it starts none by itself."""
     keep: str = "90d"
     """How long backups are kept."""
     backups: str = ""

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 
 from yurt.errors import UserError
-from yurt.homesync import client, here, ledger, places, profile, programs, rounds
+from yurt.homesync import client, doubts, finish, here, ledger, places, profile, programs, rounds
 from yurt.homesync.client import Start
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import Pair
-from yurt.homesync.sync import Pass, code_of, paths_in
+from yurt.homesync.sync import NO_DOUBTS, Pass, code_of, compare_contents, paths_in
 from yurt.model.progress import unwatched
 
 ALONE = ("-help", "--help", "-version", "--version", "-doc", "-selftest")
@@ -52,12 +52,16 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
         )
     batch = "-batch" in words
     full = batch and rounds.whole(words)
-    outcomes, passes = [], {}
+    outcomes, passes, known = [], {}, ledger.read()
     with here.locked() as lock:
         profile.ensure(pairs[0].client)
         for pair in pairs:
-            start, began = rounds.me(lock).another(direct=True, terminal=not batch), time.time()
-            code = _run(pair, start, rounds.arguments_for(pair, words))
+            me, began = rounds.me(lock), time.time()
+            found = NO_DOUBTS if "-testserver" in words or paths_in(words) else doubts.find(pair, me.identity, known)
+            if found.paths:
+                compare_contents(pair, me.another(), found.paths, unwatched)
+            start = me.another(direct=True, terminal=not batch, again=bool(found.paths), partly=not full)
+            code, copied = _run(pair, start, rounds.arguments_for(pair, words))
             ended = Outcome(
                 hub=pair.hub.name,
                 spoke=pair.spoke.name,
@@ -67,21 +71,23 @@ def run(homes: Homes, arguments: Sequence[str]) -> int:
                 paths=paths_in(words),
             )
             outcomes.append(ended)
-            passes[pair.name] = [Pass(outcome=ended, start=start, folders=[start.folder])]
-        done = rounds.finish(homes, pairs, passes, outcomes, full=full)
+            copied = [*found.paths, *copied]
+            passes[pair.name] = [Pass(outcome=ended, start=start, folders=[start.folder], copied=copied)]
+        done = finish.run(homes, pairs, passes, outcomes, full=full)
     if full:
         ledger.add(each for each in done if each.code == 0)  # otherwise Unison told the user what is open, not us
     return max(each.code for each in done)
 
 
-def _run(pair: Pair, start: Start, arguments: Sequence[str]) -> int:
-    """Run Unison for one pair; return its exit code."""
+def _run(pair: Pair, start: Start, arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Run Unison for one pair; return its exit code, and in batch mode what it copied."""
     sys.stdout.flush()
     if not start.terminal:
-        return code_of(client.run(pair, start, arguments, unwatched, _echo))
+        done = client.run(pair, start, arguments, unwatched, _echo)
+        return code_of(done), done.printed.copied
     with client.started(pair, start, arguments) as process:
         code = process.wait()
-    return code if code in (0, 1, 2) else 3
+    return code if code in (0, 1, 2) else 3, []
 
 
 def _echo(into: str, chunk: bytes) -> None:

@@ -1,11 +1,16 @@
-# After a sync, on one side: prints which backups it made, and with good=1 releases the jobs that waited for it.
-# Then removes old backups. Arguments: good, the folder for backups, the time up to which they expire, the token of the
-# list of waiting jobs, the folders STAMP-TOKEN of all passes.
+# After a sync, on one side: prints which backups it made and whether it is unsure of files, and with good=1 releases the
+# jobs that waited for it. Then removes old backups. Arguments: good, the folder for backups, the time up to which they
+# expire, the token of the list of waiting jobs, the folders STAMP-TOKEN of all passes in one word, the root, and for each
+# pair its record and the paths that were copied, see sure_save.
 UNISON=${UNISON:-$HOME/.unison}
-good=$1 until=$3 list=$UNISON/yurt/waiting.$4
-backups_enter "$2" || backups=''
-shift 4
-for each; do
+good=$1 folder=$2 until=$3 list=$UNISON/yurt/waiting.$4 folders=$5 root=$6
+shift 6
+while [ $# -gt 0 ]; do
+    sure_save "$1" "$root" "$2"
+    shift 2
+done
+backups_enter "$folder" || backups=''
+for each in $folders; do
     [ ! -d "$backups/$each" ] || printf 'backup %s\n' "$backups/$each"
     [ "$UNISON/yurt/waiting.${each##*-}" = "$list" ] || rm -f -- "$UNISON/yurt/waiting.${each##*-}"
 done

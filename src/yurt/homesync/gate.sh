@@ -58,6 +58,7 @@ home_finish() { # releases the jobs of good syncs that were killed before they d
   for home_each in "${UNISON:-$HOME/.unison}"/yurt/synced.*; do
     [ ! -e "$home_each" ] || home_release "$home_each" > /dev/null
   done
-  find "${UNISON:-$HOME/.unison}/yurt" -maxdepth 1 -name 'waiting.*' -mtime +1 -exec rm -f {} + 2> /dev/null
-  return 0
+  for home_each in "${UNISON:-$HOME/.unison}"/yurt/waiting.*; do
+    [ ! -e "$home_each" ] || find "$home_each" -mtime +1 -exec rm -f {} + 2> /dev/null
+  done
 }

@@ -12,6 +12,9 @@ from yurt import private
 from yurt.errors import RefusedError
 from yurt.homesync import profile
 
+STAMP = "%Y%m%dT%H%M%SZ"
+"""How the time of a sync is written, in UTC."""
+
 
 def identity() -> str:
     """Return a random word that names this machine's archives. It is stored beside them, so it is lost with them."""
@@ -42,20 +45,23 @@ def locked() -> Iterator[int]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        with contextlib.suppress(OSError, ValueError):
-            since = float((folder / "owner").read_text().split()[4])
-            raise busy("this machine", since, "") from None
-        raise busy("this machine", None, "") from None
+        stamp = ""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stamp = (folder / "owner").read_text().split()[4]
+        raise busy("this machine", stamp, "") from None
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def busy(place: str, since: float | None, name: str) -> RefusedError:
-    """Return the error for a place whose lock another sync holds."""
+def busy(place: str, stamp: str, name: str) -> RefusedError:
+    """Return the error for a place whose lock another sync holds, since the time `stamp`."""
+    import calendar
+
     details = [f"from {name}"] if name else []
-    if since is not None:
+    with contextlib.suppress(ValueError):
+        since = calendar.timegm(time.strptime(stamp, STAMP))
         details.append(f"since {time.strftime('%H:%M:%S', time.localtime(since))}")
     about = f" ({', '.join(details)})" if details else ""
     return RefusedError(

@@ -1,6 +1,7 @@
 # Without arguments: a sync in batch mode. Other arguments go to Unison as they are. The exit code is Unison's, the
 # highest of all places: 0 in sync, 1 conflicts, 2 files that could not be copied, 3 nothing is known to be in sync.
-# Set before: count keep finish quoted_backups hub, and for each place NUMBER: name_N client_N reach_N().
+# Set before: count keep finish quoted_backups quoted_root hub, and for each place NUMBER: name_N client_N record_N
+# quoted_root_N reach_N().
 umask 077
 UNISON=${UNISON:-$HOME/.unison}
 export UNISON
@@ -25,26 +26,65 @@ is_full() { # is_full ARGUMENT...: whether Unison syncs everything and asks noth
   done
   return $batch
 }
-finish() { # finish GOOD TOKEN FOLDERS REACH PLACE: looks for backups, expires old ones, and releases jobs
-  { printf "set -- '%s' %s %s %s %s\n" "$1" "$quoted_backups" "$until" "$2" "$3" && printf %s "$finish"; } | "$4" | sed -n \
+begin() { # begin CHECK: writes the script of a Unison for the place, with a token of its own
+  token=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n') stamp=$(date -u +%Y%m%dT%H%M%SZ)
+  folders="$folders $stamp-$token"
+  # The text contains its own length, so what is replaced has the same length.
+  printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g; s/@CHECK!!/$1/g" > "$script"
+}
+run() { # run ARGUMENT...: as Unison; sets code, and keeps what it prints
+  { { { sh "$script" "$@" && echo 0 > "$script.code" || echo "$?" > "$script.code"; } 2>&1 >&3 3>&- |
+    tee "$script.err" >&2; } 3>&1; } | tee "$script.out"
+  read -r code < "$script.code" || code=3
+}
+copied() { # adds what the last Unison copied to the list of the place, see sure_save
+  tr '\r' '\n' < "$script.out" | sed -n 's/^.\{8\} [-<=][-=?]*[->=] .\{10\} \(.*\)  $/.\/\1/p' >> "$script.copied"
+}
+compare() { # compares the contents of files that were edited during the last sync
+  begin no-check
+  mv "$script.copied" "$script.paths"
+  # shellcheck disable=SC2016 # for the other sh
+  tr '\n\001' '\000\n' < "$script.paths" | (
+    xargs -0 sh -c 'for path; do shift && set -- "$@" -path "${path#./}"; done
+      exec sh "$0" -batch -auto -contactquietly -log=false -fastcheck false -confirmbigdel=false "$@"' "$script"
+  ) | tee "$script.out"
+  cat "$script.paths" >> "$script.copied"
+  copied
+}
+sync_all() { # sync_all ARGUMENT...: a sync of everything; the modes of the two homes, and sockets, are no conflicts
+  cat "$list" > "$script.copied" 2> /dev/null
+  begin if-saved
+  run "$@"
+  if [ "$code" -gt 2 ] && grep -q '^files on .* were edited during the last sync$' "$script.err"; then
+    [ ! -s "$script.copied" ] || compare
+    begin no-check
+    run "$@"
+  fi
+  copied
+  if [ "$code" = 1 ] && grep -qE '^  (skipped|failed|partially transferred): ' "$script.err" &&
+    ! grep -E '^  (skipped|failed|partially transferred): ' "$script.err" |
+    grep -vx '  skipped:  (properties changed on both sides)' | grep -qv ' has unknown file type)$'; then code=0; fi
+}
+finish() { # finish GOOD TOKEN FOLDERS REACH PLACE ROOT RECORDS: see finish.sh; prints what happened
+  { printf "set -- '%s' %s %s %s '%s' %s %s\n" "$1" "$quoted_backups" "$until" "$2" "$3" "$6" "$7" && printf %s "$finish"; } |
+    "$4" | tee -a "$script.said" | sed -n \
     -e "s/^released \(.*\)/released job $5:\1/p" -e "s/^left \([^ ]*\) \(.*\)/job $5:\1 stays held: \2/p" \
     -e "s/^backup \(.*\)/replaced versions are on $5 in \1/p"
 }
-sync_all() { # sync_all SCRIPT ARGUMENT...: as Unison; that only the modes of the two homes differ is no conflict
-  { { sh "$@" && echo 0 > "$1.code" || echo "$?" > "$1.code"; } 2>&1 >&3 3>&- | tee "$1.err" >&2; } 3>&1
-  read -r code < "$1.code" || code=3
-  if [ "$code" = 1 ] && [ "$(grep -cE '^  (skipped|failed|partially transferred): ' "$1.err")" = 1 ] &&
-    grep -qx '  skipped:  (properties changed on both sides)' "$1.err"; then code=0; fi
-  return "$code"
+quoted_list() { # prints the list of the place, quoted for sh; of many paths only their first part
+  sort -u "$script.copied" > "$script.paths"
+  [ "$(wc -c < "$script.paths")" -lt 50000 ] || sed 's|^\(\./[^/]*\)/.*|\1|' "$script.paths" | sort -u > "$script.copied"
+  [ "$(wc -c < "$script.paths")" -lt 50000 ] || mv "$script.copied" "$script.paths"
+  printf "'%s'" "$(sed "s/'/'\\\\''/g" "$script.paths")"
 }
 # shellcheck disable=SC2317 # called by name
 reach_here() { sh; }
 
 seconds=$(($(date +%s) - keep))
 until=$(date -u -d "@$seconds" +%Y%m%d%H%M%S 2> /dev/null || date -u -r "$seconds" +%Y%m%d%H%M%S)
-full='' highest=0 number=0 first='' folders='' script=''
+full='' highest=0 number=0 first='' all='' records='' script=$UNISON/yurt/client.$$
 if is_full "$@"; then full=yes; fi
-trap '[ -z "$script" ] || rm -f "$script" "$script".*' EXIT
+trap 'rm -f "$script" "$script".*' EXIT
 trap 'exit 130' INT TERM HUP
 for word; do # its name in older versions
   shift
@@ -52,26 +92,34 @@ for word; do # its name in older versions
   set -- "$@" "$word"
 done
 while [ "$number" -lt "$count" ]; do
-  number=$((number + 1))
-  token=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n') stamp=$(date -u +%Y%m%dT%H%M%SZ)
-  eval "text=\$client_$number name=\$name_$number"
-  script=$UNISON/yurt/client.$token
-  # The text contains its own length, so what is replaced has the same length.
-  printf %s "$text" | sed "s/@TOKEN!!/$token/g; s/@STAMP_OF_SYNC!!/$stamp/g" > "$script"
-  [ -z "$full" ] || echo "syncing $hub with $name"
-  if [ -n "$full" ]; then sync_all "$script" "$@"; else sh "$script" "$@"; fi
-  code=$?
-  rm -f "$script" "$script".*
+  number=$((number + 1)) folders=''
+  eval "text=\$client_$number name=\$name_$number record=\$record_$number root=\$quoted_root_$number"
+  list=$UNISON/yurt/last.$record
+  if [ -n "$full" ]; then
+    echo "syncing $hub with $name"
+    sync_all "$@"
+  else
+    begin no-check
+    sh "$script" "$@"
+    code=$?
+  fi
   case $code in 0 | 1 | 2) ;; *) code=3 ;; esac
   [ "$code" -le "$highest" ] || highest=$code
   first=${first:-$token}
   if [ "$code" -lt 3 ]; then
-    folders="$folders $stamp-$token" good=''
+    all="$all $folders" good='' noted=''
     [ "$full$code" != yes0 ] || good=1
-    finish "$good" "$token" "$stamp-$token" "reach_$number" "$name"
+    if [ -n "$full" ]; then
+      noted="'$record' $(quoted_list)" records="$records $noted"
+      cp "$script.paths" "$list"
+    fi
+    finish "$good" "$token" "$folders" "reach_$number" "$name" "$root" "$noted"
   fi
 done
 good=''
 [ "$full$highest" != yes0 ] || good=1
-[ -z "$folders" ] || finish "$good" "$first" "$folders" reach_here "$hub"
+[ -z "$all" ] || finish "$good" "$first" "$all" reach_here "$hub" "$quoted_root" "$records"
+for list in "$UNISON/yurt"/last.*; do # kept only while a side is unsure of some of these files
+  [ -z "$records" ] || grep -qx "unsure ${list##*/last.}" "$script.said" || rm -f "$list"
+done
 exit "$highest"

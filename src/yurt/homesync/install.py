@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 
+import msgspec
+
 from yurt.errors import RefusedError, UserError
 from yurt.homesync import client, profile, scripts
 from yurt.homesync.client import Start
@@ -13,8 +15,8 @@ from yurt.homesync.places import Pair, Place
 from yurt.hosts import SshHost
 from yurt.model.context import LOCAL
 
-TOKEN, STAMP = "@TOKEN!!", "@STAMP_OF_SYNC!!"
-"""What home_sync.sh replaces in the scripts: texts as long as a token and a time."""
+TOKEN, STAMP, CHECK = "@TOKEN!!", "@STAMP_OF_SYNC!!", "@CHECK!!"
+"""What home_sync.sh replaces in the scripts: texts as long as a token, a time, and a word for sure_check."""
 
 HEAD = """\
 #!/bin/sh
@@ -73,11 +75,14 @@ def text(homes: Homes, hub: Place, reached: dict[str, str]) -> str:
     """Return the script `home_sync` for a login host; `reached` are the addresses of the other places."""
     parts = [HEAD.format(name=hub.name), scripts.assign(hub=hub.name, count=str(len(reached)))]
     parts.append(scripts.assign(keep=str(homes.keep_seconds), quoted_backups=shlex.quote(homes.backups)))
-    parts.append(scripts.assign(finish=scripts.finish()))
+    parts.append(scripts.assign(finish=scripts.finish(), quoted_root=shlex.quote(hub.folder.removeprefix("~/"))))
     for number, (name, address) in enumerate(reached.items(), 1):
         pair = Pair(hub, Place(name, homes))
         ssh = ["ssh", "-T", *client.KEEP_ALIVE, address]
-        parts.append(scripts.assign(**{f"name_{number}": name, f"client_{number}": _client(pair, ssh)}))
+        record = client.record(pair, "login")
+        roots = {f"quoted_root_{number}": shlex.quote(pair.spoke.folder.removeprefix("~/"))}
+        parts.append(scripts.assign(**{f"name_{number}": name, f"client_{number}": _client(pair, ssh)}, **roots))
+        parts.append(scripts.assign(**{f"record_{number}": record}))
         quiet = ["ssh", "-T", "-o", "LogLevel=ERROR", address]  # its first connection has shown the banner
         parts.append(f"reach_{number}() {{ {shlex.join(quiet)} sh; }}\n")
     return "".join(parts) + scripts.text("home_sync.sh")
@@ -87,14 +92,19 @@ def _client(pair: Pair, ssh: list[str]) -> str:
     """Return the script of the client side of a pair, with placeholders for its token and its time."""
     mark = f"yurt-begin-{os.urandom(8).hex()}"
     here, there = _start(f"login-{TOKEN}", pair), _start(f"login-{pair.hub.name}", pair)
-    link = scripts.link(ssh, scripts.serve(client.side(pair.spoke, there), mark), mark)
+    link = scripts.link(ssh, scripts.serve(_side(pair, pair.spoke, there), mark), mark)
     return scripts.client(
-        client.side(pair.hub, here),
+        _side(pair, pair.hub, here),
         locked=False,
         link=link,
         profile=pair.hub.homes.profile,
         server_root=client.unison_root(pair, pair.spoke),
     )
+
+
+def _side(pair: Pair, place: Place, start: Start) -> scripts.Side:
+    record = client.record(pair, "login")
+    return msgspec.structs.replace(client.side(pair, place, start), record=record, check=CHECK, here=False)
 
 
 def _start(identity: str, pair: Pair) -> Start:

@@ -15,6 +15,9 @@ from yurt.homesync.outcomes import Outcome
 KEPT = 20
 """Outcomes that are kept of each pair, besides the last good one."""
 
+SAME = 3
+"""Seconds: edits that are further apart have different times for Unison."""
+
 
 class Conflict(msgspec.Struct, frozen=True):
     """A path that differs on the two places of a pair since their last sync."""
@@ -34,6 +37,11 @@ class Ledger(msgspec.Struct, frozen=True):
         """Return the last sync of all paths of a pair."""
         return next((each for each in reversed(self.outcomes.get(pair, [])) if not each.paths), None)
 
+    def last_reached(self, pair: str) -> Outcome | None:
+        """Return the last sync of all paths of a pair that reached its end."""
+        found = reversed(self.outcomes.get(pair, []))
+        return next((each for each in found if each.code < 3 and not each.paths), None)
+
     def last_good(self, pair: str) -> Outcome | None:
         """Return the last sync of all paths of a pair that ended with exit code 0."""
         found = reversed(self.outcomes.get(pair, []))
@@ -43,14 +51,19 @@ class Ledger(msgspec.Struct, frozen=True):
         """Return whether a sync of a pair has reached its end before."""
         return any(each.code < 3 for each in self.outcomes.get(pair, []))
 
+    def reached(self, pair: str) -> float:
+        """Return when the last sync of a pair that reached its end did so; 0 if there is none."""
+        return max((each.ended for each in self.outcomes.get(pair, []) if each.code < 3), default=0.0)
+
     def unsure(self, pair: str) -> list[str]:
-        """Return the files of which the syncs since the last complete one were unsure."""
-        found: dict[str, None] = {}
-        for each in reversed(self.outcomes.get(pair, [])):
-            found.update(dict.fromkeys(each.unsure))
-            if each.code < 3 and not each.paths:
-                break
-        return list(found)
+        """Return the files of which syncs were unsure, and no later sync of everything is sure.
+
+        That is one that began when an edit could no longer have the same time.
+        """
+        known = self.outcomes.get(pair, [])
+        settled = max((each.began for each in known if each.code < 3 and not each.paths), default=0.0)
+        found = [path for each in known if each.ended + SAME > settled for path in each.unsure]
+        return list(dict.fromkeys(found))
 
     def conflicts(self) -> list[Conflict]:
         """Return the paths that the last syncs skipped, and that no later sync of these paths has resolved."""

@@ -19,4 +19,5 @@ exec 3<&0
 } 3<&- &
 # Unison sees the end of the connection only if nobody else holds its pipes.
 exec 3<&- < /dev/null > /dev/null
+rm -f -- "$0"
 wait

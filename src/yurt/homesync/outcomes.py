@@ -57,6 +57,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What else the user should know."""
     unsure: list[str] = []
     """Files that were edited so shortly before the sync that the next one compares their contents."""
+    setup: str = ""
+    """Stands for the profile and the settings with which Unison ran; empty: a look showed that nothing had changed."""
+    token: str = ""
+    """What both sides have noted when a sync of everything began."""
     backups: dict[str, list[str]] = {}
     """By place: the folders that received the versions that this sync replaced or deleted."""
 

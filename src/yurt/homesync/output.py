@@ -28,10 +28,15 @@ _FAILED = re.compile(rb"^Failed \[", re.MULTILINE)
 _PERCENT = re.compile(rb"(\d{1,3})%  [0-9:?-]+ ETA")
 _SIDE = re.compile(rb"\n?^yurt-side (?P<token>\w+) (?P<place>\S+) (?P<word>\S+) (?P<text>.*)\n", re.MULTILINE)
 
+NO_FILE = "has unknown file type"
+"""Why Unison skips sockets, pipes and devices: they belong to one machine."""
+
+CHANGED = "Destination updated during synchronization"
+
 ROOT = "properties changed on both sides"
 """Why Unison skips two roots with different permissions. It is no conflict: each site decides how open homes are."""
 
-PARTLY = "not all files in it could be copied; the next sync names them"
+PARTLY = "not all of it could be copied; the next sync tries again"
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -55,8 +60,8 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     """The paths of new and changed files and folders, relative to the roots."""
     skipped: list[Skipped] = []
     failed: list[Skipped] = []
-    only_root: bool = False
-    """Whether the permissions of the two roots differ, and nothing else was skipped or failed."""
+    harmless: bool = False
+    """Whether something was skipped, and all of it is no conflict: the permissions of the two roots, or no files."""
     fatal: str = ""
     """The last words of a Unison that gave up, in one line."""
 
@@ -79,7 +84,6 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     ]
     err = _SIDE.sub(b"", err)
     moves = [*_ARROW.finditer(_without_progress(out))]
-    arrows = [each["arrow"] for each in moves]
     errors = {os.fsdecode(each["path"]) for each in moves if each["arrow"] == b"error"}
     summary = None
     for summary in _SUMMARY.finditer(err):  # noqa: B007 (the last one)
@@ -93,21 +97,23 @@ def read(out: bytes, err: bytes, token: str) -> Printed:
     for kind, text in entries:
         if kind == b"skipped":
             path, why = _split(text, err)
-            if not path and why == ROOT:
+            if (not path and why == ROOT) or why.endswith(NO_FILE):
                 continue
             (failed if path in errors else skipped).append(Skipped(path, why))
         else:
             failed.append(Skipped(os.fsdecode(text), _why_failed(text, out) if kind == b"failed" else PARTLY))
+    bad = {each.path for each in failed if each.why != PARTLY}
+    done = [each for each in moves if os.fsdecode(each["path"]) not in bad]
     return Printed(
         sides=sides,
         complete=True,
         transferred=int(summary["done"]),
-        to_server=sum(each.endswith(b">") for each in arrows),
-        to_client=sum(each.startswith(b"<") for each in arrows),
+        to_server=sum(each["arrow"].endswith(b">") for each in done),
+        to_client=sum(each["arrow"].startswith(b"<") for each in done),
         copied=[os.fsdecode(each["path"]) for each in moves if not _NO_CONTENT.search(each[0])],
         skipped=skipped,
         failed=failed,
-        only_root=bool(entries) and not skipped and not failed,
+        harmless=bool(entries) and not skipped and not failed,
     )
 
 
@@ -150,7 +156,8 @@ def _why_failed(path: bytes, out: bytes) -> str:
     if not found:
         return ""
     following = _FAILED.search(rest)
-    return _one_line(rest[: following.start()] if following else rest)
+    why = _one_line(rest[: following.start()] if following else rest)
+    return "it was changed during the sync; sync again" if why.startswith(CHANGED) else why
 
 
 def _last_words(err: bytes) -> str:

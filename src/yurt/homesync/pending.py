@@ -1,4 +1,4 @@
-"""What the next sync has to copy from this machine."""
+"""The files of this machine that changed since a time, without those that the profile ignores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 from yurt.homesync import ignores
 from yurt.hosts import LocalHost
+from yurt.hosts.base import Answer
 
 SCRIPT = """\
-cd -- "$1" && find . -mindepth 1 @IGNORED@ -prune -o ! -type d -cnewer "$2" -exec printf '%.0s.' {} + < /dev/null
+cd -- "$1" && find . -mindepth 1 @IGNORED@ -prune -o ! -type d @TEST@ "$2" @ACTION@ < /dev/null
 """
 
 
@@ -19,8 +20,18 @@ def changed_here(folder: Path, profile: str, since: float) -> int | None:
 
     `profile` is the text of the profile, whose ignore rules apply.
     """
-    script = SCRIPT.replace("@IGNORED@", ignores.read(profile).expression)
+    answer = _find(folder, profile, since, "-cnewer", "-exec printf '%.0s.' {} +")
+    return None if answer.code else len(answer.out)
+
+
+def edited_here(folder: Path, profile: str, since: float) -> list[str]:
+    """Return the files of a folder whose contents were edited since a time, relative to it."""
+    answer = _find(folder, profile, since, "-newer", "-print0")
+    return [os.fsdecode(path).removeprefix("./") for path in answer.out.split(b"\0")[:-1]]
+
+
+def _find(folder: Path, profile: str, since: float, test: str, action: str) -> Answer:
+    script = SCRIPT.replace("@IGNORED@", ignores.read(profile).expression).replace("@TEST@", test)
     with tempfile.NamedTemporaryFile(prefix="yurt-") as reference:
         os.utime(reference.name, (since, since))
-        answer = LocalHost().run(script, str(folder), reference.name)
-    return None if answer.code else len(answer.out)
+        return LocalHost().run(script.replace("@ACTION@", action), str(folder), reference.name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from yurt.clocks import clocks
 from yurt.config import contexts
 from yurt.errors import RefusedError, UserError
 from yurt.homesync.config import Homes
@@ -105,6 +106,16 @@ class Pair:
     @property
     def places(self) -> tuple[Place, Place]:
         return self.hub, self.spoke
+
+
+def ready(some: Iterable[Place]) -> None:
+    """Prepare what threads use of places. May raise YurtError.
+
+    msgspec analyses a type when it first decodes one, and crashes if two threads do that at the same time.
+    """
+    clocks()
+    for place in some:
+        _ = place.host
 
 
 def all_places(homes: Homes) -> list[Place]:

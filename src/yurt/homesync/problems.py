@@ -61,8 +61,8 @@ def _refusal(pair: Pair, said: Side) -> YurtError:
     place = next((each for each in pair.places if each.name == said.place), pair.client)
     name = "this machine" if place.here else place.name
     if said.word == "locked":
-        since, _, who = said.text.partition(" ")
-        return here.busy(name, float(since) if since.isdigit() else None, who)
+        stamp, _, who = said.text.partition(" ")
+        return here.busy(name, stamp, who)
     if said.word in ("no-unison", "old-unison"):
         return programs.missing_here(said.text) if place.here else programs.missing(place, said.text, "")
     if said.word == "vanished":

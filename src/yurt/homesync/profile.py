@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,13 @@ def merged(text: bytes) -> bytes:
     if not ended:
         raise _broken("end")
     return before + part + after
+
+
+def only_ignores(text: bytes) -> bool:
+    """Whether the user's lines only say what is ignored."""
+    before, _began, rest = text.partition(BEGIN)
+    lines = [*before.splitlines(), *rest.partition(END)[2].splitlines()]
+    return all(re.match(rb"\s*($|#|ignore(not)?\s*=)", line) for line in lines)
 
 
 def _broken(which: str) -> UserError:

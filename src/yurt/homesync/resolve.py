@@ -139,8 +139,7 @@ def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]
     """
     found: dict[str, dict[str, str]] = {}
     for place in all_places(homes):
-        mine = [each.conflict for each in choices if each.keep != place.name and place.name in each.conflict.versions]
-        paths = [each.path for each in mine if each.versions[place.name].kind not in ("deleted", "unknown")]
+        paths = [each.conflict.path for each in choices if _differs(each, place.name)]
         if not paths:
             continue
         words = [word for path in paths for word in (path, *name_beside(path, place.name, time.time()))]
@@ -151,6 +150,17 @@ def _beside(homes: Homes, choices: Sequence[Choice]) -> dict[str, dict[str, str]
         names = [os.fsdecode(name) for name in answer.out.split(b"\0")[:-1]]
         found[place.name] = dict(zip(paths, names, strict=True))
     return found
+
+
+def _differs(choice: Choice, place: str) -> bool:
+    """Whether a place has a version that is not kept, and that no place before it has."""
+    versions = choice.conflict.versions
+    mine = versions.get(place)
+    if mine is None or place == choice.keep or mine.kind in ("deleted", "unknown"):
+        return False
+    before = [*versions][: [*versions].index(place)]
+    # Two folders with one mode may have different files.
+    return mine.kind == "folder" or not any(versions[each].same(mine) for each in (*before, choice.keep))
 
 
 def name_beside(path: str, place: str, now: float) -> tuple[str, str]:

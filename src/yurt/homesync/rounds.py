@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from yurt.errors import RefusedError, UserError, YurtError
-from yurt.homesync import client, here, ledger, places, profile, scripts, sync
+from yurt.errors import UserError, YurtError
+from yurt.homesync import client, doubts, finish, here, ledger, places, profile, quick, sync
 from yurt.homesync.client import Start
 from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import Outcome, Round, Skipped
@@ -35,11 +34,10 @@ def run(
         raise UserError("there is only one home", code="usage", hint="name a context: `yurt home sync CONTEXT`")
     with here.locked() as lock:
         start = me(lock)
-        for each in {pair.client.name: pair.client for pair in pairs}.values():
-            _prepare(each)
-        passes = _passes(pairs, start, extra_arguments, watch)
+        profiles = {name: _prepare(each) for name, each in {pair.client.name: pair.client for pair in pairs}.items()}
+        passes = _passes(pairs, start, extra_arguments, watch, profiles)
         outcomes = [_total(passes[pair.name]) for pair in pairs if pair.name in passes]
-        outcomes = finish(homes, pairs, passes, outcomes, full=whole(extra_arguments))
+        outcomes = finish.run(homes, pairs, passes, outcomes, full=whole(extra_arguments))
     ledger.add(outcomes)
     return Round(outcomes)
 
@@ -76,34 +74,53 @@ def arguments_for(pair: Pair, arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _prepare(place: Place) -> None:
-    """Bring the profile up to date. A place that cannot be reached fails in its sync."""
+def _prepare(place: Place) -> bytes:
+    """Bring the profile up to date; return it. A place that cannot be reached fails in its sync."""
     try:
-        profile.ensure(place)
+        return profile.ensure(place)
     except UserError:
         raise
     except YurtError:
         if place.here:
             raise
+        return b""
 
 
-def _passes(pairs: Sequence[Pair], start: Start, arguments: Sequence[str], watch: Watch) -> dict[str, list[Pass]]:
+def _passes(
+    pairs: Sequence[Pair], start: Start, arguments: Sequence[str], watch: Watch, profiles: Mapping[str, bytes]
+) -> dict[str, list[Pass]]:
     """Sync every pair, then again those that were synced before a later one changed the hub."""
     known = ledger.read()
-    made = {
-        pair.name: [
-            sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, known.unsure(pair.name))
-        ]
-        for pair in pairs
-    }
-    changed = [at for at, pair in enumerate(pairs) if made[pair.name][0].outcome.to_hub]
+    made: dict[str, list[Pass]] = {}
+    for pair in pairs:
+        text = profiles[pair.client.name]
+        seen = None if arguments else quick.look(pair, start.identity, known, text)
+        if seen is not None:
+            made[pair.name] = [Pass(outcome=seen, start=start, folders=[], idle=True)]
+            continue
+        found = sync.NO_DOUBTS if arguments else doubts.find(pair, start.identity, known)
+        done = sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, found)
+        made[pair.name] = [_with_setup(done, quick.setup(pair, text))]
+        if not arguments and done.outcome.skipped and _give_one_time(pair, done.outcome.skipped):
+            again = _for(pair, start, known).another(again=True)
+            made[pair.name].append(_with_setup(sync.once(pair, again, (), watch), quick.setup(pair, text)))
+    changed = [at for at, pair in enumerate(pairs) if any(each.outcome.to_hub for each in made[pair.name])]
     for pair in pairs[: max(changed, default=0)]:
-        if made[pair.name][0].outcome.code < 3:
-            unsure = made[pair.name][0].outcome.unsure
-            made[pair.name].append(
-                sync.once(pair, _for(pair, start, known), arguments_for(pair, arguments), watch, unsure)
-            )
+        if made[pair.name][-1].outcome.code < 3:
+            again = _for(pair, start, known).another(again=bool(made[pair.name][0].outcome.setup))
+            done = sync.once(pair, again, arguments_for(pair, arguments), watch)
+            made[pair.name].append(_with_setup(done, quick.setup(pair, profiles[pair.client.name])))
     return made
+
+
+def _give_one_time(pair: Pair, skipped: Sequence[Skipped]) -> bool:
+    from yurt.homesync import equal
+
+    return equal.give_one_time(pair, skipped)
+
+
+def _with_setup(done: Pass, setup: str) -> Pass:
+    return msgspec.structs.replace(done, outcome=msgspec.structs.replace(done.outcome, setup=setup))
 
 
 def _for(pair: Pair, start: Start, known: ledger.Ledger) -> Start:
@@ -122,59 +139,7 @@ def _total(passes: Sequence[Pass]) -> Outcome:
         to_spoke=sum(each.to_spoke for each in outcomes),
         size=sum(sizes) if sizes else None,
         warnings=[warning for each in outcomes for warning in each.warnings],
-    )
-
-
-def finish(
-    homes: Homes,
-    pairs: Sequence[Pair],
-    passes: dict[str, list[Pass]],
-    outcomes: list[Outcome],
-    *,
-    full: bool,
-) -> list[Outcome]:
-    """Find the backups of a round and release the jobs that waited for it, in one operation per place, or none.
-
-    The last sync of its pair counts for a spoke, with the jobs that waited when it started. For the hub all pairs
-    count, with the jobs that waited when the first one started.
-    """
-    found = [*outcomes]
-    every = full and len(pairs) == len(homes.names) - 1 and all(each.code == 0 for each in outcomes)
-    for at, pair in enumerate(pairs):
-        done = passes[pair.name]
-        if outcomes[at].code < 3 and not all(each.idle for each in done):
-            good = full and outcomes[at].code == 0
-            found[at] = _finish_place(found[at], pair.spoke, done[-1].start.token, done, good=good)
-    reached = [each for pair in pairs for each in passes[pair.name] if each.outcome.code < 3]
-    if not all(each.idle for each in reached):
-        first = passes[pairs[0].name][0]
-        found[0] = _finish_place(found[0], pairs[0].hub, first.start.token, reached, good=every)
-    return found
-
-
-def _finish_place(outcome: Outcome, place: Place, token: str, passes: Sequence[Pass], *, good: bool) -> Outcome:
-    until = time.strftime("%Y%m%d%H%M%S", time.gmtime(time.time() - place.homes.keep_seconds))
-    words = [
-        "1" if good else "",
-        place.homes.backups,
-        until,
-        token,
-        *(name for each in passes for name in each.folders),
-    ]
-    try:
-        answer = place.run(scripts.finish(), *words)
-        if answer.code and place.here:
-            raise RefusedError(f"cannot finish the sync: {answer.errors}", code="home-sync-failed")
-    except YurtError as error:
-        late = "; jobs that wait for this sync are released by the next one" if good and not place.here else ""
-        return msgspec.structs.replace(outcome, warnings=[*outcome.warnings, f"{error.message}{late}"])
-    rows = [line.partition(" ")[::2] for line in os.fsdecode(answer.out).splitlines()]
-    made = [text for word, text in rows if word == "backup"]
-    return msgspec.structs.replace(
-        outcome,
-        released=[*outcome.released, *(f"{place.name}:{text}" for word, text in rows if word == "released")],
-        left=[*outcome.left, *(f"{place.name}:{text}" for word, text in rows if word == "left")],
-        backups={**outcome.backups, **({place.name: made} if made else {})},
+        token=next((each.token for each in outcomes if each.token), ""),
     )
 
 

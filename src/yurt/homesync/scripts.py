@@ -32,6 +32,16 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     backups: str
     known: str = ""
     """`1` if this machine has synced the place before."""
+    record: str = ""
+    """Names the pair and the machine, for what sure.sh saves."""
+    check: str = "no-check"
+    """How sure.sh compares the files of which the last sync was unsure."""
+    again: bool = False
+    """Whether this is not the first Unison of its sync."""
+    partly: bool = False
+    """Whether it may not sync everything."""
+    here: bool = False
+    """Whether this is the machine that runs yurt: it has no jobs that wait."""
     direct: bool = False
     """Whether a person reads what it prints, not yurt."""
 
@@ -47,18 +57,22 @@ def gate() -> str:
 
 def serve(side: Side, mark: str) -> str:
     """Return the script of the server side. It prints the mark on a line of its own before Unison's protocol."""
-    return _settings(side, mark=mark) + gate() + text("side.sh") + text("serve.sh")
+    return _settings(side, mark=mark) + _functions() + text("serve.sh")
 
 
 def client(side: Side, *, locked: bool, link: str, profile: str, server_root: str) -> str:
     """Return the script of the client side; `link` is the program that connects it to the server."""
     more = {"locked": "1" if locked else "", "link": link, "profile": profile, "server_root": server_root}
-    return _settings(side, **more) + gate() + text("side.sh") + text("client.sh")
+    return _settings(side, **more) + _functions() + text("client.sh")
 
 
 def finish() -> str:
     """Return the script that runs on each side after a sync."""
-    return gate() + text("backups.sh") + text("finish.sh")
+    return gate() + text("sure.sh") + text("backups.sh") + text("finish.sh")
+
+
+def _functions() -> str:
+    return gate() + text("sure.sh") + text("side.sh")
 
 
 def link(ssh: Sequence[str], script: str, mark: str) -> str:
@@ -72,7 +86,12 @@ def link(ssh: Sequence[str], script: str, mark: str) -> str:
 
 
 def _settings(side: Side, **more: str) -> str:
-    return assign(**{**msgspec.structs.asdict(side), "direct": "1" if side.direct else "", **more})
+    values = {name: ("1" if value else "") if isinstance(value, bool) else value for name, value in _fields(side)}
+    return assign(**values, **more)
+
+
+def _fields(side: Side) -> list[tuple[str, str | bool]]:
+    return [*msgspec.structs.asdict(side).items()]
 
 
 def assign(**values: str) -> str:

@@ -2,6 +2,7 @@
 prepare
 take_lock
 check_root
+list_waiting
 find_unison
 start
 # Everything before this line is output of dotfiles; what follows is Unison's protocol.

@@ -1,5 +1,6 @@
 # One side of a sync: its folder, its lock, its root and its Unison. Shared by serve.sh and client.sh.
-# Set before: token stamp client client_name place identity root unison backups known, and direct=1 if a person reads along.
+# Set before: token stamp client client_name place identity root unison backups known record check again partly here,
+# and direct=1 if a person reads along.
 
 say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
     if [ -z "$direct" ]; then
@@ -7,6 +8,7 @@ say() { # WORD [TEXT]: a line for yurt on standard error; Unison passes it on
     else
         case $1 in
         begun) ;;
+        edited) printf 'files on %s were edited during the last sync\n' "$place" >&2 ;;
         locked) printf 'another sync of %s is running\n' "$place" >&2 ;;
         *-unison) printf '%s has no Unison 2.52 or newer; `yurt home sync` may install it\n' "$place" >&2 ;;
         emptied) printf '%s on %s has no files any more\n' "$2" "$place" >&2 ;;
@@ -27,7 +29,7 @@ prepare() {
     # Without $UNISON, some versions of Unison use another folder on some systems.
     UNISON=${UNISON:-$HOME/.unison}
     export UNISON
-    mkdir -p -- "$UNISON/yurt" || refuse folder "$UNISON/yurt"
+    [ -d "$UNISON/yurt" ] || mkdir -p -- "$UNISON/yurt" || refuse folder "$UNISON/yurt"
     [ -O "$UNISON/yurt" ] || refuse folder "$UNISON/yurt"
     case $backups in
     '') backups=$UNISON/backup ;;
@@ -35,7 +37,8 @@ prepare() {
     *) backups=$HOME/$backups ;;
     esac
     # Unison creates only the last folder of a path. Others could read or replace backups in a folder of theirs.
-    if ! mkdir -p -- "$backups" || [ ! -O "$backups" ]; then refuse folder "$backups"; fi
+    [ -d "$backups" ] || mkdir -p -- "$backups" || refuse folder "$backups"
+    [ -O "$backups" ] || refuse folder "$backups"
 }
 
 take_lock() { # Unison inherits descriptor 9: the lock is held until it ends, also if it is killed
@@ -59,11 +62,12 @@ take_over() {
     refuse locked "$its_since $its_name"
 }
 
-note_owner() {
+note_owner() { # in one write: who reads it at that moment finds nothing, or all of it
     YURT_HOME_SYNC=$token
     export YURT_HOME_SYNC
-    printf '%s %s %s %s %s %s\n' "$client" "$token" $$ "$(uname -n)" "$(date +%s)" "$client_name" \
-        > "$UNISON/yurt/owner.$$" && mv -f -- "$UNISON/yurt/owner.$$" "$UNISON/yurt/owner"
+    host=-
+    [ -n "$here" ] || host=$(uname -n)
+    printf '%s %s %s %s %s %s\n' "$client" "$token" $$ "$host" "$stamp" "$client_name" > "$UNISON/yurt/owner"
 }
 
 check_root() {
@@ -74,7 +78,7 @@ check_root() {
     /*) ;;
     *) root=$HOME/$root ;;
     esac
-    if [ -z "$known" ] && ! grep -qxF -- "$root" "$UNISON/yurt/roots" 2> /dev/null; then
+    if [ -z "$known" ] && ! is_listed "$root"; then
         { mkdir -p -- "$root" && : >> "$root/.yurt-home"; } || refuse root "$root"
         printf '%s\n' "$root" >> "$UNISON/yurt/roots"
     fi
@@ -82,9 +86,17 @@ check_root() {
     set -- "$root"/*
     if [ -e "$1" ] || [ -h "$1" ]; then
         [ -s "$root/.yurt-home" ] || echo files > "$root/.yurt-home" || :
-    elif [ -s "$root/.yurt-home" ]; then
+    elif [ -s "$root/.yurt-home" ] && [ -z "$again" ]; then # this sync may have deleted all files itself
         refuse emptied "$root"
     fi
+}
+
+is_listed() { # is_listed ROOT: whether a root has got its .yurt-home
+    [ -e "$UNISON/yurt/roots" ] || return
+    while IFS= read -r each; do
+        [ "$each" != "$1" ] || return 0
+    done < "$UNISON/yurt/roots"
+    return 1
 }
 
 find_unison() { # sets found and version: the first Unison that is new enough
@@ -113,10 +125,20 @@ find_unison() { # sets found and version: the first Unison that is new enough
     refuse no-unison "$unison"
 }
 
+list_waiting() { # in the background, as the scheduler takes its time; `start` waits for it
+    [ -n "$here" ] || home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null 9>&- &
+}
+
 start() { # the environment of Unison; the archives are found under this name on every login host of a site
-    home_waiting > "$UNISON/yurt/waiting.$token" 2> /dev/null
+    # From the stamp on, an edit counts as made during this sync. So it comes before the files are looked at.
+    [ -n "$again$partly" ] || sure_begin "$record" "$token"
+    sure_check "$record" "$root" "$check" || refuse edited
+    wait
     waits=waits
-    [ -s "$UNISON/yurt/waiting.$token" ] || { waits='' && rm -f -- "$UNISON/yurt/waiting.$token"; }
+    if [ ! -s "$UNISON/yurt/waiting.$token" ]; then
+        waits=''
+        [ -n "$here" ] || rm -f -- "$UNISON/yurt/waiting.$token"
+    fi
     UNISONLOCALHOSTNAME=$identity
     UNISONBACKUPDIR=$backups/$stamp-$token
     export UNISONLOCALHOSTNAME UNISONBACKUPDIR

@@ -15,6 +15,7 @@ import msgspec
 from yurt.errors import YurtError
 from yurt.homesync import client, programs
 from yurt.homesync.client import Finished, Start
+from yurt.homesync.doubts import Doubts
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import Pair, Place
 from yurt.homesync.problems import problem
@@ -22,14 +23,10 @@ from yurt.model.progress import Watch
 
 ATTEMPTS = 6
 
+NO_DOUBTS = Doubts()
+
 INCONSISTENT = "inconsistent|archives are not identical"
 """What Unison says if the archives of the two sides do not fit together: one of them is missing, or older."""
-
-SAME = 2
-"""Seconds: times that are closer together may be equal for Unison."""
-
-MOST_PATHS = 100
-"""Paths that one sync is limited to at most; for more files, it is limited to their folders."""
 
 ARCHIVES = (
     "the archives of the last sync were incomplete, so this one compared everything again: files that differ are "
@@ -44,38 +41,58 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     start: Start
     folders: list[str]
     """Its folders in the backups."""
+    copied: list[str] = []
+    """The paths that it copied, and those of which the last sync was unsure."""
     idle: bool = False
     """Whether it changed nothing and no job waits for it, so that there is nothing to do after it."""
 
 
-def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch, unsure: Sequence[str] = ()) -> Pass:
+def once(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch, doubts: Doubts = NO_DOUBTS) -> Pass:
     """Sync a pair in batch mode. Every failure is an Outcome with code 3 and its problem.
 
-    `unsure`: the files of which the last sync was unsure. Their contents are compared first.
+    If a file may have changed of which the last sync was unsure, the contents of these files are compared first.
     """
     began = time.time()
-    start = start.another()
-    folders = [start.folder]
+    partly = bool(paths_in(arguments))
+    start = start.another(check="required" if doubts.paths else "no-check", again=start.again, partly=partly)
+    folders, token = [start.folder], start.token
+    copied = [*doubts.paths]
     warnings: list[str] = []
     notes: list[str] = []
     idle = False
     outcome = Outcome(hub=pair.hub.name, spoke=pair.spoke.name, began=began, ended=began, code=3)
     try:
         early = None
-        if unsure and not paths_in(arguments):
-            before = start.another()
-            folders.append(before.folder)
-            early, notes = _compare_contents(pair, before, unsure, watch)
-        done, warnings = _repeated(pair, start, arguments, watch)
+        if doubts.noted:
+            done, warnings = _repeated(pair, start, arguments, watch)
+        if not doubts.noted or done.printed.said("edited"):
+            before, start = start.another(), start.another(again=True)
+            folders, token = [before.folder, start.folder], before.token
+            early, notes = compare_contents(pair, before, doubts.paths, watch)
+            copied += early.printed.copied
+            done, warnings = _repeated(pair, start, arguments, watch)
         warnings = [*notes, *warnings]
+        copied += done.printed.copied
         outcome = _outcome(pair, outcome, done)
         outcome = outcome if early is None else _joined(_outcome(pair, outcome, early), outcome)
-        outcome = msgspec.structs.replace(outcome, unsure=_unsure(pair, [*unsure, *done.printed.copied], began))
         idle = not (outcome.transferred or outcome.failed or done.printed.jobs_wait)
     except YurtError as error:
         outcome = failed(outcome, error)
-    outcome = msgspec.structs.replace(outcome, ended=time.time(), paths=paths_in(arguments), warnings=warnings)
-    return Pass(outcome=outcome, start=start, folders=folders, idle=idle)
+    outcome = msgspec.structs.replace(
+        outcome,
+        ended=time.time(),
+        paths=paths_in(arguments),
+        warnings=warnings,
+        token="" if partly or (start.again and token == start.token) else token,
+    )
+    return Pass(outcome=outcome, start=start, folders=folders, copied=copied, idle=idle)
+
+
+def compare_contents(pair: Pair, start: Start, paths: Sequence[str], watch: Watch) -> tuple[Finished, list[str]]:
+    """Sync some paths, of which Unison compares the contents instead of the times."""
+    words = [word for path in paths for word in ("-path", path)]
+    # The whole of a path may be deleted: that is no sign of a home that is gone.
+    return _repeated(pair, start, [*words, "-fastcheck", "false", "-confirmbigdel=false"], watch)
 
 
 def failed(outcome: Outcome, error: YurtError) -> Outcome:
@@ -91,8 +108,8 @@ def failed(outcome: Outcome, error: YurtError) -> Outcome:
 
 
 def code_of(done: Finished) -> int:
-    """Return the exit code of Unison; that of a good sync if only the permissions of the two roots differ."""
-    if done.code == 1 and done.printed.only_root:
+    """Return the exit code of Unison; that of a good sync if nothing that was skipped is a conflict."""
+    if done.code == 1 and done.printed.harmless:
         return 0
     return done.code if done.code in (0, 1, 2) else 3
 
@@ -111,7 +128,7 @@ def _repeated(pair: Pair, start: Start, arguments: Sequence[str], watch: Watch) 
         done = client.run(pair, start, [*arguments, *more], watch)
         printed = done.printed
         missing = printed.said("no-unison") or printed.said("old-unison")
-        if printed.complete:
+        if printed.complete or printed.said("edited"):
             return done, warnings
         if missing is not None:
             place = next((each for each in pair.places if each.name == missing.place), pair.client)
@@ -136,20 +153,6 @@ def _may_retry(pair: Pair, done: Finished, attempt: int) -> bool:
     return pair.client.here and not reached and pair.server.host.retry(done.err, attempt)
 
 
-def _compare_contents(pair: Pair, start: Start, paths: Sequence[str], watch: Watch) -> tuple[Finished, list[str]]:
-    words = [word for path in paths for word in ("-path", path)]
-    # The whole of a path may be deleted: that is no sign of a home that is gone.
-    return _repeated(pair, start, [*words, "-fastcheck", "false", "-confirmbigdel=false"], watch)
-
-
-def _unsure(pair: Pair, paths: Sequence[str], began: float) -> list[str]:
-    """Return the files whose next edit may not show, as Unison takes times that differ by a second for equal.
-
-    These were edited just before the sync, or during it. Only this machine's files are looked at.
-    """
-    return edited_since(Path(pair.client.folder), paths, int(began) - SAME) if pair.client.here else []
-
-
 def _joined(first: Outcome, second: Outcome) -> Outcome:
     """Return the outcome of two syncs, of which the second one was of everything."""
     return msgspec.structs.replace(
@@ -159,19 +162,6 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
         to_spoke=first.to_spoke + second.to_spoke,
         size=(first.size or 0) + (second.size or 0),
     )
-
-
-def edited_since(root: Path, copied: Sequence[str], second: int) -> list[str]:
-    """Return the copied files below a root that were edited in that second or later; their folders if they are many."""
-    found = []
-    for path in dict.fromkeys(copied):
-        for each in _files(root / path):
-            try:
-                if int(each.lstat().st_mtime) >= second:
-                    found.append(str(each.relative_to(root)))
-            except OSError:  # it changed in the meantime
-                continue
-    return found if len(found) <= MOST_PATHS else sorted({each.partition("/")[0] for each in found})
 
 
 def _files(top: Path) -> Iterator[Path]:

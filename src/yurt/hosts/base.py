@@ -20,7 +20,7 @@ import msgspec
 from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import NotFoundError, RefusedError, UnreachableError, YurtError
-from yurt.hosts import wire
+from yurt.hosts import counts, wire
 from yurt.hosts.ssh_errors import RETRY
 from yurt.hosts.stream import Stream, kill
 from yurt.model.progress import report_slow
@@ -278,6 +278,8 @@ class Host(ABC):
         import subprocess
 
         argv = self.argv(parcel.command)
+        if self.socket():
+            counts.note_command(self.name)
         try:
             # A new session: a streamed script kills its whole process group.
             return subprocess.Popen(

@@ -13,7 +13,7 @@ from pathlib import Path
 from yurt import private
 from yurt.clocks import clocks
 from yurt.errors import UnreachableError, YurtError
-from yurt.hosts import sockets, ssh_errors
+from yurt.hosts import counts, sockets, ssh_errors
 from yurt.model.digest import digest
 
 SESSIONS = 8
@@ -174,13 +174,33 @@ class Master:
         code, output = self._run(argv, timeout=timeout, prompt=prompt)
         if code == 0:
             Path(f"{self.socket}.most").unlink(missing_ok=True)
+            if prompt:
+                self._await_own_session()
         return code, output
+
+    def _await_own_session(self) -> None:
+        """Wait until a new master has left the session of this process.
+
+        It does that shortly after the ssh that opened it has ended. If the session ends before, so does the master.
+        """
+        import subprocess
+
+        argv = [*self.ssh, "-S", self.control_path, "-O", "check", self.destination]
+        with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10
+            )
+            pid = int(done.stderr.partition("(pid=")[2].partition(")")[0])
+            until = time.monotonic() + 5
+            while os.getsid(pid) == os.getsid(0) and time.monotonic() < until:
+                time.sleep(0.005)
 
     def _run(self, argv: list[str], *, timeout: float | None, prompt: bool) -> tuple[int, str]:
         """Run ssh, which may leave a master in the background. Return its exit code and standard error."""
         import subprocess
         import tempfile
 
+        counts.note_connection(self.name)
         # stderr goes to a file: the background master keeps a pipe open, and its reader would wait forever.
         with tempfile.TemporaryFile() as errors:
             try:
@@ -191,6 +211,7 @@ class Master:
                     stderr=None if prompt else errors,
                     check=False,
                     timeout=timeout,
+                    start_new_session=not prompt,  # the end of our session must not end the master
                 )
             except subprocess.TimeoutExpired:
                 return 255, "Connection timed out"

@@ -17,12 +17,17 @@ from yurt.store import Store
 
 def store() -> Store:
     """Open the user's index of runs."""
-    return Store(f"{paths.data_home()}/yurt.db")
+    return Store(index_file())
+
+
+def index_file() -> str:
+    """Return the path of the user's index of runs."""
+    return f"{paths.data_home()}/yurt.db"
 
 
 def known_store() -> Store | None:
     """Open the index if it exists."""
-    return store() if os.path.exists(f"{paths.data_home()}/yurt.db") else None
+    return store() if os.path.exists(index_file()) else None
 
 
 def base_folder(context: Context, facts: Facts | None) -> str:

@@ -26,6 +26,10 @@ class Round(msgspec.Struct, frozen=True):
     """Contexts that could not be queried, with the error message."""
     synced: list[str] = []
     """Pairs of homes that were synced, such as local-alpha."""
+    changed: bool = False
+    """Whether a run may have changed its state."""
+    due: float | None = None
+    """When the homes are to be synced next; null if the agent does not do that."""
 
 
 def once(*, watch: Watch = unwatched) -> Result[Round]:
@@ -38,7 +42,7 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
     pending = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in refreshed.failed.items()}
     synced, notes = _sync_homes(store, watch)
-    done = Round(contexts, submitted, pending, failed, synced)
+    done = Round(contexts, submitted, pending, failed, synced, bool(refreshed.seen), _next_sync())
     warnings = [*refreshed.warnings, *notes]
     return Result(kind="agent-round", data=done, warnings=warnings, exit_code=4 if failed else 0)
 
@@ -46,21 +50,20 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
 def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
     """Sync homes if the interval of homes.yaml is over, or a run waits for it. Return the pairs, and warnings.
 
-    If only runs wait, only the homes of their contexts are synced. Conflicts are for `yurt home status` to tell.
+    All of them: what was changed on another place must reach the context of a run that waits.
     """
-    from yurt.homesync import config, gate, ledger, rounds, watcher
+    from yurt.homesync import config, gate, rounds, watcher
     from yurt.verbs.syncing import waiting
 
     homes = config.load()
     if homes is None or watcher.is_running():
         return [], []
-    since = time.time() - max((each.began for known in ledger.read().outcomes.values() for each in known), default=0.0)
-    due = homes.interval_seconds is not None and since >= homes.interval_seconds
-    only = [] if due else [context for context in waiting(store) if context in homes.names]
-    if not due and not only:
+    at = _next_sync()
+    due = at is not None and time.time() >= at
+    if not due and not any(context in homes.names for context in waiting(store)):
         return [], []
     try:
-        done = rounds.run(homes, only, watch=watch)
+        done = rounds.run(homes, watch=watch)
     except RefusedError:  # another sync is running
         return [], []
     except YurtError as error:
@@ -70,3 +73,14 @@ def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
     return [each.pair for each in done.outcomes if each.code == 0], [
         f"{each.pair} is not in sync: {gate.problem(each)}" for each in done.outcomes if each.code
     ]
+
+
+def _next_sync() -> float | None:
+    """Return when the interval of homes.yaml is over; None if it has none."""
+    from yurt.homesync import config, ledger
+
+    homes = config.load()
+    if homes is None or homes.interval_seconds is None:
+        return None
+    last = max((each.began for known in ledger.read().outcomes.values() for each in known), default=0.0)
+    return last + homes.interval_seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,9 +39,10 @@ def places(found: Homes, only: Sequence[str] = ()) -> list[Place]:
 def relative(path: str, found: Homes) -> str:
     """Return a path relative to the home, without `.` and `..`.
 
-    An absolute path is one in the folder of this machine, or in the user's home. UserError if it is neither.
+    An absolute path is one in the folder of this machine, or in the user's home. UserError if it is neither. Bytes that
+    are not UTF-8 may be written as `shown` writes them.
     """
-    inside = os.path.normpath(path)
+    inside = os.path.normpath(re.sub(r"\\x([89a-f][0-9a-f])", lambda found: chr(0xDC00 + int(found[1], 16)), path))
     if inside.startswith("/"):
         for root in (Path(found.folder).expanduser().absolute(), Path.home()):
             if Path(inside).is_relative_to(root):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from yurt.config import contexts
 from yurt.homesync import ledger, pending, places, profile
+from yurt.homesync.config import Homes
 from yurt.homesync.outcomes import Outcome
 from yurt.homesync.places import Pair, Place
 from yurt.model.context import LOCAL
@@ -55,7 +57,7 @@ class HomeStatus(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     """The folder of this machine; empty if it is not a place."""
     interval: str
-    """The time between two rounds of `yurt agent once`; empty: it starts none by itself."""
+    """The time between two syncs by `yurt agent`; empty: it starts none by itself."""
     pairs: list[PairStatus]
     """One for each place around the hub."""
 
@@ -63,7 +65,8 @@ class HomeStatus(msgspec.Struct, frozen=True, kw_only=True):
 def status() -> Result[HomeStatus]:
     """Return the last syncs of every pair, from the ledger of this machine, and what is pending; contacts no site.
 
-    UserError: no homes are in sync. The exit code is 1 if a pair has conflicts, or its last sync did not succeed.
+    UserError: no homes are in sync. The exit code is 1 if a pair has conflicts, its last sync did not succeed, or
+    a place is not a context.
     """
     found = homes()
     known = ledger.read()
@@ -87,13 +90,25 @@ def status() -> Result[HomeStatus]:
                 transferred=0 if last is None else last.transferred,
                 conflicts=len(mine),
                 failed=0 if last is None else len(last.failed),
-                pending=_pending(pair, last, rules),
+                pending=_pending(pair, known.last_reached(pair.name), rules),
                 waiting=[run for place in pair.places for run in waiting.get(place.name, ())],
             )
         )
     folder = Place(LOCAL.name, found).folder if LOCAL.name in found.names else ""
     data = HomeStatus(hub=found.hub, folder=folder, interval=found.interval, pairs=pairs)
-    return Result(kind="home-status", data=data, exit_code=int(any(each.conflicts or each.code for each in pairs)))
+    warnings = _unknown(found)
+    bad = warnings or any(each.conflicts or each.code for each in pairs)
+    return Result(kind="home-status", data=data, warnings=warnings, exit_code=int(bool(bad)))
+
+
+def _unknown(found: Homes) -> list[str]:
+    """Return a warning for each place that is not a context."""
+    known = contexts.load(contexts.default_file()).contexts
+    return [
+        f"homes.yaml names '{name}', which is not a context; add it with `yurt context add {name}`, or remove it there"
+        for name in found.names
+        if name != LOCAL.name and name not in known
+    ]
 
 
 def _pending(pair: Pair, last: Outcome | None, rules: str) -> int | None:

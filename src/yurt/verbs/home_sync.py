@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,9 +65,10 @@ def plan(names: Sequence[str], *, hub: str = "", folder: str = "") -> Plan:
         raise UserError("there are no homes to sync", code="usage", hint="name contexts: `yurt home sync CONTEXT...`")
     before = [] if saved is None else saved.names
     known = ledger.read()
-    pairs = places.pairs(homes, [name for name in names if name in homes.names])
+    moved = saved is not None and homes.hub != saved.hub  # then every place has a new partner
+    pairs = places.pairs(homes, [] if moved else [name for name in names if name in homes.names])
     first = [pair.spoke.name for pair in pairs if not known.is_known(pair_name(homes.hub, pair.spoke.name))]
-    only = [pair.spoke.name for pair in pairs] if names else []
+    only = [pair.spoke.name for pair in pairs] if names and not moved else []
     return Plan(homes=homes, only=only, new=[name for name in homes.names if name not in before], first=first)
 
 
@@ -101,14 +102,34 @@ def sync(planned: Plan, confirm: Confirm, *, watch: Watch = unwatched) -> Result
         from yurt.homesync import guard
 
         optional = [] if planned.only or planned.new else planned.first
-        survey = guard.check(among, text, lambda found: confirm(planned, found), optional=optional, watch=watch)
-        missed = [_missed(homes.hub, name, error) for name, error in survey.unreachable.items()]
+        without: Mapping[str, YurtError]
+        try:
+            survey = guard.check(among, text, lambda found: confirm(planned, found), optional=optional, watch=watch)
+            without = survey.unreachable
+        except UserError as error:
+            if not optional or len(optional) == len(homes.names) - 1:
+                raise
+            without = dict.fromkeys(optional, error)  # the others are synced nevertheless
+        missed = [_missed(homes.hub, name, error) for name, error in without.items()]
         if missed:
-            only = [name for name in homes.names if name not in (homes.hub, *survey.unreachable)]
+            only = [name for name in homes.names if name not in (homes.hub, *without)]
     if homes != config.load():
         config.save(homes)
     done = [] if missed and not only else rounds.run(homes, only, watch=watch).outcomes
+    if any(each.released for each in done):
+        _refresh(watch)
     return result([*done, *missed])
+
+
+def _refresh(watch: Watch) -> None:
+    """Refresh the runs whose jobs were released, so that nothing says that they wait."""
+    from yurt.lifecycle.refresh.refresh import refresh_contexts
+    from yurt.sites import folders
+    from yurt.verbs.steps import STEPS
+
+    store = folders.known_store()
+    if store is not None:
+        refresh_contexts(store, steps=STEPS, watch=watch)
 
 
 def _missed(hub: str, place: str, error: YurtError) -> Outcome:

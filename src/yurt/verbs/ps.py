@@ -22,6 +22,10 @@ Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
 """Allowed values for each column of the index, and the other keys with their values."""
 
 
+FRESH = 10.0
+"""Seconds for which the states that a running agent has read are shown without asking the site again."""
+
+
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run in the list."""
 
@@ -85,6 +89,7 @@ def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str =
 def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     """Refresh contexts with unfinished runs, and download the logs of finished ones. Returns warnings."""
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
+    names = [name for name in names if not _is_fresh(index, name)]
     warnings: list[str] = []
     if not names:
         from yurt.store import calls
@@ -102,6 +107,16 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
         catch_up_elsewhere(index, names)
     return warnings
+
+
+def _is_fresh(index: Store, context: str) -> bool:
+    """Whether a running agent has just refreshed a context, after which nothing was saved for it."""
+    at = index.refreshed_at(context)
+    if at is None or not 0 <= time.time() - at < FRESH or index.outbox(context):
+        return False
+    from yurt.agent import state
+
+    return state.is_running()
 
 
 def rows(

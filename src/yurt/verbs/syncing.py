@@ -34,7 +34,7 @@ def sync_first(
     """Sync the homes of the contexts of runs that wait for it, one after another. Return the runs, and warnings.
 
     `on_held` gets each run that waits, before the first sync. Never fails: a run whose sync fails stays held, and the
-    next good sync releases it. A running `yurt home sync --watch` does the sync instead.
+    next good sync releases it. A running `yurt home sync --watch`, or agent, does the sync instead.
     """
     runs: dict[str, list[str]] = {}
     for entry in entries:
@@ -58,6 +58,7 @@ def waiting(store: Store) -> dict[str, list[str]]:
 
 
 def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
+    from yurt.agent import state as agent
     from yurt.homesync import config, gate, watcher
 
     held = f"run {runs[0]} is held" if len(runs) == 1 else f"{len(runs)} runs are held"
@@ -68,6 +69,9 @@ def _sync(context: str, runs: Sequence[str], watch: Watch) -> list[str]:
         if watcher.is_running():
             watcher.ask()
             return [f"{held} until `yurt home sync --watch`, which is running, has synced {context}"]
+        if agent.is_running():
+            agent.ask()
+            return [f"{held} until the agent, which is running, has synced {context}"]
         done = _round(homes, context, watch)
     except (YurtError, OSError) as error:
         why, hint = (error.message, error.hint) if isinstance(error, YurtError) else (str(error), "")

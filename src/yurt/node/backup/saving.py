@@ -14,7 +14,7 @@ from yurt.node.backup.pack_write import write_pack
 from yurt.node.backup.plan import Plan
 from yurt.node.backup.progress import OnProgress, Progress
 from yurt.node.backup.reach import Reach, split
-from yurt.node.backup.scan import TICK, Scan
+from yurt.node.backup.scan import GIT, TICK, Scan
 from yurt.node.backup.tar_headers import Member
 
 AGAIN = 256 << 20
@@ -144,8 +144,10 @@ def notes(saved: Saved, scanned: Scan) -> List[str]:
     """Return what the user should know, as short sentences."""
     found = []
     problems = scanned.problems
-    if scanned.moving:
-        first = ", ".join(sorted({shown(path.rstrip(b"/")) or "the top folder" for path in scanned.moving})[:5])
+    # A branch that changed after the walk may name objects that the walk has not seen.
+    moving = [*scanned.moving, *(path for path in saved.changing if GIT in b"/" + path)]
+    if moving:
+        first = ", ".join(sorted({shown(path.rstrip(b"/")) or "the top folder" for path in moving})[:5])
         found.append("changed during the backup, so that its files may not fit together: %s" % first)
     for what, paths in (("cannot be read", saved.unreadable), ("changed while being read", saved.changing)):
         if paths:
