@@ -12,6 +12,11 @@ Fault = Literal["user", "site", "transient", "bug"]
 
 CODES: dict[str, str] = {
     "usage": "The command line, or an argument of a Python function, is invalid.",
+    "race-unreachable": "A cluster of a race does not reach the one that decides it.",
+    "race-open": "No candidate of a race has started yet.",
+    "race-over": "A race is over.",
+    "race-reachable": "The site of the winner of a race responds.",
+    "busy": "Another yurt command is busy with the same run.",
     "config-invalid": "A configuration file is invalid.",
     "spec-failed": "A spec file raised an error or defined no experiments.",
     "config-unsafe": "Another user can change a configuration file.",

@@ -126,17 +126,18 @@ def test_an_interrupted_upload_continues(laptop: Laptop, lab: Lab, ssh: Ssh) -> 
     with link(laptop, lab, rate=MB):
         process = start(laptop, "run", "sh", "-c", f"echo ran >> {ledger}")
         run = uploading(laptop)
-        time.sleep(3)
+        incoming = f"/lustre/scratch/alice/yurt/projects/{rows(laptop)[0]['project']}/incoming"
+        eventually(lambda: int(ssh("alpha", f"du -sb {incoming}").split()[0]) > 3 * MB)
         process.send_signal(signal.SIGKILL)
         process.wait()
     (row,) = rows(laptop)
     assert (row["id"], row["state"]) == (run, "waiting")
-    with link(laptop, lab, cut_at=5 * MB, direction="up"):  # all of it would be interrupted again; the rest fits
+    with link(laptop, lab, cut_at=6 * MB, direction="up"):  # all of it would be interrupted again; the rest fits
         done = laptop("agent", "once", "--json")
         assert done.json["data"]["submitted"] == [run], done
     assert laptop.ended(run)["state"] == "completed"
     assert ssh("alpha", f"cat {ledger}") == "ran"
-    assert ssh("alpha", f"ls /lustre/scratch/alice/yurt/projects/{row['project']}/incoming") == ""
+    assert ssh("alpha", f"ls {incoming}") == ""
 
 
 def test_a_lost_connection_says_that_the_run_is_saved_and_continues(laptop: Laptop, lab: Lab) -> None:

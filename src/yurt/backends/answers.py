@@ -89,3 +89,16 @@ class Observed(msgspec.Struct, frozen=True):
     answer: bytes = b""
     held: dict[str, str] = {}
     """Sweeps of which all pending tasks are held, and why."""
+
+
+class Want(msgspec.Struct, frozen=True):
+    """A claim that a job waits for."""
+
+    folder: int
+    """The number of its run folder in the request."""
+    task: int | None
+    """For a sweep: its task."""
+    word: str
+    """The word of the question, which the answer repeats."""
+    item: int
+    candidate: str

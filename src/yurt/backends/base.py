@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from yurt.backends.answers import Asked, CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded
+    from yurt.backends.answers import Asked, CodeParcel, MakeParcel, Observed, Placed, Preview, Uploaded, Want
     from yurt.model.calls import CallResult
     from yurt.model.env import EnvBuild, EnvState, EnvTools, SitePython, SiteWheels, UnusedEnv
     from yurt.model.facts import Account, Facts
@@ -243,13 +243,40 @@ class Forward(Protocol):
 
 
 class Claims(Protocol):
-    """Names with one permanent holder: the first to claim a name keeps it."""
+    """The claims of races. An item has one holder: the first to claim it, for good, unless its claim is ended."""
 
-    def put(self, folder: str, name: str, holder: str) -> str:
-        """Claim a name in a folder; return its holder."""
+    def open(self, folder: str) -> None:
+        """Make the folder of a race's claims."""
 
-    def holder(self, folder: str, name: str) -> str:
-        """Return the holder of a name; empty if it is not claimed."""
+    def claim(self, folder: str, item: int, candidate: str) -> str:
+        """Claim an item for a candidate; return its holder. Empty: the folder does not exist, or its disk is full."""
+
+    def holders(self, folder: str) -> dict[int, str]:
+        """Return the holder of each claimed item. RefusedError if the folder does not exist."""
+
+    def end(self, folder: str, item: int, who: str) -> str:
+        """End the claim of an item, so that another one can follow; return its holder, or an empty text."""
+
+    def wants(self, folders: Sequence[str]) -> list[Want]:
+        """Return the claims that jobs in these run folders wait for."""
+
+    def answer(self, answers: Sequence[tuple[str, str, str]]) -> None:
+        """Tell jobs who holds what they asked for: run folder, word of the question, holder."""
+
+    def make_key(self, folder: str) -> str:
+        """Make an ssh key in a folder on this site, once; return its public part. The other part stays there."""
+
+    def add_keys(self, folder: str, keys: Sequence[str], until: float) -> str:
+        """Let these public keys claim items in a folder, and nothing else, until then; return the site's host keys."""
+
+    def know_host(self, folder: str, lines: str) -> None:
+        """Write the file known_hosts in the folder of a key."""
+
+    def reaches(self, words: Sequence[str]) -> str:
+        """Return why the login host does not reach the arbiter with this ssh command; empty if it does."""
+
+    def close(self, folder: str) -> None:
+        """Remove the folder of a race, and the keys that may use it. Safe to repeat."""
 
 
 class Envs(Protocol):

@@ -43,6 +43,7 @@ VERBS = {
     "doctor": ("yurt.cli.doctor:doctor", "Check this machine and your contexts for problems."),
     "secret": ("yurt.cli.secret:secret", "Manage secrets in the system keyring."),
     "agent": ("yurt.cli.agent:agent", "Submit saved runs and refresh states."),
+    "race": ("yurt.cli.race:race", "Release a race whose winner cannot be reached."),
     "lab": ("yurt.cli.lab:lab", "Manage two real Slurm clusters on this machine."),
     "completion": ("yurt.cli.completion:completion", "Print a completion script for a shell."),
 }

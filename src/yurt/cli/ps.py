@@ -107,7 +107,7 @@ CELLS: dict[str, Callable[[RunRow, float], str | Drawn]] = {
     "run": lambda row, _now: row.id,
     "name": lambda row, _now: row.name,
     "project": lambda row, _now: row.project,
-    "context": lambda row, _now: row.context,
+    "context": lambda row, _now: ", ".join(row.candidates) or row.context,
     "job": lambda row, _now: row.job,
     "node": lambda row, _now: row.node,
     "state": lambda row, _now: row.state,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yurt.cli import app, completers, render
+from yurt.cli import app, completers, render, run_race
 from yurt.cli.app import run_names, verb
 from yurt.cli.option_types import Number
 from yurt.cli.progress import watching
@@ -53,6 +53,7 @@ EXAMPLES = [
     "yurt run --secret HF_TOKEN train.py",
     "yurt run --grid lr=0.1,0.01 --grid seed=1..3 train.py",
     "yurt run --spec sweep.py",
+    "yurt run --race alpha,beta train.py",
     "yurt run --dry-run train.py",
 ]
 
@@ -157,6 +158,18 @@ class Run(app.Verb):
     help="Start after RUN has finished in any state; repeatable.",
 )
 @setting_options(settings.RESTARTS)
+@click.option(
+    "--race",
+    "race",
+    multiple=True,
+    metavar="CONTEXT,CONTEXT",
+    help="Submit it to several contexts; it runs where it starts first. CONTEXT:partition=NAME changes a resource.",
+)
+@click.option(
+    "--race-mode",
+    type=click.Choice(["arbiter", "grant"]),
+    help="How jobs of a race find out who was first: arbiter asks a cluster by ssh, grant waits for a yurt command.",
+)
 @click.option("--notify", is_flag=True, help="Show a desktop notification when the run has finished.")
 @click.option(
     "--notify-with",
@@ -179,14 +192,20 @@ def run(**options: Any) -> int:
     from yurt.verbs import run as verbs
 
     request = _request(options)
-    where = {"context": app.current().context, "after": options["after"], "after_any": options["after_any"]}
+    after = {"after": options["after"], "after_any": options["after_any"]}
+    where = {"context": app.current().context, **after}
+    candidates = run_race.read(options, request)
     if options["dry_run"]:
         with watching() as watch:
             plan = verbs.preview(request, **where, watch=watch)
         return render.result(plan, lambda: _print_plan(plan.data), requested=True)
     notify = options["notify_with"] or ("desktop" if options["notify"] else "")
     with on_interrupt(submitted_line) as sending, watching() as watch:
-        done = verbs.run(request, **where, notify=notify, on_kept=sending.on_kept, on_held=sending.on_held, watch=watch)
+        how: dict[str, Any] = {"notify": notify, "on_kept": sending.on_kept, "on_held": sending.on_held, "watch": watch}
+        if candidates:
+            done = verbs.race(candidates, options["race_mode"], **after, **how)
+        else:
+            done = verbs.run(request, **where, **how)
     following = options["follow"] or _follows(done.data)
     staying = following or options["wait"]
     if not (staying and app.current().json):

@@ -21,7 +21,8 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("hint", memory_hint(run, status.state, found.task_states if run.tasks else {})),
         ("native state", status.native),
         ("command", _command(run)),
-        ("context", run.context),
+        ("context", run.context if not found.candidates or _decided(found) else _contexts(found.candidates)),
+        ("candidates", "; ".join(_candidate(each) for each in found.candidates)),
         ("job", status.job),
         ("node", status.node),
         ("project", run.project),
@@ -38,6 +39,27 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def _decided(found: Any) -> bool:
+    return not found.run.tasks and any(each.won for each in found.candidates)
+
+
+def _contexts(candidates: Any) -> str:
+    return ", ".join(dict.fromkeys(each.context for each in candidates))
+
+
+def _candidate(each: Any) -> str:
+    """Return a candidate of a race in words."""
+    where = f"{each.context} ({each.partition})" if each.partition else each.context
+    if each.tasks:
+        return f"{where}: {render.count(each.tasks, 'task')}"
+    waited = "" if each.queued is None else f" after {render.span(each.queued)} in the queue"
+    if each.won:
+        return f"{where}: was first{waited}"
+    if each.reason.endswith("withdrawn"):
+        return f"{where}: {each.reason}{waited}"
+    return f"{where}: {render.with_reason(each.state, each.reason)}"
 
 
 def _command(run: Any) -> str:

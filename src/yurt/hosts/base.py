@@ -88,6 +88,10 @@ class Host(ABC):
         """Whether the host has the tools of GNU; otherwise functions of scripts replace some of them."""
         return True
 
+    def drain(self) -> bool:
+        """Whether output is lost if a script leaves a part of its input unread."""
+        return False
+
     def terminal(self, command: str) -> list[str]:
         """Return the local command line that runs `command` on the host in the user's terminal."""
         return self.argv(command)
@@ -145,7 +149,7 @@ class Host(ABC):
                 return prefetched
         deadline = time.monotonic() + timeout
         for attempt in itertools.count(1):
-            parcel = wire.pack(script, arguments, gnu=self.gnu())
+            parcel = wire.pack(script, arguments, gnu=self.gnu(), drain=self.drain())
             with self.session(deadline):
                 returned, out, err = self._communicate(parcel, stdin, deadline, timeout)
             framed = wire.unpack(parcel, out)

@@ -38,7 +38,13 @@ class Framed(msgspec.Struct, frozen=True):
 
 
 def pack(
-    script: str, arguments: Sequence[str] = (), *, outlive: bool = True, through: bool = False, gnu: bool = True
+    script: str,
+    arguments: Sequence[str] = (),
+    *,
+    outlive: bool = True,
+    through: bool = False,
+    gnu: bool = True,
+    drain: bool = False,
 ) -> Parcel:
     """Wrap a POSIX sh script. `gnu`: the host has the tools of GNU.
 
@@ -46,6 +52,7 @@ def pack(
     has no input and is killed when its standard input closes. `through`: the rest of standard input is its own, and
     its process id is the first line on standard error. It is killed when nobody reads its output any more, to which
     it adds `Parcel.alive` at times to find out, since it may be silent for hours. (sshd keeps standard error open.)
+    `drain`: what the script leaves of its input is read after its end.
     """
     if "\0" in script or any("\0" in argument for argument in arguments):
         raise UserError("a command cannot contain NUL bytes", code="usage")
@@ -63,7 +70,8 @@ def pack(
         watch = "{ cat <&3; kill -TERM 0; } > /dev/null 2>&1 & watch=$!"
         steps = f"exec 3<&0; {begun}; ({call}) < /dev/null 3<&- & main=$!; {watch}; wait $main; code=$?; kill $watch"
     script = script if gnu else (Path(__file__).parent / "not_gnu.sh").read_text() + script
-    body = f"yurt_main() {{\n{script}\n}}\n{steps}; printf '%s %d\\n' {end} $code\n"
+    rest = "; command cat > /dev/null" if drain else ""
+    body = f"yurt_main() {{\n{script}\n}}\n{steps}; printf '%s %d\\n' {end} $code{rest}\n"
     stdin = body.encode(errors="surrogateescape")
     # Read the script by its length: the rest of standard input is the script's own input.
     read = f"command head -c {len(stdin)}" if gnu else f"dd bs=1 count={len(stdin)} 2> /dev/null"

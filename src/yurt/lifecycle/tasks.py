@@ -11,6 +11,7 @@ from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import pair
 from yurt.model import ids, layout, params, plot, sweep_table, tasks
 from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.race import Candidate
 from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.verdict import Verdict, verdict_of
@@ -31,6 +32,8 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """The requested tasks, in the requested order."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
+    candidates: list[Candidate] = []
+    """Of a race: where it was submitted, and how many tasks each one won."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +47,12 @@ class Plotted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown(
-    store: Store, entry: Entry, every: Sequence[TaskRow], rows: Sequence[TaskRow], packages: dict[str, str]
+    store: Store,
+    entry: Entry,
+    every: Sequence[TaskRow],
+    rows: Sequence[TaskRow],
+    packages: dict[str, str],
+    candidates: Sequence[Candidate] = (),
 ) -> SweepShown:
     """Return a sweep with some of its tasks in `rows`; `every` contains all of them."""
     started = min((row.started for row in every if row.started is not None), default=None)
@@ -56,6 +64,7 @@ def shown(
         retried_as=store.retries(entry.run.id),
         rows=list(rows),
         packages=packages,
+        candidates=list(candidates),
     )
 
 

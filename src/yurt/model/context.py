@@ -72,6 +72,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     dev_idle_release: bool = False
     dev_sshd: bool = False
     home_sync: bool = False
+    race_address: str | None = None
+    race_keys: bool = False
+    race_wait: str | None = None
     lab: str | None = None
 
 

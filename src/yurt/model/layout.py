@@ -72,6 +72,12 @@ CODE_OF_STEP = "code."
 """Prefix, followed by a random word: the exit code of a command of `yurt shell`."""
 ENVIRONMENT = "environment"
 """For sessions: the variables that the scheduler set for the job."""
+WANT = "want."
+"""Prefix, followed by a word of its own, in a race: a claim for yurt to carry to the arbiter: ITEM CANDIDATE."""
+ANSWER = "answer."
+"""Prefix, followed by the same word: who holds that item."""
+ROUNDS = "rounds"
+"""In a race, a line for each time that its job gave its node back without an answer."""
 JOBS = "jobs"
 """The ids of its jobs."""
 ENV_WAIT = "env-wait"
@@ -176,7 +182,7 @@ def run(project_folder: str, run_id: str) -> str:
     return f"{project_folder}/runs/{run_id}"
 
 
-KINDS = ("projects", "envs", "workspaces")
+KINDS = ("projects", "envs", "workspaces", "races")
 """What is directly in yurt's folder on a site, with folders of its own."""
 
 
@@ -188,6 +194,11 @@ def env(base_folder: str, address: str) -> str:
 def workspace(base_folder: str, name: str) -> str:
     """Return the folder with the backups of the workspace of a dev node."""
     return f"{base_folder}/workspaces/{name}"
+
+
+def race(base_folder: str, race_id: str) -> str:
+    """Return the folder of a race: of its claims, or of the key with which a job reaches them."""
+    return f"{base_folder}/races/{race_id}"
 
 
 def home(folder: str) -> str:

@@ -153,6 +153,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """The environment that yurt built for it."""
     home_sync: bool = False
     """Whether its first start waits for a home sync that begins after its submission."""
+    race: str = ""
+    """The race whose candidate it is; its own id if it is the race."""
     user: str = ""
     host: str = ""
     yurt_version: str = ""
@@ -264,6 +266,30 @@ class Holder(msgspec.Struct, frozen=True):
     """Seconds after a lost session within which another one must begin."""
 
 
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """The race of a candidate, as its job needs it."""
+
+    id: str
+    arbiter: str
+    """The context with the folder of claims."""
+    folder: str
+    """That folder."""
+    here: bool = False
+    """Whether the job reaches the folder itself."""
+    ssh: list[str] = []
+    """The ssh command with which the job reaches the arbiter; empty if it has none."""
+    keys: str = ""
+    """The folder with the key for that, on the candidate's site."""
+    wait: int = 0
+    """Seconds that a job waits for an answer before it gives its node back."""
+    carrier: list[str] = []
+    """A command of this machine that carries claims."""
+    first: int = 0
+    """For a sweep: the item of its first task."""
+    step: int = 1
+    """For a sweep: how many items later that of the next task is; -1: one earlier."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is needed to submit a run. Its files are generated from it, and `retry` reuses it."""
 
@@ -315,3 +341,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its tasks are function calls, which are uploaded in a separate file."""
     holder: Holder | None = None
     """If its job only keeps the resources for sessions."""
+    race: Race | None = None
+    """If it is a candidate of a race."""

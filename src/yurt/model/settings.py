@@ -8,6 +8,7 @@ checkers; a test compares them with the table.
 from __future__ import annotations
 
 from yurt.model.settings_dev import DEV
+from yurt.model.settings_race import RACE
 from yurt.model.settings_row import Row
 
 # An option that adds to the value of the context, such as --tag, has its own row next to the row of the key.
@@ -513,4 +514,5 @@ CONTEXT = (
     Row(key="lab", site=True, example="default", about="Lab that created this context and can update or remove it."),
 )
 
-TABLE: tuple[Row, ...] = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *HOMES, *RESTARTS, *SWEEP, *CONTEXT, *DEV)
+OPTIONS = (*LABELS, *RESOURCES, *ENVIRONMENT, *FILES, *CODE, *HOMES, *RESTARTS, *SWEEP)
+TABLE: tuple[Row, ...] = (*OPTIONS, *CONTEXT, *DEV, *RACE)

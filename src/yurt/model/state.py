@@ -17,6 +17,9 @@ from yurt.model.run import RestartPolicy, State, Status
 CANCELLED = "cancelled"
 """The content of `winner` if the user cancelled the run before its job passed the gate."""
 
+LOST = "race"
+"""The cause in exit.json of a candidate of a race that another one has won."""
+
 NEVER = RestartPolicy()
 
 BUILDING = "its environment is being built"
@@ -326,6 +329,7 @@ _STOPPED = {
     "cancelled": "cancelled",
     "after": "a run that it depends on did not complete",
     "stopped": "the site stopped it: preempted, or cancelled outside yurt",
+    LOST: "another candidate of its race was first",
 }
 
 
@@ -354,7 +358,9 @@ def _ended(after: Status, seen: Observation) -> Status:
     ending = seen.ending
     assert ending is not None
     state: State
-    if ending.code == 0:
+    if ending.cause == LOST:
+        state = "cancelled"
+    elif ending.code == 0:
         state = "completed"
     elif ending.cause == "stopped" and seen.record == "node_failed":
         state = "node_failed"

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yurt.model.run import Status
+from yurt.store.races import HIDDEN
 
 PATIENCE = 7 * 86400.0
 """Seconds after which yurt stops trying to save the logs of a finished run."""
@@ -42,7 +43,8 @@ class Mirror:
         """Mark the logs of a finished run to be saved; a run that was never submitted has none."""
         if status.final and status.attempts:
             self._db.execute(
-                "INSERT OR REPLACE INTO to_mirror SELECT id, context, ?, 0, 0 FROM runs WHERE id = ?",
+                "INSERT OR REPLACE INTO to_mirror SELECT id, context, ?, 0, 0 FROM runs WHERE id = ?"
+                f" AND id NOT IN ({HIDDEN})",  # of a race, its winner is saved under the name of the race
                 (time.time(), run),
             )
 

@@ -27,6 +27,7 @@ from yurt.store.copies import Copies
 from yurt.store.drafts import Drafts
 from yurt.store.made import Made
 from yurt.store.notices import Notices
+from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
@@ -54,7 +55,7 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
+class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -162,16 +163,22 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         if run.tasks:
             self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.tasks, run.tasks))
         self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel_requested))
+        self._add_candidate(run)
         if run.retry_of:
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
     def remove(self, run: str) -> None:
+        """Remove a run from the index; of a race, also its candidates."""
         with self._transaction():
-            self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
-            for table in ("runs", "records", "plans", "drafts", "sweeps"):
-                self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-            for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
-                self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
+            self._remove(run)
+            self._remove_race(run)
+
+    def _remove(self, run: str) -> None:
+        self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
+        for table in ("runs", "records", "plans", "drafts", "sweeps"):
+            self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
+        for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
+            self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 
     def get(self, run: str) -> Entry | None:
         if task := ids.split_task(run):
@@ -188,7 +195,10 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         plan = self._sets
         if plan is None:
             return None
-        return Entry(task_of(whole.run, plan, number), self.task_status(sweep, number, whole.status))
+        run = task_of(whole.run, plan, number)
+        if whole.run.race == sweep:
+            run = placed(run, self.item_places(sweep).get(number))
+        return Entry(run, self.task_status(sweep, number, whole.status))
 
     def several(self, runs: Sequence[str]) -> list[Entry]:
         """Return the given runs that are in the index, in order; tasks of a sweep are read together."""
@@ -211,8 +221,12 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         if whole is None or plan is None:
             return {}
         known, out = self.tasks(sweep), set(numbers(whole.status.submitted_tasks))
+        places = self.item_places(sweep) if whole.run.race == sweep else {}
         return {
-            number: Entry(task_of(whole.run, plan, number), known.get(number) or usual(whole.status, out=number in out))
+            number: Entry(
+                placed(task_of(whole.run, plan, number), places.get(number)),
+                known.get(number) or usual(whole.status, out=number in out),
+            )
             for number in range(min(whole.run.tasks, len(plan.sets)))
         }
 
@@ -251,9 +265,10 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         """Return ids that start with a text, or whose second part does, newest first."""
         text = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         query = (
-            "SELECT id FROM runs WHERE id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\' ORDER BY created DESC LIMIT 20"
+            "SELECT id FROM runs WHERE (id LIKE ?1 ESCAPE '\\' OR id LIKE ?2 ESCAPE '\\')"
+            f" AND (id = ?3 OR id NOT IN ({HIDDEN})) ORDER BY created DESC LIMIT 20"
         )
-        return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%"))]
+        return [row[0] for row in self._db.execute(query, (f"{text}%", f"%-{text}%", prefix))]
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of runs that start with a text, each once, newest first."""
@@ -268,11 +283,11 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         """Return the runs, sweeps and tasks with this job, of one context or of all, newest first."""
         where, values = ("runs.context = ? AND ", (context,)) if context else ("", ())
         runs = (
-            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where}"
+            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where} runs.id NOT IN ({HIDDEN}) AND "
             "json_extract(CAST(records.status AS TEXT), '$.job') = ? ORDER BY created DESC"
         )
         tasks = (
-            f"SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE {where}"
+            f"SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE {where} runs.id NOT IN ({HIDDEN}) AND "
             "json_extract(CAST(tasks.status AS TEXT), '$.job') = ? ORDER BY created DESC"
         )
         query = tasks if "_" in job else runs
@@ -286,16 +301,14 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         unfinished: bool = False,
     ) -> Iterator[Entry]:
         """Return runs, newest first. `where` maps columns (context, project, name, state) to allowed values."""
-        clauses = ["NOT final"] if unfinished else []
+        clauses = [f"id NOT IN ({HIDDEN})", *(["NOT final"] if unfinished else [])]
         values: list[str] = []
         for column, allowed in (where or {}).items():
             if column not in ("context", "project", "name", "state"):
                 raise LookupError(column)
             clauses.append(f"{column} IN ({','.join('?' * len(allowed))})")
             values += allowed
-        query = "SELECT run, status FROM runs JOIN records USING (id)" + (
-            f" WHERE {' AND '.join(clauses)}" if clauses else ""
-        )
+        query = f"SELECT records.run, status FROM runs JOIN records USING (id) WHERE {' AND '.join(clauses)}"
         rows = self._db.execute(
             f"{query} ORDER BY created DESC, id DESC LIMIT ?", (*values, -1 if limit is None else limit)
         )
@@ -307,19 +320,21 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         return [label for label in labels if label in names or layout.project_name(label) in names]
 
     def contexts_of_unfinished(self) -> list[str]:
-        return [row[0] for row in self._db.execute("SELECT DISTINCT context FROM runs WHERE NOT final")]
+        query = f"SELECT DISTINCT context FROM runs WHERE NOT final AND id NOT IN ({RACES})"
+        return [row[0] for row in self._db.execute(query)]
 
     def refs(self, context: str, also: Iterable[str] = ()) -> list[RunRef]:
         """Return the runs that a refresh of a context queries: unfinished submitted ones, and `also`."""
         query = (
             f"SELECT id, folder, created, mark FROM runs WHERE context = ? AND NOT final AND state NOT IN {UNSUBMITTED}"
+            f" AND id NOT IN ({RACES})"
         )
         rows = self._db.execute(query, (context,)).fetchall()
         found = [self._with_tasks(RunRef(*row)) if row[0][0] == ids.SWEEP else RunRef(*row) for row in rows]
         known = {ref.id for ref in found}
         for run in also:
             row = self._db.execute(
-                "SELECT id, folder, created FROM runs WHERE id = ? AND folder != ''", (run,)
+                f"SELECT id, folder, created FROM runs WHERE id = ? AND folder != '' AND id NOT IN ({RACES})", (run,)
             ).fetchone()
             if row is not None and run not in known:
                 found.append(RunRef(*row))
@@ -330,7 +345,7 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = (
             f"SELECT id FROM runs WHERE context = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
-            " ORDER BY created, id"
+            f" AND id NOT IN ({RACES}) ORDER BY created, id"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
@@ -338,23 +353,25 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks):
         """Return whether `outbox` lists a run now."""
         pending = "SELECT pending FROM sweeps WHERE sweeps.id = runs.id"
         query = f"SELECT 1 FROM runs WHERE id = ? AND NOT final AND coalesce(({pending}), state IN {UNSUBMITTED})"
+        query += f" AND id NOT IN ({RACES})"
         return self._db.execute(query, (run,)).fetchone() is not None
 
     def building(self, context: str) -> list[str]:
         """Return unfinished runs whose jobs are held until their environment is built."""
         query = (
             "SELECT id FROM runs JOIN records USING (id) WHERE context = ? AND NOT final"
-            " AND instr(CAST(status AS TEXT), '\"building\":true')"
+            f" AND instr(CAST(status AS TEXT), '\"building\":true') AND id NOT IN ({RACES})"
         )
         return [row[0] for row in self._db.execute(query, (context,))]
 
     def cancels(self, context: str) -> list[str]:
         """Return runs and tasks whose cancellation was requested but not yet sent to the site."""
-        query = "SELECT id FROM runs WHERE context = ? AND NOT final AND cancel"
+        query = f"SELECT id FROM runs WHERE context = ? AND NOT final AND cancel AND id NOT IN ({RACES})"
         found = [row[0] for row in self._db.execute(query, (context,))]
         query = (
             "SELECT sweep || '.' || task FROM sweeps CROSS JOIN runs USING (id)"
-            " CROSS JOIN tasks INDEXED BY task_states ON sweep = id WHERE context = ? AND NOT runs.final"
+            f" CROSS JOIN tasks INDEXED BY task_states ON sweep = id WHERE context = ? AND id NOT IN ({RACES})"
+            " AND NOT runs.final"
             f" AND tasks.state IN ({','.join('?' * len(OPEN))})"
             " AND json_extract(CAST(status AS TEXT), '$.cancel_requested')"
         )

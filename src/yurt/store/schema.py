@@ -80,6 +80,13 @@ CREATE TABLE uploads (
     """\
 CREATE TABLE drafts (id TEXT PRIMARY KEY, draft BLOB NOT NULL);
 """,
+    # A race is a row of `runs`, and so is each of its candidates.
+    """\
+CREATE TABLE races (run TEXT PRIMARY KEY, race TEXT NOT NULL);
+CREATE INDEX by_race ON races (race);
+CREATE TABLE race_items (race TEXT, item INTEGER, holder TEXT NOT NULL, PRIMARY KEY (race, item)) WITHOUT ROWID;
+CREATE TABLE open_races (race TEXT PRIMARY KEY) WITHOUT ROWID;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

@@ -13,6 +13,7 @@ from yurt.model import ids, layout, params, tasks
 from yurt.model.run import FINAL, Placement, Plan, Run, RunRef, State, Status
 from yurt.model.state import ATTEMPTS, BUILDING
 from yurt.model.tally import main_reason
+from yurt.store.races import HIDDEN, RACES
 
 OPEN = tuple(state for state in State.__args__ if state not in FINAL)  # type: ignore[attr-defined]
 ACTIVE = tuple(state for state in OPEN if state != "waiting")
@@ -145,7 +146,7 @@ class Tasks:
     def sent_elsewhere(self, context: str) -> list[Entry]:
         """Return the sweeps of which another machine has not submitted all tasks."""
         joined = "runs JOIN sweeps USING (id) JOIN records USING (id)"
-        query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final"
+        query = f"SELECT run, status, pending FROM {joined} WHERE context = ? AND NOT final AND id NOT IN ({RACES})"
         found = [(entry_of(row[:2]), row[2]) for row in self._db.execute(query, (context,))]
         return [entry for entry, ours in found if entry.status.task_states.get("waiting", 0) > ours]
 
@@ -161,7 +162,8 @@ class Tasks:
         self._db.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?)", values)
         if status.final and status.started:
             self._db.execute(
-                "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?",
+                "INSERT OR REPLACE INTO to_mirror SELECT ?, context, ?, 0, 0 FROM runs WHERE id = ?"
+                f" AND id NOT IN ({HIDDEN})",
                 (ids.task(sweep, number), time.time(), sweep),
             )
 

@@ -23,6 +23,7 @@ import pytest
 from yurt.backends.answers import CodeParcel
 from yurt.backends.base import Backend
 from yurt.lifecycle.outbox.deliver import parcel, place
+from yurt.model import layout
 from yurt.model.files import NOTHING, Ended, Limits, LogPosition, Pick, Pull
 from yurt.model.run import Plan, Run, Status
 from yurt.model.state import CANCELLED, Ending, next_status
@@ -323,15 +324,23 @@ class BackendContract:
             assert link.makefile("rb").read() == b"hello from the run"
         assert follow(backend, made).state == "completed"
 
-    def test_a_name_has_one_holder(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+    def test_an_item_of_a_race_has_one_holder(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         made = plan("true")
         clean.append(made)
-        folder = f"{made.run.folder}-claims"
-        assert backend.claims.holder(folder, "it") == ""
+        base = made.project_folder.rpartition("/projects/")[0]
+        folder, ours = layout.race(base, f"test-{secrets.token_hex(4)}"), backend.claims
+        ours.open(folder)
+        assert ours.holders(folder) == {}
         with ThreadPoolExecutor(4) as pool:
-            held = list(pool.map(lambda each: backend.claims.put(folder, "it", f"number {each}"), range(4)))
-        assert len(set(held)) == 1 and backend.claims.holder(folder, "it") == held[0]
-        assert backend.claims.put(folder, "other", "x") == "x"
+            held = list(pool.map(lambda each: ours.claim(folder, 0, f"run-{each}"), range(4)))
+        assert len(set(held)) == 1 and ours.holders(folder) == {0: held[0]}
+        assert ours.claim(folder, 7, "run-9") == "run-9"
+        assert ours.end(folder, 0, "test") == held[0] and ours.holders(folder) == {7: "run-9"}
+        assert ours.end(folder, 0, "test") == "", "nobody holds it now"
+        assert ours.claim(folder, 0, "run-5") == "run-5" == ours.claim(folder, 0, held[0])
+        ours.close(folder)
+        ours.close(folder)
+        assert ours.claim(folder, 0, "run-6") == "", "a late job does not start the race again"
 
     def test_code(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
         """Code is uploaded once, with the run or before it."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import msgspec
 
 from yurt.errors import YurtError
-from yurt.lifecycle.outbox.cancellations import tell_cancel
+from yurt.lifecycle.outbox.cancellations import request, tell_cancel
 from yurt.lifecycle.refresh import notify
 from yurt.lifecycle.select import by_sweep, meant
 from yurt.model.progress import Watch, unwatched
@@ -32,7 +31,12 @@ def cancel(names: Sequence[str], *, filters: Sequence[str] = (), watch: Watch = 
     """Cancel runs; with filters, the matching tasks of sweeps. The exit code is not 0 if a site was unreachable."""
     index = folders.store()
     entries, warnings = meant(index, names, filters, watch=watch)
-    done, unreachable = cancel_runs(index, entries)
+    if any(entry.run.race for entry in entries):
+        from yurt.verbs.race import cancel_races
+
+        done, unreachable = cancel_races(index, entries)
+    else:
+        done, unreachable = cancel_runs(index, entries)
     code = 0 if unreachable is None else unreachable.exit_code
     return Result(kind="runs-cancelled", data=done, warnings=warnings, exit_code=code)
 
@@ -44,8 +48,7 @@ def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled]
     take one request to the site. Returns the outcome for each run, and the error of a site that could not be reached.
     """
     groups = list(by_sweep(entries))
-    for sweep, group in groups:
-        _request(store, sweep, group)
+    request(store, entries)
     found: dict[str, Cancelled] = {}
     unreachable = None
     for _sweep, group in groups:
@@ -71,29 +74,3 @@ def _outcome(entry: Entry, after: Status | None, failure: YurtError | None) -> C
         return Cancelled(run.id, run.context, state, False, failure.message)
     note = f"it had already finished ({entry.status.state})" if entry.status.final else after.reason if after else ""
     return Cancelled(run.id, run.context, state, True, note)
-
-
-def _request(store: Store, sweep: str, group: Sequence[Entry]) -> None:
-    """Save the cancel request in the index."""
-    if sweep:
-        whole = store.get(sweep)
-        tried = whole is not None and whole.status.attempts > 0
-        numbers = [entry.run.task for entry in group if entry.run.task is not None]
-        store.change_tasks(sweep, numbers, lambda _number, status: _requested(status, tried=tried))
-        return
-    (entry,) = group
-    if entry.run.tasks:
-        store.change_tasks(entry.run.id, whole=_requested)
-    else:
-        store.change([entry.run.id], lambda _run, status: _requested(status))
-
-
-def _requested(status: Status, *, tried: bool = False) -> Status:
-    """Return the status with the request. `tried`: the task may be submitted, though its own status does not say so."""
-    if status.final:
-        return status
-    if status.state == "waiting" and status.attempts == 0 and not tried:
-        return msgspec.structs.replace(
-            status, state="cancelled", reason="cancelled before it was submitted", ended=time.time()
-        )
-    return msgspec.structs.replace(status, cancel_requested=True)

@@ -54,6 +54,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Number of tasks of a sweep; 0 for a single run."""
     task_states: dict[str, int]
     """Number of tasks in each state."""
+    candidates: list[str] = []
+    """For a race that is not decided: the contexts that take part."""
 
 
 def ps(
@@ -91,7 +93,7 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
     names = [name for name in names if not _is_fresh(index, name)]
     warnings: list[str] = []
-    if not names:
+    if not names and not index.open_races():
         from yurt.store import calls
 
         queue_prefetch.forget()
@@ -183,7 +185,14 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunR
         seen_at=seen,
         tasks=run.tasks,
         task_states=status.task_states or ({status.state: run.tasks} if run.tasks else {}),
+        candidates=_candidates(store, entry) if run.race == run.id and run.race else [],
     )
+
+
+def _candidates(store: Store, entry: Entry) -> list[str]:
+    if entry.status.state in FINAL or (store.holders(entry.run.id) and not entry.run.tasks):
+        return []
+    return list(dict.fromkeys(each.run.context for each in store.several(store.candidates(entry.run.id))))
 
 
 def changes(before: Sequence[RunRow], after: Sequence[RunRow]) -> Iterator[RunRow]:

@@ -22,6 +22,7 @@ from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
+    from yurt.model.race import Mode
     from yurt.model.run import After
 
 
@@ -72,6 +73,45 @@ def run(
         _note_refused(error)
         raise
     return Result(kind="run", data=entry, warnings=[*unused_keys.first_time(place.name), *warnings])
+
+
+def race(
+    candidates: Sequence[tuple[str, Request]],
+    mode: Mode | None = None,
+    *,
+    after: Sequence[str] = (),
+    after_any: Sequence[str] = (),
+    notify: str = "",
+    on_kept: Callable[[str], None] = lambda _run: None,
+    on_held: Callable[[Entry], None] = lambda _entry: None,
+    watch: Watch = unwatched,
+) -> Result[Entry]:
+    """Plan one run for each candidate, a context and its request, and submit them as a race: the first to start wins.
+
+    Nothing is submitted unless all of them can be planned. Otherwise as `run`.
+    """
+    from yurt.race.submit import submit
+
+    try:
+        places, plans = [], []
+        for context, request in candidates:
+            place, planned, _known = _planned(request, context, after, after_any, watch, offline=False)
+            places.append(place)
+            plans.append(planned)
+        index = folders.store()
+        entry, warnings = submit(index, places, plans, mode, notify=notify, on_kept=on_kept, watch=watch)
+        members = index.several(index.candidates(entry.run.id))
+        if any(each.run.home_sync for each in members):
+            from yurt.verbs.syncing import sync_first
+
+            _members, notes = sync_first(index, members, on_held=on_held, watch=watch)
+            warnings += notes
+    except YurtError as error:
+        _note_refused(error)
+        raise
+    entry = index.get(entry.run.id) or entry
+    unused = [text for place in places for text in unused_keys.first_time(place.name)]
+    return Result(kind="run", data=entry, warnings=[*unused, *warnings])
 
 
 def _note_refused(error: YurtError) -> None:

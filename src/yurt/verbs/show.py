@@ -16,11 +16,13 @@ from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
 from yurt.model.progress import Watch, unwatched
+from yurt.model.race import Candidate
 from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
 from yurt.verbs.result import Result
+from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
@@ -46,6 +48,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """The last value of each metric, for a finished run."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
+    candidates: list[Candidate] = []
+    """Of a race: where it was submitted, and how long each one waited."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +126,7 @@ def show(
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         from yurt.lifecycle.refresh.refresh import refresh_contexts
 
-        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
+        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id], steps=STEPS).warnings
         (entry,) = which(index, [entry.run.id])
     if entry.run.home_sync:
         from yurt.homesync import gate
@@ -150,7 +154,14 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
         named.add(sort_column(columns, table.sort).title)
     return ShownSweep(
         kind="sweep-shown",
-        data=shown(index, entry, every, passing[: table.limit], _packages(index, entry.run, ask=ask)),
+        data=shown(
+            index,
+            entry,
+            every,
+            passing[: table.limit],
+            _packages(index, entry.run, ask=ask),
+            _candidates(index, entry.run),
+        ),
         warnings=warnings,
         here=_here(index, entry),
         every=every,
@@ -182,9 +193,18 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         on_site=parts,
         metrics=metrics.last(store, entry) if final else [],
         packages=_packages(store, entry.run, ask=inspect),
+        candidates=_candidates(store, entry.run),
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _candidates(store: Store, run: Run) -> list[Candidate]:
+    if not run.race or run.race != run.id:
+        return []
+    from yurt.race.view import candidates
+
+    return candidates(store, run.id)
 
 
 def _packages(store: Store, run: Run, *, ask: bool) -> dict[str, str]:

@@ -41,6 +41,9 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
   me=$nonce.$job.${SLURM_RESTART_COUNT:-0}${only:+-$only}.$(uname -n).$$.${born:-0}.${boot:-0}
   [ "${owner%%.*}" = "$nonce" ] || { drop_shares "$share"; exit 0; }
   [ "$owner" = "$nonce.$job" ] || [ -n "$only" ] || exit 0
+  unclaimed=
+  # Defined only for a candidate of a race; before a start is counted, since the job may go back to the queue.
+  if type take_claim > /dev/null 2>&1 && ! read_written @EXIT@ > /dev/null; then take_claim; fi
   k=${only:-1}
   while :; do
     if read_written @EXIT@ > /dev/null; then exit 0; fi
@@ -69,6 +72,8 @@ run_start() { # run_start NONCE [K]: passes the gate, runs your command, records
     note_stop stopped
     finish 143 "$stopped"
   fi
+  [ "$unclaimed" != race ] || finish 0 race
+  [ -z "$unclaimed" ] || finish 143 stopped
   # Defined only for a run with predecessors.
   if [ "$k" -eq 1 ] && type predecessors_completed > /dev/null 2>&1 && ! predecessors_completed; then finish 1 after; fi
   began=$(date +%s)

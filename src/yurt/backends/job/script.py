@@ -16,6 +16,7 @@ from yurt.backends import scripts
 from yurt.backends.job import log_files, module, mrunner_config
 from yurt.model import layout, tasks
 from yurt.model import params as values
+from yurt.model.race import item_of
 from yurt.model.run import Plan, Run, Setup
 
 SHELLS_OWN = frozenset(
@@ -95,13 +96,14 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"secrets={quote(' '.join(run.secrets))}",
         f"shares={'stay' if policy else 'go'} # shares of secrets, after the start",
         "",
-        *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and policy else []),
+        *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and (policy or plan.race) else []),
         "own_folders() { # whether no other user could have written to them",
         f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}"
         + "".join(f" &&\n    own {own_arguments(layout.chain(each))}" for each in elsewhere(plan)),
         "}",
         "",
         *_predecessors(run),
+        *_race(plan),
         "own_packages() { # prints where Python finds packages of your project, each with a colon after it",
         f"  {_own_packages(plan)}",
         "}",
@@ -157,6 +159,28 @@ def _predecessors(run: Run) -> list[str]:
         "predecessors_completed() { # whether the runs before it completed",
         f"  all_completed {folders}",
         "}",
+        "",
+    ]
+
+
+def _race(plan: Plan) -> list[str]:
+    race, run = plan.race, plan.run
+    if race is None:
+        return []
+    carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {shlex.join(race.carrier)}", "}"]
+    reach = ["reach() { # reach [OPTION]... COMMAND: asks the arbiter", f'  timeout 30 {shlex.join(race.ssh)} "$@"', "}"]
+    return [
+        f"race={quote(race.id)} # of which this run is a candidate",
+        f"candidate={quote(run.id)}",
+        f"race_folder={quote(race.folder)} # the claims, on {race.arbiter}",
+        f"race_here={'yes' if race.here else ''} # whether this job reaches that folder",
+        f"race_wait={race.wait} # seconds to wait for an answer",
+        f"race_items={max(1, run.tasks)}",
+        f"race_first={race.first}",
+        f"race_step={race.step}",
+        *(carrier if race.carrier else []),
+        *(reach if race.ssh else []),
+        *(scripts.text(name, "job").rstrip("\n") for name in ("claim.sh", "race.sh")),
         "",
     ]
 
@@ -263,7 +287,8 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
     common = plan.run.params
     named = own_words(plan)
     texts, offsets, at = [], [], 0
-    for number, each in enumerate(plan.sets):
+    for task, each in enumerate(plan.sets):
+        number = task if plan.race is None else item_of(plan.race, task, len(plan.sets))
         variables = values.variables(each)
         lines = [b"#" + msgspec.json.encode({**common, **each})]
         lines += [
@@ -276,6 +301,8 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
         words = values.words(rest) if plan.arguments else []
         if words:
             lines.append(_command(os.fsencode(word) for word in words))
+        if plan.race is not None:  # candidates number their tasks differently
+            lines.append(b"export YURT_TASK_INDEX=%d" % number)
         if plan.mrunner:
             lines += _mrunner(mrunner_config.content(plan.run, {**common, **each}))
         text = b"\n".join(lines) + b"\n"
@@ -348,6 +375,16 @@ def below_the_head() -> str:
 def gate() -> str:
     """Return the write-once functions that job.sh and the scripts that submit and cancel share."""
     return scripts.text("gate.sh", "job")
+
+
+def claimer() -> str:
+    """Return the functions of `gate`, and the one that claims an item of a race."""
+    return gate() + scripts.text("claim.sh", "job")
+
+
+def arbiter(folder: str) -> str:
+    """Return the script that serves the claims of a race to those who have its key."""
+    return claimer() + scripts.text("arbiter.sh", "job") + f"serve {quote(folder)}\n"
 
 
 def closer() -> str:

@@ -1,16 +1,21 @@
-"""Claims in shared folders: a hard link, or a renamed folder, which only one claimant can create."""
+"""The claims of races: who may start, decided in a folder on the disk of one site."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import time
+from collections.abc import Mapping, Sequence
 
+from yurt.backends import scripts
+from yurt.backends.answers import Want
 from yurt.backends.job import script
 from yurt.backends.shell import ownership
 from yurt.hosts import Host
-from yurt.hosts.base import refusal
+from yurt.hosts.base import Answer, refusal
 
-PUT = 'umask 077; mkdir -p -- "$1" && cd "$1" && me=$4 && write_once "$2" "$3"'
-HOLDER = 'cd "$1" 2> /dev/null && read_written "$2" || :'
+CHECKED = "yurt-race check"
+"""What the arbiter answers to `check`."""
 
 
 class ShellClaims:
@@ -19,13 +24,83 @@ class ShellClaims:
     def __init__(self, host: Host) -> None:
         self._host = host
 
-    def put(self, folder: str, name: str, holder: str) -> str:
-        answer = ownership.run(
-            self._host, [folder], script.gate() + PUT, folder, name, holder, f"yurt.{os.urandom(4).hex()}"
-        )
+    def open(self, folder: str) -> None:
+        self._run([folder], "open_race", folder, make=True)
+
+    def claim(self, folder: str, item: int, candidate: str) -> str:
+        return self._run([folder], 'cd "$1" && me=$4 && claim "$2" "$3"; :', folder, str(item), candidate, _me(), own=True)
+
+    def holders(self, folder: str) -> dict[int, str]:
+        return read_holders(self._run([folder], "holders", folder))
+
+    def end(self, folder: str, item: int, who: str) -> str:
+        return self._run([folder], 'me=$4 && end_claim "$1" "$2" "$3"; :', folder, str(item), who, _me(), own=True)
+
+    def wants(self, folders: Sequence[str]) -> list[Want]:
+        lines = self._run(folders, "wants", *folders).splitlines()
+        found = [line.split(" ") for line in lines]
+        return [
+            Want(int(parts[0]), None if parts[1] == "-" else int(parts[1]), parts[2], int(parts[3]), parts[4])
+            for parts in found
+            if len(parts) == 5 and parts[0].isdigit() and parts[3].isdigit() and (parts[1] == "-" or parts[1].isdigit())
+        ]
+
+    def answer(self, answers: Sequence[tuple[str, str, str]]) -> None:
+        lines = "".join(f"{folder}|{word}|{holder}\n" for folder, word, holder in answers)
+        folders = [folder for folder, _word, _holder in answers]
+        self._run(folders, f"umask 077; me={_me()}; answer", stdin=lines.encode())
+
+    def make_key(self, folder: str) -> str:
+        return self._run([folder], "make_key", folder, make=True)
+
+    def add_keys(self, folder: str, keys: Sequence[str], until: float) -> str:
+        content = script.arbiter(folder).encode()
+        command = f"sh {shlex.quote(f'{folder}/arbiter.sh')}".replace("\\", "\\\\").replace('"', '\\"')
+        expiry = time.strftime("%Y%m%d%H%M", time.localtime(until))
+        options = f'restrict,command="{command}",expiry-time="{expiry}"'
+        stdin = content + "".join(f"{key}\n" for key in keys).encode()
+        return self._run([folder], "add_keys", folder, options, str(len(content)), stdin=stdin)
+
+    def know_host(self, folder: str, lines: str) -> None:
+        self._run([folder], 'umask 077; cat > "$1/known_hosts"; :', folder, own=True, stdin=lines.encode())
+
+    def reaches(self, words: Sequence[str]) -> str:
+        answer = self._host.run('timeout 30 "$@" < /dev/null', *words, "check", timeout=45)
+        if CHECKED in answer.text:
+            return ""
+        return answer.errors.splitlines()[-1] if answer.errors else "no answer"
+
+    def close(self, folder: str) -> None:
+        self._run([folder], "close_race", folder)
+
+    def _run(
+        self, folders: Sequence[str], what: str, *words: str, make: bool = False, own: bool = False, stdin: bytes = b""
+    ) -> str:
+        """Run a function of claims.sh; `own`: `what` is a script that takes the words itself."""
+        text = script.claimer() + scripts.text("claims.sh") + (what if own else f'{what} "$@"')
+        answer: Answer = ownership.run(self._host, folders, text, *words, make=make, stdin=stdin)
         if answer.code:
-            raise refusal(self._host.name, f"cannot claim {name}", answer.errors)
+            raise refusal(self._host.name, "cannot use the claims of a race", answer.errors)
         return answer.text.strip()
 
-    def holder(self, folder: str, name: str) -> str:
-        return ownership.run(self._host, [folder], script.gate() + HOLDER, folder, name).text.strip()
+
+def read_holders(text: str) -> dict[int, str]:
+    """Return the holder of each item, from lines ITEM.ROUND HOLDER and ITEM.ROUND.dead WHO."""
+    held: dict[int, dict[int, str]] = {}
+    dead: set[tuple[int, int]] = set()
+    for line in text.splitlines():
+        name, _, who = line.partition(" ")
+        parts = name.split(".")
+        if len(parts) == 3 and parts[2] == "dead":
+            dead.add((int(parts[0]), int(parts[1])))
+        elif len(parts) == 2:
+            held.setdefault(int(parts[0]), {})[int(parts[1])] = who
+    alive: Mapping[int, list[str]] = {
+        item: [who for number, who in sorted(rounds.items()) if (item, number) not in dead]
+        for item, rounds in held.items()
+    }
+    return {item: names[0] for item, names in alive.items() if names}
+
+
+def _me() -> str:
+    return f"yurt.{os.urandom(4).hex()}"

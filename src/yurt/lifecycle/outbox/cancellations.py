@@ -12,7 +12,7 @@ from yurt.model import ids
 from yurt.model import tasks as numbering
 from yurt.model.run import Run, RunRef, Status
 from yurt.model.state import CANCELLED, never_started
-from yurt.store import Store
+from yurt.store import Entry, Store
 
 if TYPE_CHECKING:
     from yurt.backends.base import Runs
@@ -77,3 +77,37 @@ def note_sweep_cancelled(store: Store, sweep: Run, started: set[int]) -> None:
         return msgspec.structs.replace(status, cancel_requested=False, reason="cancelled", submitted_tasks=out)
 
     store.change_tasks(sweep.id, range(sweep.tasks), each, whole)
+
+
+def request(store: Store, entries: Sequence[Entry]) -> None:
+    """Save cancel requests in the index: the next refresh of their sites sends them."""
+    together: dict[str, list[Entry]] = {}
+    for entry in entries:
+        together.setdefault(entry.run.sweep or entry.run.id, []).append(entry)
+    for group in together.values():
+        _request(store, group[0].run.sweep, group)
+
+
+def _request(store: Store, sweep: str, group: Sequence[Entry]) -> None:
+    if sweep:
+        whole = store.get(sweep)
+        tried = whole is not None and whole.status.attempts > 0
+        numbers = [entry.run.task for entry in group if entry.run.task is not None]
+        store.change_tasks(sweep, numbers, lambda _number, status: _requested(status, tried=tried))
+        return
+    (entry,) = group
+    if entry.run.tasks:
+        store.change_tasks(entry.run.id, whole=_requested)
+    else:
+        store.change([entry.run.id], lambda _run, status: _requested(status))
+
+
+def _requested(status: Status, *, tried: bool = False) -> Status:
+    """Return the status with the request. `tried`: the task may be submitted, though its own status does not say so."""
+    if status.final:
+        return status
+    if status.state == "waiting" and status.attempts == 0 and not tried:
+        return msgspec.structs.replace(
+            status, state="cancelled", reason="cancelled before it was submitted", ended=time.time()
+        )
+    return msgspec.structs.replace(status, cancel_requested=True)

@@ -51,7 +51,8 @@ def turn(store: Store, run: Run) -> Turn:
 
 def _one_queue(run: Run, before: Entry) -> bool:
     """Return whether one scheduler, or this machine, has both runs, and the predecessor is a single job."""
-    same = before.run.context == run.context and not before.run.tasks  # a sweep has several jobs
+    # A sweep has several jobs, and a race is not decided yet.
+    same = before.run.context == run.context and not before.run.tasks and not before.run.race
     return same and bool(before.status.job) and before.status.state not in NO_JOB_YET and not before.run.restart_policy
 
 

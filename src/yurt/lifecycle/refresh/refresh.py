@@ -12,7 +12,7 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.advance import Advanced, Step, advance, both
+from yurt.lifecycle.advance import Advanced, Step, Steps, advance, both
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.refresh import archive, notify, other_machines
 from yurt.model import ids
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from yurt.backends.base import Backend
 
 
+SUBMIT = Steps((send_waiting,))
+
+
 class Refreshed(msgspec.Struct, frozen=True):
     """Result of a refresh: contexts that could not be queried, with the error, and runs submitted on the way."""
 
@@ -36,6 +39,8 @@ class Refreshed(msgspec.Struct, frozen=True):
     """Observations of runs whose status may have changed."""
     known_at: dict[str, float | None] = {}
     """When the contexts that could not be queried were last refreshed."""
+    notes: list[str] = []
+    """Warnings of the last steps."""
 
     @property
     def warnings(self) -> list[str]:
@@ -46,7 +51,7 @@ class Refreshed(msgspec.Struct, frozen=True):
                 warnings.append(f"runs on {context} are saved and not yet submitted: {why}")
             warnings += [f"run {run} was rejected: {error.message}" for run, error in each.refused.items()]
             warnings += [f"run {run}: {note}" for run, note in each.notes.items()]
-        return warnings
+        return [*warnings, *self.notes]
 
 
 def _failure(context: str, error: YurtError, known_at: float | None) -> str:
@@ -63,13 +68,13 @@ def refresh_contexts(
     *,
     also: Sequence[str] = (),
     keep: bool = True,
-    steps: Sequence[Step] = (send_waiting,),
+    steps: Steps = SUBMIT,
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
 ) -> Refreshed:
     """Run `steps` and refresh contexts (default: all with unfinished runs). `also` are finished runs to query as well.
 
-    Contexts of the predecessors of pending runs are refreshed too.
+    Contexts of the predecessors of pending runs, and of rivals in a race, are refreshed too.
 
     Without `keep`, logs and metrics of finished runs are saved by a later refresh. `uploads`: for how many seconds to
     upload large code of saved runs, by default a few; None: until all is uploaded.
@@ -77,6 +82,7 @@ def refresh_contexts(
     calls.collect(store)
     uploads = clocks().share if uploads is not None and uploads < 0 else uploads
     names = with_predecessors(store, contexts) if contexts is not None else store.contexts_of_unfinished()
+    names += store.rivals(names) if names and store.open_races() else []
     failed: dict[str, YurtError] = {}
     advanced: dict[str, Advanced] = {}
     observed: dict[str, Observation] = {}
@@ -84,7 +90,7 @@ def refresh_contexts(
 
     def one(index: Store, name: str) -> None:
         try:
-            moved = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
+            moved = _refresh(index, name, also, observed, steps=steps.each, keep=keep, watch=watch)
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -99,8 +105,9 @@ def refresh_contexts(
         from yurt.sites.fan_out import side_by_side
 
         side_by_side(in_a_thread, names)
+    notes = [note for step in steps.at_end for note in step(store)]
     notify.fire(store)
-    return Refreshed(failed, advanced, observed, known_at)
+    return Refreshed(failed, advanced, observed, known_at, notes)
 
 
 def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:

@@ -1,0 +1,47 @@
+# A candidate of a race: your command starts only if this candidate holds the claim. Needs gate.sh and claim.sh before it.
+take_claim() { # sets `unclaimed` to why your command must not start: race (another holds the claim) or stopped; else empty
+  unclaimed=stopped began_asking=$(date +%s) pause=1 asking=$nonce-$$-${born:-0}-${SLURM_RESTART_COUNT:-0}
+  item=$(((race_first + race_step * ${YURT_TASK_INDEX:-0} + race_items) % race_items))
+  rm -f @WANT@* # of an earlier start
+  while [ -z "$stopped" ] && ! is_cancelled; do
+    holder=$(ask)
+    case $holder in "$candidate") unclaimed='' ;; '' | *[!a-z0-9-]*) holder='' ;; *) unclaimed=race ;; esac
+    [ -z "$holder" ] || break
+    [ "$(date +%s)" -lt $((began_asking + race_wait)) ] || give_back
+    sleep "$pause" &
+    wait $! # a signal ends it
+    [ "$pause" -ge 5 ] || pause=$((pause + 1))
+  done
+  rm -f "@WANT@$asking" "@ANSWER@$asking"
+}
+ask() { # prints who holds the claim; nothing if nobody answers
+  if [ -n "$race_here" ]; then
+    (cd "$race_folder" && me=$me.$asking patience=5 && claim "$item" "$candidate") 2> /dev/null
+    return
+  fi
+  ! type reach > /dev/null 2>&1 || by_ssh && return
+  [ -e "@WANT@$asking" ] || { echo "$item $candidate" > "@WANT@aside.$$" && mv "@WANT@aside.$$" "@WANT@$asking"; } 2> /dev/null
+  ! type carry > /dev/null 2>&1 || carry > /dev/null 2>&1
+  read_written "@ANSWER@$asking"
+}
+by_ssh() { # asks the arbiter through ssh: from this node, or through the login host
+  reply=$(reach "claim $item $candidate" < /dev/null 2> /dev/null) ||
+    { [ "$kind" = slurm ] && reply=$(reach -o "ProxyCommand=ssh -o BatchMode=yes -o ConnectTimeout=10 -W [%h]:%p $SLURM_SUBMIT_HOST" "claim $item $candidate" < /dev/null 2> /dev/null); } ||
+    return
+  printf '%s\n' "$reply" | sed -n 's/^yurt-race \([a-z0-9-]*\)$/\1/p' | grep . # a login may print more lines
+}
+give_back() { # nobody has answered: gives the node back; a later job asks again
+  began_asking=$(date +%s)
+  [ "$kind" = slurm ] || return 0 # nothing is reserved on this machine
+  echo "yurt: nobody told this job within $race_wait s whether another cluster was first; it asks again later" >&2
+  echo "$began_asking" >> @ROUNDS@
+  delay=$(wc -l < @ROUNDS@)
+  delay=$((60 << (delay > 5 ? 5 : delay)))
+  next=1
+  while read_written "@START@$next" > /dev/null; do next=$((next + 1)); done
+  if reply=$(later=now+$delay && submit_next_job "$next"); then
+    job_id "$reply" >> @JOBS@
+    exit 0
+  fi
+  timeout 30 scontrol requeue "$job" 2> /dev/null && exit 0
+}

@@ -1,0 +1,68 @@
+# The folder of a race's claims, and the keys with which jobs of other sites reach it. Needs gate.sh and claim.sh before it.
+keys=$HOME/.ssh/authorized_keys
+real_path() { # real_path FILE: the file that a symbolic link leads to
+  readlink -f "$1" 2> /dev/null || printf '%s\n' "$1"
+}
+open_race() { # open_race FOLDER
+  umask 077
+  mkdir -p -- "$1" && cd "$1" || return
+  true > .file && { ln .file .link 2> /dev/null || true > @NO_LINKS@; }
+  rm -f .file .link
+}
+holders() { # holders FOLDER: prints each claim, ITEM.ROUND HOLDER, and each ITEM.ROUND.dead WHO
+  cd "$1" || return
+  for each in [0-9]*; do
+    each=${each%.d}
+    case $each in *[!0-9.dea]* | *.) continue ;; esac
+    ! read_written "$each" > /dev/null || printf '%s %s\n' "$each" "$text"
+  done
+}
+end_claim() { # end_claim FOLDER ITEM WHO: the holder counts no more; prints it, or nothing if there is none
+  cd "$1" || return
+  round=1
+  while read_written "$2.$round.dead" > /dev/null; do round=$((round + 1)); done
+  holder=$(read_written "$2.$round") || return 0
+  write_once "$2.$round.dead" "$3" > /dev/null && printf '%s\n' "$holder"
+}
+wants() { # wants FOLDER…: prints each claim to carry: NUMBER-OF-FOLDER TASK WORD ITEM CANDIDATE; TASK is - without a sweep
+  number=0
+  for folder; do
+    for each in "$folder"/@WANT@* "$folder"/@TASKS@/*/@WANT@*; do
+      [ -e "$each" ] || continue
+      word=${each##*/@WANT@} task=${each%/*} task=${task#"$folder"} task=${task##*/}
+      [ ! -e "${each%/*}/@ANSWER@$word" ] && [ ! -e "${each%/*}/@ANSWER@$word.d" ] || continue
+      case $word in *[!a-z0-9-]*) continue ;; esac
+      ! read -r item candidate < "$each" || printf '%s %s %s %s %s\n' "$number" "${task:--}" "$word" "$item" "$candidate"
+    done
+    number=$((number + 1))
+  done
+}
+answer() { # answer: from standard input, lines FOLDER|WORD|HOLDER
+  while IFS='|' read -r folder word holder; do
+    (cd "$folder" 2> /dev/null && patience=3 write_once "@ANSWER@$word" "$holder") > /dev/null < /dev/null
+  done
+}
+add_keys() { # add_keys FOLDER OPTIONS: from standard input, the script of the arbiter; then a public key on each line
+  umask 077
+  cd "$1" && head -c "$3" > arbiter.sh && mkdir -p "$HOME/.ssh" || return
+  file=$(real_path "$keys")
+  { [ ! -s "$file" ] || [ -z "$(tail -c 1 "$file")" ] || echo; while read -r kind key _rest; do printf '%s %s %s yurt-race-%s\n' "$2" "$kind" "$key" "${1##*/}"; done; } > keys.new &&
+    cat keys.new >> "$file" && rm -f keys.new || return
+  cat /etc/ssh/ssh_host_*_key.pub
+}
+make_key() { # make_key FOLDER: from standard input, known host keys come later; prints the public key
+  umask 077
+  mkdir -p -- "$1" && cd "$1" && { [ -s key.pub ] || ssh-keygen -q -t ed25519 -N '' -C yurt-race -f key < /dev/null; } > /dev/null && cat key.pub
+}
+close_race() { # close_race FOLDER: removes its keys and its claims
+  file=$(real_path "$keys")
+  if grep -q " yurt-race-${1##*/}\$" "$file" 2> /dev/null; then
+    for _try in 1 2 3; do # somebody may be editing the file
+      cp -p "$file" "$file.yurt" && cp -p "$file" "$file.yurt.new" || return
+      grep -v " yurt-race-${1##*/}\$" "$file.yurt" > "$file.yurt.new"
+      ! cmp -s "$file" "$file.yurt" || { mv -f "$file.yurt.new" "$file" && break; }
+    done
+    rm -f "$file.yurt" "$file.yurt.new"
+  fi
+  case $1 in */races/?*) rm -rf -- "$1" ;; esac
+}

@@ -1,0 +1,105 @@
+"""A race: one run with several candidates, of which the first to start wins. Pure values.
+
+Each candidate is a run of its own, with its own folder and job. Which one may start is decided by a claim in a folder on
+the disk of one site, the arbiter: see job/claim.sh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from yurt.model.run import FINAL, Race, Run, State, Status
+
+Mode = Literal["arbiter", "grant"]
+"""Who carries a claim to the arbiter: the job itself by ssh, or any yurt command."""
+
+ONLY = 0
+"""The item of a race that is not a sweep."""
+
+LIVE: tuple[State, ...] = ("waiting", "submitting", "unknown", "held", "queued", "requeued", "starting", "running")
+"""Unfinished states, the most advanced one last."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate of a race, as `show` prints it."""
+
+    id: str
+    context: str
+    partition: str
+    state: State
+    reason: str
+    job: str
+    won: bool
+    tasks: int = 0
+    """How many tasks of a sweep it has won."""
+    queued: float | None = None
+    """Seconds that it waited in the queue, until it started or was withdrawn."""
+
+
+def order(position: int, candidates: int, items: int) -> tuple[int, int]:
+    """Return the first item of a candidate of a sweep, and its step.
+
+    Candidates begin at different items, so that they meet as late as possible: of two, one counts down from the end.
+    """
+    if position == 1:
+        return items - 1, -1
+    parts = max(1, candidates - 1)
+    return (max(0, position - 1) * items // parts) % max(1, items), 1
+
+
+def item_of(race: Race, task: int, items: int) -> int:
+    """Return the item of a task of a candidate."""
+    return (race.first + race.step * task) % items
+
+
+def task_of(race: Race, item: int, items: int) -> int:
+    """Return the task of a candidate that has an item."""
+    return (race.step * (item - race.first)) % items
+
+
+def merged(members: Sequence[tuple[Run, Status]], holder: str) -> Status:
+    """Return the status of a race, or of an item of one, from those of its candidates."""
+    for run, status in members:
+        if run.id == holder:
+            return status
+    alive = [(run, status) for run, status in members if status.state not in FINAL]
+    if not alive:
+        return _nobody(members)
+    _run, best = max(alive, key=lambda each: LIVE.index(each[1].state))
+    # Its job may have started, but your code has not: nobody holds the claim.
+    state: State = "starting" if best.state == "running" else best.state
+    return Status(state=state, reason=_reasons(alive), submitted=best.submitted, attempts=best.attempts)
+
+
+def _nobody(members: Sequence[tuple[Run, Status]]) -> Status:
+    """Return the status of a race that nobody can win any more."""
+    if not members:
+        return Status(state="failed", reason="its submission was interrupted")
+    rank: tuple[State, ...] = ("cancelled", "completed", "lost")
+    _run, worst = max(members, key=lambda each: rank.index(each[1].state) if each[1].state in rank else len(rank))
+    state: State = "cancelled" if worst.state == "completed" else worst.state
+    ended = max((status.ended or 0.0 for _run, status in members), default=0.0)
+    reason = _reasons([(run, status) for run, status in members if status.state == worst.state])
+    return Status(state=state, reason=reason, ended=ended or None, exit_code=worst.exit_code)
+
+
+def _reasons(members: Sequence[tuple[Run, Status]]) -> str:
+    """Return the reasons of candidates, by context; one reason if they all have the same."""
+    texts = {status.reason or status.state for _run, status in members}
+    if len(texts) == 1:
+        return texts.pop() if members[0][1].reason else ""
+    return "; ".join(f"{run.context}: {status.reason or status.state}" for run, status in members)
+
+
+def queue_seconds(status: Status, created: float) -> float | None:
+    """Return how long a run waited in the queue; None while it waits."""
+    until = status.started or (status.ended if status.final else None)
+    return None if until is None else max(0.0, until - (status.submitted or created))
+
+
+def holders_of(claims: Mapping[int, str], items: int) -> list[str]:
+    """Return the holder of each item; empty if it has none."""
+    return [claims.get(item, "") for item in range(max(1, items))]

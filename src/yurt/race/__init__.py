@@ -1,0 +1,1 @@
+"""Races: one run on several contexts, which starts wherever it starts first."""

@@ -1,0 +1,269 @@
+"""Submits a race: prepares its claims, saves its candidates, and submits them all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from yurt import queue_prefetch
+from yurt.config import contexts, paths
+from yurt.errors import RefusedError, UserError, YurtError
+from yurt.lifecycle.advance import Advanced
+from yurt.lifecycle.outbox import claims
+from yurt.lifecycle.outbox.outbox import send_large, send_waiting
+from yurt.lifecycle.plan.request import Planned
+from yurt.model import ids, layout
+from yurt.model.context import Context
+from yurt.model.progress import Event, Watch, unwatched
+from yurt.model.race import Mode, item_of, order
+from yurt.model.run import Plan, Race, Run, Status
+from yurt.race import tend, ways
+from yurt.race.ways import Choice
+from yurt.sites import connect
+from yurt.sites.fan_out import side_by_side
+from yurt.store import Entry, Store
+
+KEY_LIFE = 30 * 86400.0
+"""Seconds after which the key of a race is of no use, even if nobody has removed it."""
+
+SSH = (
+    "-T",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "IdentitiesOnly=yes",
+    "-o",
+    "ControlPath=none",
+    "-o",
+    "ConnectTimeout=10",
+    "-o",
+    "StrictHostKeyChecking=yes",
+    "-o",
+    "GlobalKnownHostsFile=/dev/null",
+    "-o",
+    "HostKeyAlias=yurt-arbiter",
+)
+
+
+def submit(
+    store: Store,
+    places: Sequence[Context],
+    planned: Sequence[Planned],
+    mode: Mode | None,
+    *,
+    notify: str = "",
+    on_kept: Callable[[str], None] = lambda _run: None,
+    watch: Watch = unwatched,
+) -> tuple[Entry, list[str]]:
+    """Save a race and submit its candidates. Return it, and warnings. UserError and RefusedError: nothing is kept.
+
+    A candidate that its site rejects is a warning, unless all of them are rejected.
+    """
+    plans = [each.plan for each in planned]
+    choice = ways.choose(places, mode)
+    plan = _whole(plans, choice)
+    race = plan.run.id
+    warnings = list(dict.fromkeys(warning for each in planned for warning in each.warnings))
+    queue_prefetch.forget()
+    claim = claims.take(race)  # before other processes see the race
+    assert claim is not None
+    with claim:
+        store.add_race(plan, Status(state="waiting", reason="being submitted"))
+        if notify:
+            store.note_notice(race, notify)
+        try:
+            made, notes = _prepared(places, plans, plan, choice, mode, watch)
+        except BaseException:
+            _close(plan, plans)
+            store.remove(race)
+            raise
+        store.add_candidates(made, Status())
+        on_kept(race)
+        refused = send(store, [each.run.context for each in made], watch)
+        lost = [each for each in made if each.run.id in refused]
+        if len(lost) == len(made):
+            _close(plan, made)
+            store.remove(race)
+            raise refused[lost[0].run.id]
+        warnings += [f"{each.run.context} rejected the race: {refused[each.run.id].message}" for each in lost]
+        tend.tend_one(store, race)
+    claims.collect()
+    entry = store.get(race)
+    assert entry is not None
+    return entry, [*warnings, *notes]
+
+
+def send(store: Store, names: Sequence[str], watch: Watch) -> dict[str, YurtError]:
+    """Submit saved candidates, on all their contexts at once. Return those that were rejected."""
+    refused: dict[str, YurtError] = {}
+
+    def one(name: str) -> None:
+        with store.twin() as index, suppress(YurtError):  # what is left stays in the outbox
+            backend = connect.responding_backend(name)
+            moved = send_waiting(index, name, backend, watch)
+            if moved.large:
+                moved = _both(moved, send_large(index, name, backend, moved.large, watch, seconds=None))
+            refused.update(moved.refused)
+
+    side_by_side(one, list(dict.fromkeys(names)))
+    return refused
+
+
+def _both(first: Advanced, second: Advanced) -> Advanced:
+    return msgspec.structs.replace(first, refused={**first.refused, **second.refused})
+
+
+def _whole(plans: Sequence[Plan], choice: Choice) -> Plan:
+    """Return the plan of the race itself, which is never submitted: it stands for its winner."""
+    first, arbiter = plans[0], plans[choice.arbiter]
+    created = time.time()
+    made = ids.make_sweep if first.run.tasks else ids.make
+    race = made(created, int.from_bytes(os.urandom(4)))
+    run = msgspec.structs.replace(first.run, id=race, race=race, folder="", created=created, home_sync=False)
+    folder = layout.race(_base(arbiter), race)
+    return msgspec.structs.replace(first, run=run, race=Race(id=race, arbiter=arbiter.run.context, folder=folder))
+
+
+def _base(plan: Plan) -> str:
+    return plan.project_folder.rpartition("/projects/")[0]
+
+
+def _prepared(
+    places: Sequence[Context],
+    plans: Sequence[Plan],
+    whole: Plan,
+    choice: Choice,
+    mode: Mode | None,
+    watch: Watch,
+) -> tuple[list[Plan], list[str]]:
+    """Make the folder of claims, and the keys; return the candidates, and notes for the user."""
+    assert whole.race is not None
+    race, arbiter = whole.race, places[choice.arbiter]
+    watch(Event(f"preparing a race on {', '.join(dict.fromkeys(each.name for each in places))}"))
+    site = connect.backend(arbiter)
+    site.claims.open(race.folder)
+    by_ssh = [at for at, way in enumerate(choice.ways) if way == "ssh"]
+    ssh, notes = _keys(places, plans, whole, arbiter, by_ssh, mode) if by_ssh else ({}, [])
+    made = []
+    for at, (place, plan, way) in enumerate(zip(places, plans, choice.ways, strict=True)):
+        first, step = order(at, len(plans), plan.run.tasks) if plan.run.tasks else (0, 1)
+        own = msgspec.structs.replace(race, first=first, step=step, here=way == "here")
+        if at in ssh:
+            wait = max(ways.TRIES, ways.wait_of(place))
+            own = msgspec.structs.replace(own, ssh=ssh[at], keys=_key_folder(plan, race.id), wait=wait)
+        elif way == "carry":
+            own = msgspec.structs.replace(own, carrier=_carrier(), wait=ways.LONGEST)
+        else:
+            own = msgspec.structs.replace(own, wait=ways.wait_of(place) or ways.TRIES)
+        made.append(candidate(plan, own))
+    return made, notes
+
+
+def candidate(plan: Plan, race: Race) -> Plan:
+    """Return a plan as a candidate of a race."""
+    count = len(plan.sets)
+    sets = [plan.sets[item_of(race, task, count)] for task in range(count)]
+    return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, race=race.id), race=race, sets=sets)
+
+
+def _keys(
+    places: Sequence[Context],
+    plans: Sequence[Plan],
+    whole: Plan,
+    arbiter: Context,
+    by_ssh: Sequence[int],
+    mode: Mode | None,
+) -> tuple[dict[int, list[str]], list[str]]:
+    """Make a key for each site, and let it claim; return the ssh commands of candidates, and notes.
+
+    A site that does not reach the arbiter waits instead, if it may.
+    """
+    race = whole.race
+    assert race is not None
+    folders: dict[str, int] = {}
+    for at in by_ssh:
+        folders.setdefault(f"{places[at].slurm_url} {_base(plans[at])}", at)
+    backends = {at: connect.backend(places[at]) for at in folders.values()}
+    public = {at: backends[at].claims.make_key(_key_folder(plans[at], race.id)) for at in backends}
+    hosts = connect.backend(arbiter).claims.add_keys(race.folder, list(public.values()), time.time() + KEY_LIFE)
+    known = "".join(f"yurt-arbiter {' '.join(line.split()[:2])}\n" for line in hosts.splitlines() if line.strip())
+    found: dict[str, list[str]] = {}
+    notes = []
+    for at, backend in backends.items():
+        folder = _key_folder(plans[at], race.id)
+        backend.claims.know_host(folder, known)
+        words = _ssh(folder, arbiter.race_address or "")
+        why = backend.claims.reaches(words)
+        if not why:
+            found[f"{places[at].slurm_url} {_base(plans[at])}"] = words
+            continue
+        if mode == "arbiter" or not ways.wait_of(places[at]):
+            raise RefusedError(
+                f"{places[at].name} does not reach {arbiter.name} by ssh as {arbiter.race_address}: {why}",
+                code="race-unreachable",
+                hint=f"correct `race_address` of {arbiter.name}, or set `race_wait: 2m` for {places[at].name}",
+            )
+        notes.append(f"{places[at].name} does not reach {arbiter.name} by ssh ({why}), so its jobs wait for an answer")
+    keyed = {at: found.get(f"{places[at].slurm_url} {_base(plans[at])}") for at in by_ssh}
+    return {at: words for at, words in keyed.items() if words}, notes
+
+
+def _key_folder(plan: Plan, race: str) -> str:
+    return f"{layout.race(_base(plan), race)}-key"
+
+
+def _ssh(folder: str, address: str) -> list[str]:
+    """Return the ssh command with which the jobs of a site reach the arbiter: [USER@]HOST[:PORT]."""
+    host, colon, port = address.rpartition(":")
+    named = (host, ["-p", port]) if colon and port.isdigit() else (address, [])
+    if not named[0] or named[0].startswith("-"):
+        raise UserError(
+            f"'{address}' is not an address for ssh",
+            code="usage",
+            hint="set `race_address`, for example: `race_address: alice@login.big.example`",
+        )
+    files = ["-o", f"UserKnownHostsFile={folder}/known_hosts", "-i", f"{folder}/key"]
+    return ["ssh", *SSH, *files, *named[1], named[0]]
+
+
+def _carrier() -> list[str]:
+    """Return the command of this machine that carries claims."""
+    homes = {"YURT_CONFIG_HOME": paths.config_home(), "YURT_DATA_HOME": paths.data_home()}
+    return ["env", *(f"{name}={path}" for name, path in homes.items()), sys.executable, "-m", "yurt", "agent", "once"]
+
+
+def _close(whole: Plan, plans: Sequence[Plan]) -> None:
+    """Remove what a race that does not take place left on its sites. Best effort."""
+    assert whole.race is not None
+    for name, folder in tend.folders(whole.race, plans):
+        with suppress(YurtError):
+            connect.named_backend(name).claims.close(folder)
+
+
+def again(store: Store, race: str, without: str, watch: Watch) -> list[Run]:
+    """Submit new candidates for the contexts whose candidates were withdrawn, except one context."""
+    made: list[Plan] = []
+    for name in store.candidates(race):
+        entry, plan = store.get(name), store.plan(name)
+        if entry is None or plan is None or not entry.status.final or entry.run.context == without:
+            continue
+        if any(each.run.context == entry.run.context for each in made):
+            continue
+        created = time.time()
+        fresh = (ids.make_sweep if plan.run.tasks else ids.make)(created, int.from_bytes(os.urandom(4)))
+        folder = (layout.sweep if plan.run.tasks else layout.run)(plan.project_folder, fresh)
+        run = msgspec.structs.replace(plan.run, id=fresh, folder=folder, created=created)
+        made.append(msgspec.structs.replace(plan, run=run))
+    store.add_candidates(made, Status())
+    send(store, [each.run.context for each in made], watch)
+    return [each.run for each in made]
+
+
+def contexts_of(names: Sequence[str]) -> list[Context]:
+    """Return the contexts of a race, which must exist."""
+    return [contexts.site(name) for name in names]

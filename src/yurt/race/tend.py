@@ -1,0 +1,207 @@
+"""Moves races on: carries claims, learns who holds them, withdraws the others, and cleans up. Safe to repeat and to kill.
+
+Nothing is decided here: the folder of claims decides. While a site does not respond, its candidates stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from yurt.errors import RefusedError, UnreachableError, YurtError
+from yurt.lifecycle.outbox import claims
+from yurt.lifecycle.outbox.cancellations import request, tell_cancel
+from yurt.model import ids, layout
+from yurt.model.race import ONLY, item_of, merged, task_of
+from yurt.model.run import Plan, Race, Run, Status
+from yurt.sites import connect
+from yurt.store import Entry, Store
+from yurt.store.races import placed
+from yurt.store.tasks import usual
+
+BEGUN = ("running", "starting", "requeued", "unknown")
+"""States of a candidate whose job may have asked who holds the claim."""
+
+
+def tend(store: Store) -> list[str]:
+    """Move all races of this machine on; return warnings. A race that another process moves on is left to it."""
+    warnings: list[str] = []
+    for race in store.open_races():
+        claim = claims.take(race)
+        if claim is not None:
+            with claim:
+                warnings += tend_one(store, race)
+    return warnings
+
+
+def tend_one(store: Store, race: str) -> list[str]:
+    """Move one race on. The caller has its claim."""
+    whole, plan = store.get(race), store.plan(race)
+    if whole is None or plan is None or plan.race is None:
+        store.close_race(race)
+        return []
+    members = _members(store, race)
+    warnings = []
+    try:
+        _ask(store, plan.race, whole.run, members)
+    except YurtError as error:
+        if any(not entry.status.final for entry, _plan in members):
+            warnings.append(f"race {race}: cannot find out who started: {error.message}")
+    holders = store.holders(race)
+    withdraw(store, whole.run, members, holders)
+    members = _members(store, race)
+    _present(store, whole, members, holders)
+    if all(entry.status.final for entry, _plan in members):
+        _clean_up(store, plan.race, [each for _entry, each in members])
+    return warnings
+
+
+def _members(store: Store, race: str) -> list[tuple[Entry, Plan]]:
+    found = [(store.get(name), store.plan(name)) for name in store.candidates(race)]
+    return [(entry, plan) for entry, plan in found if entry is not None and plan is not None]
+
+
+def _ask(store: Store, race: Race, whole: Run, members: Sequence[tuple[Entry, Plan]]) -> None:
+    """Carry the claims that jobs wait for, and learn who holds which item. YurtError: the arbiter does not respond."""
+    open_ones = [(entry, plan) for entry, plan in members if not entry.status.final]
+    undecided = len(store.holders(race.id)) < max(1, whole.tasks)
+    if not any(entry.status.attempts for entry, _plan in open_ones) or not (undecided or whole.restart_policy):
+        return
+    for context in dict.fromkeys(entry.run.context for entry, plan in open_ones if _may_ask(entry, plan)):
+        own = [entry.run for entry, plan in open_ones if entry.run.context == context and _may_ask(entry, plan)]
+        with suppress(UnreachableError):
+            _carry(race, context, own)
+    if undecided:
+        found = connect.responding_backend(race.arbiter).claims.holders(race.folder)
+        known = {entry.run.id for entry, _plan in members}
+        store.note_holders(race.id, {item: holder for item, holder in found.items() if holder in known})
+
+
+def _may_ask(entry: Entry, plan: Plan) -> bool:
+    if plan.race is None or plan.race.here:
+        return False
+    return entry.status.state in BEGUN or any(entry.status.task_states.get(state) for state in BEGUN)
+
+
+def _carry(race: Race, context: str, runs: Sequence[Run]) -> None:
+    site = connect.responding_backend(context)
+    wants = site.claims.wants([run.folder for run in runs])
+    if not wants:
+        return
+    arbiter, names = connect.responding_backend(race.arbiter), {run.id for run in runs}
+    answers = []
+    for want in wants:
+        run = runs[want.folder]
+        if want.candidate not in names:
+            continue
+        holder = arbiter.claims.claim(race.folder, want.item, want.candidate)
+        folder = run.folder if want.task is None else layout.task(run.folder, want.task)
+        answers += [(folder, want.word, holder)] if holder else []
+    if answers:
+        site.claims.answer(answers)
+
+
+def withdraw(store: Store, whole: Run, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
+    """Cancel the candidates that lost; a request that does not arrive is repeated by the next refresh of its site."""
+    for entry, plan in members:
+        if entry.status.final:
+            continue
+        lost = list(_lost(store, whole, entry, plan, holders))
+        if not lost:
+            continue
+        request(store, store.several(lost))
+        alive = [each.run.id for each in store.several(lost) if not each.status.final]
+        with suppress(YurtError):
+            if alive:
+                tell_cancel(store, alive, connect.responding_backend(entry.run.context).runs)
+
+
+def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int, str]) -> Iterator[str]:
+    """Yield what a candidate lost and still has in the queue: itself, or tasks of a sweep."""
+    run = entry.run.id
+    if not whole.tasks:
+        if holders.get(ONLY, run) != run and not entry.status.cancel_requested:
+            yield run
+        return
+    assert plan.race is not None
+    known = store.tasks(run)
+    for item, holder in holders.items():
+        task = task_of(plan.race, item, whole.tasks)
+        status = known.get(task)
+        if holder != run and (status is None or not (status.final or status.cancel_requested)):
+            yield ids.task(run, task)
+
+
+def _present(store: Store, whole: Entry, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
+    """Update the record of the race: it stands for its winner, item by item."""
+    if not whole.run.tasks:
+        holder = holders.get(ONLY, "")
+        winner = next((entry.run for entry, _plan in members if entry.run.id == holder), None)
+        status = merged([(entry.run, entry.status) for entry, _plan in members], holder)
+        store.set_race(placed(whole.run, winner), _explained(status, winner))
+        return
+    race, count = whole.run.id, whole.run.tasks
+    tasks = {entry.run.id: store.tasks(entry.run.id) for entry, _plan in members}
+    before = store.tasks(race)
+    found: dict[int, Status] = {}
+    for item in range(count):
+        own = [(entry.run, _status(entry, plan, tasks[entry.run.id], item)) for entry, plan in members]
+        after = merged(own, holders.get(item, ""))
+        if before.get(item) != after:
+            found[item] = after
+    if found:
+        store.set_race_tasks(race, found, f"0-{count - 1}" if count > 1 else "0")
+
+
+def _explained(status: Status, winner: Run | None) -> Status:
+    if winner is None or status.final or status.state in ("running", "requeued"):
+        return status
+    return msgspec.structs.replace(status, state="starting", reason=f"{winner.context} was first")
+
+
+def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> Status:
+    """Return the status of the task of a candidate that has an item."""
+    assert plan.race is not None
+    number = task_of(plan.race, item, entry.run.tasks)
+    if number in tasks:
+        return tasks[number]
+    return usual(entry.status, out=number in ids_out(entry.status))
+
+
+def ids_out(status: Status) -> range | set[int]:
+    """Return the numbers of the submitted tasks of a sweep."""
+    from yurt.model.tasks import numbers
+
+    return set(numbers(status.submitted_tasks))
+
+
+def folders(race: Race, plans: Iterable[Plan]) -> list[tuple[str, str]]:
+    """Return the folders of a race, each with its context: the claims first, then the keys."""
+    found = [(race.arbiter, race.folder)]
+    for plan in plans:
+        base = plan.project_folder.rpartition("/projects/")[0]
+        key = (plan.run.context, f"{layout.race(base, race.id)}-key")
+        if key not in found and (plan.race is None or plan.race.keys):
+            found.append(key)
+    return found
+
+
+def _clean_up(store: Store, race: Race, plans: Sequence[Plan]) -> None:
+    """Remove the claims and the keys of a race that is over. A site that does not respond is asked again later."""
+    done = True
+    for name, folder in folders(race, plans):
+        try:
+            connect.responding_backend(name).claims.close(folder)
+        except RefusedError:  # the folder is gone, or the site has changed
+            continue
+        except YurtError:
+            done = False
+    if done:
+        store.close_race(race.id)
+
+
+def item_numbers(race: Race, tasks: Sequence[int], count: int) -> list[int]:
+    """Return the items of tasks of a candidate."""
+    return [item_of(race, task, count) for task in tasks]
