@@ -78,12 +78,11 @@ def _nobody(members: Sequence[tuple[Run, Status]]) -> Status:
     """Return the status of a race that nobody can win any more."""
     if not members:
         return Status(state="failed", reason="its submission was interrupted")
-    rank: tuple[State, ...] = ("cancelled", "completed", "lost")
-    _run, worst = max(members, key=lambda each: rank.index(each[1].state) if each[1].state in rank else len(rank))
-    state: State = "cancelled" if worst.state == "completed" else worst.state
-    ended = max((status.ended or 0.0 for _run, status in members), default=0.0)
-    reason = _reasons([(run, status) for run, status in members if status.state == worst.state])
-    return Status(state=state, reason=reason, ended=ended or None, exit_code=worst.exit_code)
+    ended = max((status.ended or 0.0 for _run, status in members), default=0.0) or None
+    cancelled = [(run, status) for run, status in members if status.state == "cancelled"]
+    if cancelled:
+        return Status(state="cancelled", reason=_reasons(cancelled), ended=ended)
+    return msgspec.structs.replace(members[0][1], reason=_reasons(members), ended=ended)
 
 
 def _reasons(members: Sequence[tuple[Run, Status]]) -> str:

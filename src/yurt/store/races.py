@@ -113,7 +113,7 @@ class Races:
             race,
             statuses,
             lambda item, _status: statuses[item],
-            lambda status: msgspec.structs.replace(status, submitted_tasks=submitted, attempts=1),
+            lambda status: msgspec.structs.replace(status, submitted_tasks=submitted, attempts=1, reason=""),
         )
         holder = "SELECT context FROM runs JOIN race_items ON runs.id = holder"
         self._db.execute(

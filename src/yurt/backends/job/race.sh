@@ -19,7 +19,7 @@ ask() { # prints who holds the claim; nothing if nobody answers
     (cd "$race_folder" && me=$me.$asking patience=5 && claim "$item" "$candidate") 2> /dev/null
     return
   fi
-  ! type reach > /dev/null 2>&1 || by_ssh && return
+  if type reach > /dev/null 2>&1 && by_ssh; then return; fi
   [ -e "@WANT@$asking" ] || { echo "$item $candidate" > "@WANT@aside.$$" && mv "@WANT@aside.$$" "@WANT@$asking"; } 2> /dev/null
   ! type carry > /dev/null 2>&1 || carry > /dev/null 2>&1
   read_written "@ANSWER@$asking"

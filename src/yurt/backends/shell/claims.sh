@@ -1,10 +1,10 @@
 # The folder of a race's claims, and the keys with which jobs of other sites reach it. Needs gate.sh and claim.sh before it.
+umask 077
 keys=$HOME/.ssh/authorized_keys
 real_path() { # real_path FILE: the file that a symbolic link leads to
   readlink -f "$1" 2> /dev/null || printf '%s\n' "$1"
 }
 open_race() { # open_race FOLDER
-  umask 077
   mkdir -p -- "$1" && cd "$1" || return
   true > .file && { ln .file .link 2> /dev/null || true > @NO_LINKS@; }
   rm -f .file .link
@@ -43,15 +43,16 @@ answer() { # answer: from standard input, lines FOLDER|WORD|HOLDER
   done
 }
 add_keys() { # add_keys FOLDER OPTIONS: from standard input, the script of the arbiter; then a public key on each line
-  umask 077
   cd "$1" && head -c "$3" > arbiter.sh && mkdir -p "$HOME/.ssh" || return
   file=$(real_path "$keys")
   { [ ! -s "$file" ] || [ -z "$(tail -c 1 "$file")" ] || echo; while read -r kind key _rest; do printf '%s %s %s yurt-race-%s\n' "$2" "$kind" "$key" "${1##*/}"; done; } > keys.new &&
     cat keys.new >> "$file" && rm -f keys.new || return
-  cat /etc/ssh/ssh_host_*_key.pub
+  # The keys of the sshd behind this very connection, asked on its own host.
+  # shellcheck disable=SC2086 # CLIENT PORT SERVER PORT
+  set -- ${SSH_CONNECTION-}
+  timeout 20 ssh-keyscan -p "${4:-22}" "${3:-127.0.0.1}" 2> /dev/null | sed -n 's/^[^# ][^ ]* //p' | grep .
 }
-make_key() { # make_key FOLDER: from standard input, known host keys come later; prints the public key
-  umask 077
+make_key() { # make_key FOLDER: prints the public key; the other one stays in the folder
   mkdir -p -- "$1" && cd "$1" && { [ -s key.pub ] || ssh-keygen -q -t ed25519 -N '' -C yurt-race -f key < /dev/null; } > /dev/null && cat key.pub
 }
 close_race() { # close_race FOLDER: removes its keys and its claims
