@@ -45,6 +45,7 @@ WITHOUT = {
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
+        "race release",
         *("agent once", "agent start", "agent status", "agent stop"),
         *("context copy", "context use", "context remove", "context import", "context add", "context edit"),
         *("context probe", "lab up", "lab down", "lab set", "lab index", "lab shell"),

@@ -263,6 +263,6 @@ def test_tasks_without_a_status_of_their_own(store: Store) -> None:
     assert [each.state for each in rows] == [store.task_status(NEW, number, entry.status).state for number in range(12)]
     assert rows[7].params == {"epochs": 3, "seed": 7} and rows[7].id == f"{NEW}.7"
     assert [each.metrics for each in rows[:3]] == [{}, {"loss": 0.5}, {}], "metrics of the last refresh"
-    found = shown(store, entry, rows, rows[:2], {})
+    found = shown(store, entry, rows, rows[:2], packages={}, candidates=[])
     assert (found.status.started, found.status.ended, len(found.rows)) == (5.0, None, 2)
     assert found.task_states == {"running": 1, "completed": 1, "queued": 2, "waiting": 8}

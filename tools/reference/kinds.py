@@ -43,6 +43,7 @@ from yurt.verbs.logs import LogLine
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import RunRow
+from yurt.verbs.race import Released
 from yurt.verbs.retry import RetryCandidate
 from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
@@ -58,6 +59,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
     "runs-finished": ("yurt wait", list[Entry]),
+    "race-released": ("yurt race release", Released),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
     "runs-held": ("yurt hold", list[Held]),
     "runs-released": ("yurt release", list[Held]),

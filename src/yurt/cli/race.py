@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from yurt.verbs.race import Released, Stuck
 
 
-@click.group(cls=Group, examples=["yurt race release RUN"], context_help="")
+@click.group(cls=Group, examples=["yurt race release -"], context_help="")
 def race() -> None:
     """Release a race whose winner cannot be reached.
 

@@ -25,9 +25,7 @@ def read(options: dict[str, Any], request: Request) -> list[tuple[str, Request]]
             raise UserError("--race-mode needs --race", code="usage", hint="for example: `--race alpha,beta`")
         return []
     if app.current().context:
-        raise UserError(
-            "--race and --context cannot be combined", code="usage", hint="name all contexts with `--race`"
-        )
+        raise UserError("--race and --context cannot be combined", code="usage", hint="name all contexts with `--race`")
     if options["dry_run"]:
         raise UserError(
             "--dry-run shows one plan, not a race",
@@ -63,7 +61,9 @@ def _candidate(text: str, options: dict[str, Any], request: Request) -> tuple[st
                 hint=f"for example: `--race {context}:partition=NAME`; keys are {_names(known)}",
             )
         changed[known[key]] = value
-    mappings = {row.option: request.flags.get(row.key, {}) for row in settings.TABLE if row.form in ("mapping", "options")}
+    mappings = {
+        row.option: request.flags.get(row.key, {}) for row in settings.TABLE if row.form in ("mapping", "options")
+    }
     flags = run_options.flags({**options, **mappings, **_typed(changed)})
     return context, msgspec.structs.replace(request, flags={**flags, "variables": request.flags["variables"]})
 

@@ -78,25 +78,15 @@ def after_sync(entry: Entry) -> str:
     return render.escaped(f"{run.id} is released: the home of {run.context} is in sync")
 
 
-def _race_state(entry: Entry) -> str:
-    """Return the state of a new race: where it was submitted, or where it already runs."""
-    from yurt.sites import folders
-
-    store = folders.store()
-    members = store.several(store.candidates(entry.run.id))
-    if store.holders(entry.run.id) and not entry.run.tasks:
-        return f"{entry.status.state} on {entry.run.context}, which was first"
-    names = ", ".join(dict.fromkeys(each.run.context for each in members if not each.status.final))
-    return f"submitted to {names}; it runs where it starts first"
-
-
 def submitted_line(entry: Entry) -> str:
     """Return one line about a new run: its id, state, context and job."""
     from yurt.verbs.run import job_number
 
     run, status = entry.run, entry.status
     if run.race:
-        return render.escaped(f"{run.id} {_race_state(entry)}")
+        from yurt.verbs.race import where
+
+        return render.escaped(f"{run.id} {where(entry)}")
     job = f", job {number}" if (number := job_number(entry)) else ""
     state = {"queued": "submitted", **({"held": "submitted"} if run.home_sync else {})}.get(status.state, status.state)
     building = "; it starts after a home sync" if run.home_sync and status.state in ("held", "queued") else ""

@@ -6,7 +6,7 @@ The steps are passed in: packages above this one have steps of their own, which 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,15 +31,6 @@ class Advanced(msgspec.Struct, frozen=True):
 
 Step = Callable[[Store, str, "Backend", Watch], Advanced]
 """Processes pending work of one context. Safe to repeat, and to kill at any point."""
-
-
-class Steps(NamedTuple):
-    """What a refresh does beside reading states."""
-
-    each: Sequence[Step]
-    """For each context, before its states are read."""
-    at_end: Sequence[Callable[[Store], list[str]]] = ()
-    """Once, after the states of all contexts; each returns warnings."""
 
 
 def advance(

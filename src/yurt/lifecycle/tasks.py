@@ -11,7 +11,7 @@ from yurt.lifecycle.files import metrics
 from yurt.lifecycle.filters import pair
 from yurt.model import ids, layout, params, plot, sweep_table, tasks
 from yurt.model.progress import Event, Watch, unwatched
-from yurt.model.race import Candidate
+from yurt.model.race import RaceCandidate
 from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.verdict import Verdict, verdict_of
@@ -32,7 +32,7 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """The requested tasks, in the requested order."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
-    candidates: list[Candidate] = []
+    candidates: list[RaceCandidate] = []
     """Of a race: where it was submitted, and how many tasks each one won."""
 
 
@@ -51,8 +51,9 @@ def shown(
     entry: Entry,
     every: Sequence[TaskRow],
     rows: Sequence[TaskRow],
+    *,
     packages: dict[str, str],
-    candidates: Sequence[Candidate] = (),
+    candidates: Sequence[RaceCandidate],
 ) -> SweepShown:
     """Return a sweep with some of its tasks in `rows`; `every` contains all of them."""
     started = min((row.started for row in every if row.started is not None), default=None)

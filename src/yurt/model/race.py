@@ -1,12 +1,12 @@
 """A race: one run with several candidates, of which the first to start wins. Pure values.
 
-Each candidate is a run of its own, with its own folder and job. Which one may start is decided by a claim in a folder on
-the disk of one site, the arbiter: see job/claim.sh.
+Each candidate is a run of its own, with its own folder and job. Which one may start is decided by a claim in a folder
+on the disk of one site, the arbiter: see job/claim.sh.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -23,16 +23,19 @@ LIVE: tuple[State, ...] = ("waiting", "submitting", "unknown", "held", "queued",
 """Unfinished states, the most advanced one last."""
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class RaceCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate of a race, as `show` prints it."""
 
     id: str
+    """Its run."""
     context: str
     partition: str
+    """Empty for the default of its site."""
     state: State
     reason: str
     job: str
     won: bool
+    """Whether it was first; of a sweep, for some task."""
     tasks: int = 0
     """How many tasks of a sweep it has won."""
     queued: float | None = None
@@ -97,8 +100,3 @@ def queue_seconds(status: Status, created: float) -> float | None:
     """Return how long a run waited in the queue; None while it waits."""
     until = status.started or (status.ended if status.final else None)
     return None if until is None else max(0.0, until - (status.submitted or created))
-
-
-def holders_of(claims: Mapping[int, str], items: int) -> list[str]:
-    """Return the holder of each item; empty if it has none."""
-    return [claims.get(item, "") for item in range(max(1, items))]

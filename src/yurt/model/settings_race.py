@@ -18,8 +18,8 @@ RACE = (
         form="flag",
         site=True,
         example="true",
-        about="Whether the key of a race may be on the disk of this site while the race lasts, so that jobs here can ask"
-        " another cluster who was first. Default: false.",
+        about="Whether the key of a race may be on the disk of this site while the race lasts, so that jobs here can"
+        " ask another cluster who was first. Default: false.",
         effect="keeps an ssh key for each race on the site's disk until the race is over",
     ),
     Row(

@@ -45,7 +45,7 @@ class Made:
             tuple(given.values()),
         ).fetchone()
         there = self._db.execute(
-            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made) AND id NOT IN ({HIDDEN}){clauses}"
+            f"SELECT id FROM {among} WHERE created > ? AND id NOT IN (SELECT run FROM made UNION {HIDDEN}){clauses}"
             " ORDER BY created DESC LIMIT 1",
             (here[1] if here else 0, *given.values()),
         ).fetchone()

@@ -283,12 +283,13 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks, R
         """Return the runs, sweeps and tasks with this job, of one context or of all, newest first."""
         where, values = ("runs.context = ? AND ", (context,)) if context else ("", ())
         runs = (
-            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where} runs.id NOT IN ({HIDDEN}) AND "
-            "json_extract(CAST(records.status AS TEXT), '$.job') = ? ORDER BY created DESC"
+            f"SELECT runs.id FROM runs JOIN records USING (id) WHERE {where} runs.id NOT IN ({HIDDEN}) AND"
+            " json_extract(CAST(records.status AS TEXT), '$.job') = ? ORDER BY created DESC"
         )
         tasks = (
-            f"SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE {where} runs.id NOT IN ({HIDDEN}) AND "
-            "json_extract(CAST(tasks.status AS TEXT), '$.job') = ? ORDER BY created DESC"
+            f"SELECT sweep || '.' || task FROM tasks JOIN runs ON runs.id = sweep WHERE {where}"
+            f" runs.id NOT IN ({HIDDEN}) AND json_extract(CAST(tasks.status AS TEXT), '$.job') = ?"
+            " ORDER BY created DESC"
         )
         query = tasks if "_" in job else runs
         return [row[0] for row in self._db.execute(query, (*values, job))]

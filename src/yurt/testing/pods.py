@@ -45,6 +45,7 @@ from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
 from yurt.testing.pod import NODE, Pod
+from yurt.testing.pod_claims import PodClaims
 from yurt.testing.pod_exec import PodExec
 
 
@@ -55,7 +56,8 @@ class Pods:
         self.name = "pods"
         self._lock = threading.Lock()
         self._pods: dict[str, Pod] = {}
-        self._claimed: dict[tuple[str, str], str] = {}
+        self._claims = PodClaims()
+        self._written: dict[tuple[str, str], str] = {}
         self._trees: dict[str, bytes] = {}
 
     def silent_since(self) -> float | None:
@@ -65,7 +67,11 @@ class Pods:
     def runs(self) -> Pods:
         return self
 
-    files = code = claims = runs
+    files = code = runs
+
+    @property
+    def claims(self) -> PodClaims:
+        return self._claims
 
     @property
     def exec(self) -> PodExec:
@@ -125,7 +131,7 @@ class Pods:
                     return Placed(needs=["plain"])
                 self._trees[tree] = code.content
             job = f"pod-{plan.run.id}"
-            winner = self._claimed.setdefault((plan.run.folder, "winner"), f"{nonce}.{job}")
+            winner = self._written.setdefault((plan.run.folder, "winner"), f"{nonce}.{job}")
             if winner != f"{nonce}.{job}":
                 return Placed(winner=winner, job=winner.partition(".")[2])
             self._pods[plan.run.folder] = pod = Pod(plan, job, self._trees.get(tree, b""))
@@ -137,7 +143,7 @@ class Pods:
         return Observed({run.id: self._observe(run) for run in runs})
 
     def _observe(self, run: RunRef) -> Observation:
-        winner = self.holder(run.folder, "winner")
+        winner = self._holder(run.folder, "winner")
         pod = self._pods.get(run.folder)
         if pod is None:
             return Observation(winner=winner, gone=not winner, sure=True)
@@ -157,7 +163,7 @@ class Pods:
         )
 
     def cancel(self, run: RunRef) -> str:
-        winner = self.put(run.folder, "winner", CANCELLED)
+        winner = self._put(run.folder, "winner", CANCELLED)
         pod = self._pods.get(run.folder)
         if pod is not None and not pod.ended:
             pod.cause = CANCELLED
@@ -186,21 +192,19 @@ class Pods:
         del job
 
     def discard(self, run: RunRef) -> None:
-        if not self.holder(run.folder, "winner"):
+        if not self._holder(run.folder, "winner"):
             self.remove([run.folder])
 
     def drop_shares(self, folders: Sequence[str]) -> None:
         del folders
 
-    # Claims
-
-    def put(self, folder: str, name: str, holder: str) -> str:
+    def _put(self, folder: str, name: str, text: str) -> str:
         with self._lock:
-            return self._claimed.setdefault((folder, name), holder)
+            return self._written.setdefault((folder, name), text)
 
-    def holder(self, folder: str, name: str) -> str:
+    def _holder(self, folder: str, name: str) -> str:
         with self._lock:
-            return self._claimed.get((folder, name), "")
+            return self._written.get((folder, name), "")
 
     # Code
 
@@ -229,7 +233,7 @@ class Pods:
         return None if pod is None else pod.disk
 
     def read(self, folder: str, name: str) -> bytes | None:
-        if (held := self.holder(folder, name)) and name != "status.json":
+        if (held := self._holder(folder, name)) and name != "status.json":
             return f"{held}\n".encode()
         disk = self._disk(folder)
         try:
@@ -283,7 +287,7 @@ class Pods:
         for at, each in enumerate(ended):
             pieces: dict[str, Piece] = {}
             if self._disk(each.folder) is not None:
-                verdict = self.put(each.folder, "status.json", each.verdict).encode()
+                verdict = self._put(each.folder, "status.json", each.verdict).encode()
                 pieces = {"there": Piece(0, b""), "status.json": Piece(len(verdict), verdict)}
                 for name, file in (("out", "out.log"), ("err", "err.log"), ("exit.json", "exit.json")):
                     text = self.read(each.folder, file) or b""
@@ -359,7 +363,7 @@ class Pods:
                 pod.thread.join()
                 shutil.rmtree(pod.disk)
             with self._lock:
-                self._claimed = {key: each for key, each in self._claimed.items() if key[0] != folder}
+                self._written = {key: each for key, each in self._written.items() if key[0] != folder}
             gone.append(folder.rpartition("/")[2])
         return Removed([run for run in gone if ids.names_folder(run)])
 

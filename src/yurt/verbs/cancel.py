@@ -31,14 +31,41 @@ def cancel(names: Sequence[str], *, filters: Sequence[str] = (), watch: Watch = 
     """Cancel runs; with filters, the matching tasks of sweeps. The exit code is not 0 if a site was unreachable."""
     index = folders.store()
     entries, warnings = meant(index, names, filters, watch=watch)
-    if any(entry.run.race for entry in entries):
-        from yurt.verbs.race import cancel_races
-
-        done, unreachable = cancel_races(index, entries)
-    else:
-        done, unreachable = cancel_runs(index, entries)
+    races = any(entry.run.race for entry in entries)
+    done, unreachable = _cancel_races(index, entries) if races else cancel_runs(index, entries)
     code = 0 if unreachable is None else unreachable.exit_code
     return Result(kind="runs-cancelled", data=done, warnings=warnings, exit_code=code)
+
+
+def _cancel_races(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
+    """Cancel runs, and races with all their candidates."""
+    from yurt.lifecycle.race.view import in_queues, is_race
+
+    done: list[Cancelled] = []
+    unreachable: YurtError | None = None
+    for entry in entries:
+        if is_race(entry.run):
+            found, failure = cancel_runs(store, in_queues(store, entry))
+            done.append(_as_one(store, entry, found))
+        else:
+            found, failure = cancel_runs(store, [entry])
+            done += found
+        unreachable = failure or unreachable
+    return done, unreachable
+
+
+def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled:
+    """Return the outcome for a race from those of its candidates."""
+    from yurt.lifecycle.race.tend import tend
+
+    tend(store)
+    after = store.get(entry.run.id) or entry
+    failed = [each for each in found if not each.delivered]
+    note = "; ".join(f"{each.context}: {each.note}" for each in failed)
+    if not found:
+        note = f"it had already finished ({entry.status.state})"
+    where = ", ".join(dict.fromkeys(each.context for each in found)) or entry.run.context
+    return Cancelled(entry.run.id, where, after.status.state, not failed, note or after.status.reason)
 
 
 def cancel_runs(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:

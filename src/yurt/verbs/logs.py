@@ -96,12 +96,17 @@ def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | 
 
         run = runs[0]
         reader.begin(runs, labels=False)
+        if run.race:
+            from yurt.lifecycle.files.logs import until_decided
+
+            run = until_decided(index, run)
         follow(index, run, lambda which, part: reader.wrote(run.id, which, part), lines=lines, on_word=reader.word)
         reader.ended(run.id)
         return
     by_context: dict[str, list[str]] = {}
     for run in runs:
-        by_context.setdefault(run.context, []).append(run.id)
+        for context in _contexts(index, run):
+            by_context.setdefault(context, []).append(run.id)
     reader.begin(runs, labels=True)
     from yurt.lifecycle.files.many_logs import follow_many
 
@@ -115,6 +120,15 @@ def follow_runs(index: Store, runs: Sequence[Run], reader: Reader, lines: int | 
     from yurt.sites.fan_out import side_by_side
 
     side_by_side(lambda context: one(index.twin(), context), list(by_context), most=len(by_context))
+
+
+def _contexts(index: Store, run: Run) -> list[str]:
+    """Return the contexts that may have output of a run."""
+    if not run.race:
+        return [run.context]
+    from yurt.lifecycle.race.view import contexts_of
+
+    return contexts_of(index, run)
 
 
 def _warn(reader: Reader, warnings: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""race release: free the claim of a candidate that cannot be reached. Also cancels and retries races for other verbs."""
+"""race release: free the claim of a candidate that cannot be reached; and races for `cancel` and `retry`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import msgspec
 
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox import claims
+from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.race.submit import again
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.model.progress import Watch, unwatched
-from yurt.model.race import ONLY
+from yurt.model.race import task_of
+from yurt.model.tasks import ranges
 from yurt.sites import connect, folders
 from yurt.sites.person import person
 from yurt.store import Entry, Store
-from yurt.verbs.cancel import Cancelled, cancel_runs
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
@@ -29,6 +31,7 @@ class Released(msgspec.Struct, frozen=True):
     """A race whose claim was freed."""
 
     id: str
+    """The race."""
     holder: str
     """The context that had the claim."""
     items: list[int]
@@ -82,8 +85,6 @@ def release(
             arbiter.end(plan.race.folder, item, who)
             store.forget_holder(run.race, item)
         store.reopen_race(run.race)
-        from yurt.race.submit import again
-
         new = again(store, run.race, held.context, watch)
     notes = refresh_contexts(store, [each.context for each in new], steps=STEPS).warnings if new else []
     done = Released(run.race, held.context, held.items if run.tasks else [], [each.context for each in new])
@@ -110,9 +111,7 @@ def _held(store: Store, plan: Plan, silent: dict[str, YurtError]) -> _Held:
     running = {item: names[who] for item, who in holders.items() if who in names and not names[who].status.final}
     stuck = {item: entry for item, entry in running.items() if entry.run.context in silent}
     if not running:
-        raise RefusedError(
-            f"race {race} is over", code="race-over", hint=f"submit it again with `yurt retry {race}`"
-        )
+        raise RefusedError(f"race {race} is over", code="race-over", hint=f"submit it again with `yurt retry {race}`")
     if not stuck:
         context = next(iter(running.values())).run.context
         raise RefusedError(
@@ -124,58 +123,37 @@ def _held(store: Store, plan: Plan, silent: dict[str, YurtError]) -> _Held:
     return _Held(context, [item for item, entry in stuck.items() if entry.run.context == context])
 
 
-def cancel_races(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelled], YurtError | None]:
-    """Cancel runs, and races with all their candidates."""
-    done: list[Cancelled] = []
-    unreachable: YurtError | None = None
-    for entry in entries:
-        members = _members(store, entry)
-        if members is None:
-            found, failure = cancel_runs(store, [entry])
-            done += found
-        else:
-            found, failure = cancel_runs(store, members)
-            done.append(_as_one(store, entry, found))
-        unreachable = failure or unreachable
-    return done, unreachable
+Plans = Callable[[Entry, Sequence[int] | None], Planned]
+"""Plans the retry of a candidate; of a sweep, of these tasks."""
 
 
-def _members(store: Store, entry: Entry) -> list[Entry] | None:
-    """Return what a race, or an item of one, has in the queues; None for a run that is no race."""
-    race = entry.run.sweep or entry.run.id
-    if entry.run.race != race or not race:
-        return None
-    names = store.candidates(race)
-    if entry.run.task is None:
-        return [each for each in store.several(names) if not each.status.final]
-    from yurt.model import ids
-    from yurt.model.race import task_of
-
-    found = []
-    for name in names:
-        plan = store.plan(name)
-        if plan is not None and plan.race is not None:
-            found.append(ids.task(name, task_of(plan.race, entry.run.task, plan.run.tasks)))
-    return [each for each in store.several(found) if not each.status.final]
+def where(entry: Entry) -> str:
+    """Return in words where a new race was submitted, or where it already runs."""
+    store = folders.store()
+    if store.holders(entry.run.id) and not entry.run.tasks:
+        return f"{entry.status.state} on {entry.run.context}, which was first"
+    members = store.several(store.candidates(entry.run.id))
+    names = ", ".join(dict.fromkeys(each.run.context for each in members if not each.status.final))
+    return f"submitted to {names}; it runs where it starts first"
 
 
-def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled:
-    from yurt.race.tend import tend_one
-
-    race = entry.run.sweep or entry.run.id
-    claim = claims.take(race)
-    if claim is not None:
-        with claim:
-            tend_one(store, race)
-    after = store.get(entry.run.id) or entry
-    failed = [each for each in found if not each.delivered]
-    note = "; ".join(f"{each.context}: {each.note}" for each in failed)
-    if not found:
-        note = f"it had already finished ({entry.status.state})"
-    where = ", ".join(dict.fromkeys(each.context for each in found)) or entry.run.context
-    return Cancelled(entry.run.id, where, after.status.state, not failed, note or after.status.reason)
-
-
-def winner(store: Store, race: str) -> str:
-    """Return the candidate that holds a race; empty if nobody does."""
-    return store.holders(race).get(ONLY, "")
+def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: Plans) -> list[Planned]:
+    """Plan the retry of a race, or of items of one, for each of its candidates."""
+    race, count = entry.run.race, entry.run.tasks
+    if entry.run.task is not None:
+        items = [entry.run.task]
+    found: list[Planned] = []
+    known: set[tuple[str, bytes]] = set()
+    for member in store.several(store.candidates(race)):
+        old = store.plan(member.run.id)
+        same = (member.run.context, msgspec.json.encode(member.run.resources))
+        if old is None or old.race is None or same in known:  # one that `release` submitted again
+            continue
+        known.add(same)
+        total = member.run.tasks
+        tasks = [task_of(old.race, item, total) for item in items or range(total)] if total else None
+        made = plan(member, tasks)
+        retried = ranges(items) if items is not None and entry.run.task is None and count else ""
+        run = msgspec.structs.replace(made.plan.run, race="", retry_of=entry.run.id, retried=retried)
+        found.append(msgspec.structs.replace(made, plan=msgspec.structs.replace(made.plan, run=run, race=None)))
+    return found

@@ -75,10 +75,19 @@ def retry(
 
     index = folders.store()
     chosen, warnings = _select(index, names, failed=failed, filters=filters, context=context, watch=watch)
+    races = [_race(index, entry, anew, tasks, watch) for entry, tasks in chosen if entry.run.race]
+    chosen = [(entry, tasks) for entry, tasks in chosen if not entry.run.race]
     plans = [plan(index, entry, anew, tasks=tasks, watch=watch) for entry, tasks in chosen]
     warnings += dict.fromkeys(warning for planned in plans for warning in planned.warnings)
     submitted: list[Entry] = []
     refused: list[YurtError] = []
+    for candidates in races:
+        from yurt.lifecycle.race.submit import submit
+
+        places = [contexts.site(each.plan.run.context) for each in candidates]
+        raced, messages = submit(index, places, candidates, None, on_kept=on_kept, watch=watch)
+        submitted.append(raced)
+        warnings += messages
     for planned in plans:
         run = planned.plan.run
         on_kept(run.id)
@@ -99,6 +108,17 @@ def retry(
         warnings += notes
     code = refused[0].exit_code if refused else 0
     return Result(kind="runs-retried", data=submitted, warnings=warnings, exit_code=code)
+
+
+def _race(index: Store, entry: Entry, anew: Anew, tasks: list[int] | None, watch: Watch) -> list[Planned]:
+    """Plan the retry of a race for all its candidates."""
+    from yurt.verbs.race import retry_plans
+
+    def one(member: Entry, numbers: Sequence[int] | None) -> Planned:
+        return plan(index, member, anew, tasks=numbers, watch=watch)
+
+    _check_finished(index, entry, tasks)
+    return retry_plans(index, entry, tasks, one)
 
 
 class RetryCandidate(msgspec.Struct, frozen=True):

@@ -90,7 +90,7 @@ def race(
 
     Nothing is submitted unless all of them can be planned. Otherwise as `run`.
     """
-    from yurt.race.submit import submit
+    from yurt.lifecycle.race.submit import submit
 
     try:
         places, plans = [], []

@@ -16,13 +16,12 @@ from yurt.lifecycle.files.metrics import Metric
 from yurt.lifecycle.refresh import archive
 from yurt.lifecycle.refresh.archive import Parts
 from yurt.model.progress import Watch, unwatched
-from yurt.model.race import Candidate
+from yurt.model.race import RaceCandidate
 from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
 from yurt.verbs.result import Result
-from yurt.verbs.steps import STEPS
 
 if TYPE_CHECKING:
     from yurt.lifecycle.tasks import Plotted, SweepShown
@@ -48,7 +47,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """The last value of each metric, for a finished run."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
-    candidates: list[Candidate] = []
+    candidates: list[RaceCandidate] = []
     """Of a race: where it was submitted, and how long each one waited."""
 
 
@@ -126,7 +125,7 @@ def show(
     if not cached and (not entry.status.final or entry.status.state == "lost"):
         from yurt.lifecycle.refresh.refresh import refresh_contexts
 
-        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id], steps=STEPS).warnings
+        warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
         (entry,) = which(index, [entry.run.id])
     if entry.run.home_sync:
         from yurt.homesync import gate
@@ -159,8 +158,8 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
             entry,
             every,
             passing[: table.limit],
-            _packages(index, entry.run, ask=ask),
-            _candidates(index, entry.run),
+            packages=_packages(index, entry.run, ask=ask),
+            candidates=_candidates(index, entry.run),
         ),
         warnings=warnings,
         here=_here(index, entry),
@@ -199,10 +198,10 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
 
 
-def _candidates(store: Store, run: Run) -> list[Candidate]:
+def _candidates(store: Store, run: Run) -> list[RaceCandidate]:
     if not run.race or run.race != run.id:
         return []
-    from yurt.race.view import candidates
+    from yurt.lifecycle.race.view import candidates
 
     return candidates(store, run.id)
 

@@ -96,7 +96,11 @@ def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
         f"secrets={quote(' '.join(run.secrets))}",
         f"shares={'stay' if policy else 'go'} # shares of secrets, after the start",
         "",
-        *(["submit() { # a later start", f'  {next_start} "$@"', "}", ""] if next_start and (policy or plan.race) else []),
+        *(
+            ["submit() { # a later start", f'  {next_start} "$@"', "}", ""]
+            if next_start and (policy or plan.race)
+            else []
+        ),
         "own_folders() { # whether no other user could have written to them",
         f"  own {own_arguments([*layout.chain(run.folder), *used(plan)])}"
         + "".join(f" &&\n    own {own_arguments(layout.chain(each))}" for each in elsewhere(plan)),
@@ -168,7 +172,11 @@ def _race(plan: Plan) -> list[str]:
     if race is None:
         return []
     carrier = ["carry() { # lets yurt on this machine carry a claim", f"  {shlex.join(race.carrier)}", "}"]
-    reach = ["reach() { # reach [OPTION]... COMMAND: asks the arbiter", f'  timeout 30 {shlex.join(race.ssh)} "$@"', "}"]
+    reach = [
+        "reach() { # reach [OPTION]... COMMAND: asks the arbiter",
+        f'  {shlex.join(race.ssh)} "$@"',
+        "}",
+    ]
     return [
         f"race={quote(race.id)} # of which this run is a candidate",
         f"candidate={quote(run.id)}",

@@ -28,7 +28,9 @@ class ShellClaims:
         self._run([folder], "open_race", folder, make=True)
 
     def claim(self, folder: str, item: int, candidate: str) -> str:
-        return self._run([folder], 'cd "$1" && me=$4 && claim "$2" "$3"; :', folder, str(item), candidate, _me(), own=True)
+        return self._run(
+            [folder], 'cd "$1" && me=$4 && claim "$2" "$3"; :', folder, str(item), candidate, _me(), own=True
+        )
 
     def holders(self, folder: str) -> dict[int, str]:
         return read_holders(self._run([folder], "holders", folder))

@@ -30,7 +30,7 @@ wants() { # wants FOLDER…: prints each claim to carry: NUMBER-OF-FOLDER TASK W
     for each in "$folder"/@WANT@* "$folder"/@TASKS@/*/@WANT@*; do
       [ -e "$each" ] || continue
       word=${each##*/@WANT@} task=${each%/*} task=${task#"$folder"} task=${task##*/}
-      [ ! -e "${each%/*}/@ANSWER@$word" ] && [ ! -e "${each%/*}/@ANSWER@$word.d" ] || continue
+      if [ -e "${each%/*}/@ANSWER@$word" ] || [ -e "${each%/*}/@ANSWER@$word.d" ]; then continue; fi
       case $word in *[!a-z0-9-]*) continue ;; esac
       ! read -r item candidate < "$each" || printf '%s %s %s %s %s\n' "$number" "${task:--}" "$word" "$item" "$candidate"
     done

@@ -94,7 +94,8 @@ def follow_many(
             if context in refreshed.failed:
                 raise refreshed.failed[context]
             entries = store.several(names)
-            batch, more = _next(list(_started(store, entries, finished)), readings)
+            here = (entry for entry in _started(store, entries, finished) if entry.run.context == context)
+            batch, more = _next(list(here), readings)
             if not batch and all(entry.status.final for entry in entries):
                 return
             if more:

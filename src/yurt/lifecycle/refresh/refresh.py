@@ -12,7 +12,7 @@ from yurt import queue_prefetch
 from yurt.clocks import clocks
 from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
-from yurt.lifecycle.advance import Advanced, Step, Steps, advance, both
+from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.refresh import archive, notify, other_machines
 from yurt.model import ids
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from yurt.backends.base import Backend
 
 
-SUBMIT = Steps((send_waiting,))
-
-
 class Refreshed(msgspec.Struct, frozen=True):
     """Result of a refresh: contexts that could not be queried, with the error, and runs submitted on the way."""
 
@@ -40,7 +37,7 @@ class Refreshed(msgspec.Struct, frozen=True):
     known_at: dict[str, float | None] = {}
     """When the contexts that could not be queried were last refreshed."""
     notes: list[str] = []
-    """Warnings of the last steps."""
+    """Warnings about races."""
 
     @property
     def warnings(self) -> list[str]:
@@ -68,7 +65,7 @@ def refresh_contexts(
     *,
     also: Sequence[str] = (),
     keep: bool = True,
-    steps: Steps = SUBMIT,
+    steps: Sequence[Step] = (send_waiting,),
     uploads: float | None = -1.0,
     watch: Watch = unwatched,
 ) -> Refreshed:
@@ -90,7 +87,7 @@ def refresh_contexts(
 
     def one(index: Store, name: str) -> None:
         try:
-            moved = _refresh(index, name, also, observed, steps=steps.each, keep=keep, watch=watch)
+            moved = _refresh(index, name, also, observed, steps=steps, keep=keep, watch=watch)
             advanced[name] = _upload(index, name, moved, uploads, watch) if moved.large else moved
         except YurtError as error:
             failed[name], known_at[name] = error, index.refreshed_at(name)
@@ -105,9 +102,15 @@ def refresh_contexts(
         from yurt.sites.fan_out import side_by_side
 
         side_by_side(in_a_thread, names)
-    notes = [note for step in steps.at_end for note in step(store)]
+    notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
     return Refreshed(failed, advanced, observed, known_at, notes)
+
+
+def _tend_races(store: Store) -> list[str]:
+    from yurt.lifecycle.race.tend import tend
+
+    return tend(store)
 
 
 def with_predecessors(store: Store, contexts: Sequence[str]) -> list[str]:

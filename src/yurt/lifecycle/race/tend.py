@@ -1,6 +1,7 @@
-"""Moves races on: carries claims, learns who holds them, withdraws the others, and cleans up. Safe to repeat and to kill.
+"""Does what is due for races: carries claims, learns who holds them, withdraws the others, and cleans up.
 
-Nothing is decided here: the folder of claims decides. While a site does not respond, its candidates stay as they are.
+Safe to repeat, and to kill. Nothing is decided here: the folder of claims decides. While a site does not respond, its
+candidates stay as they are.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.cancellations import request, tell_cancel
 from yurt.model import ids, layout
-from yurt.model.race import ONLY, item_of, merged, task_of
+from yurt.model.race import ONLY, merged, task_of
 from yurt.model.run import Plan, Race, Run, Status
+from yurt.model.tasks import Within
 from yurt.sites import connect
 from yurt.store import Entry, Store
 from yurt.store.races import placed
@@ -26,7 +28,7 @@ BEGUN = ("running", "starting", "requeued", "unknown")
 
 
 def tend(store: Store) -> list[str]:
-    """Move all races of this machine on; return warnings. A race that another process moves on is left to it."""
+    """Do what is due for all races of this machine; return warnings. Another process may be doing it for some of them."""
     warnings: list[str] = []
     for race in store.open_races():
         claim = claims.take(race)
@@ -37,7 +39,7 @@ def tend(store: Store) -> list[str]:
 
 
 def tend_one(store: Store, race: str) -> list[str]:
-    """Move one race on. The caller has its claim."""
+    """Do what is due for one race, which no other process may do now."""
     whole, plan = store.get(race), store.plan(race)
     if whole is None or plan is None or plan.race is None:
         store.close_race(race)
@@ -167,14 +169,7 @@ def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> St
     number = task_of(plan.race, item, entry.run.tasks)
     if number in tasks:
         return tasks[number]
-    return usual(entry.status, out=number in ids_out(entry.status))
-
-
-def ids_out(status: Status) -> range | set[int]:
-    """Return the numbers of the submitted tasks of a sweep."""
-    from yurt.model.tasks import numbers
-
-    return set(numbers(status.submitted_tasks))
+    return usual(entry.status, out=number in Within(entry.status.submitted_tasks))
 
 
 def folders(race: Race, plans: Iterable[Plan]) -> list[tuple[str, str]]:
@@ -200,8 +195,3 @@ def _clean_up(store: Store, race: Race, plans: Sequence[Plan]) -> None:
             done = False
     if done:
         store.close_race(race.id)
-
-
-def item_numbers(race: Race, tasks: Sequence[int], count: int) -> list[int]:
-    """Return the items of tasks of a candidate."""
-    return [item_of(race, task, count) for task in tasks]

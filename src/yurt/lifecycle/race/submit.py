@@ -11,19 +11,19 @@ from contextlib import suppress
 import msgspec
 
 from yurt import queue_prefetch
-from yurt.config import contexts, paths
+from yurt.config import paths
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.advance import Advanced
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.plan.request import Planned
+from yurt.lifecycle.race import tend, ways
+from yurt.lifecycle.race.ways import Choice, Way
 from yurt.model import ids, layout
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import Mode, item_of, order
 from yurt.model.run import Plan, Race, Run, Status
-from yurt.race import tend, ways
-from yurt.race.ways import Choice
 from yurt.sites import connect
 from yurt.sites.fan_out import side_by_side
 from yurt.store import Entry, Store
@@ -41,6 +41,8 @@ SSH = (
     "ControlPath=none",
     "-o",
     "ConnectTimeout=10",
+    "-o",
+    "ServerAliveInterval=10",
     "-o",
     "StrictHostKeyChecking=yes",
     "-o",
@@ -77,7 +79,9 @@ def submit(
         if notify:
             store.note_notice(race, notify)
         try:
-            made, notes = _prepared(places, plans, plan, choice, mode, watch)
+            names = ", ".join(dict.fromkeys(each.name for each in places))
+            watch(Event(f"preparing a race on {names}"))
+            made, notes = _prepared(list(zip(places, plans, choice.ways, strict=True)), plan, choice, mode)
         except BaseException:
             _close(plan, plans)
             store.remove(race)
@@ -133,29 +137,24 @@ def _base(plan: Plan) -> str:
     return plan.project_folder.rpartition("/projects/")[0]
 
 
-def _prepared(
-    places: Sequence[Context],
-    plans: Sequence[Plan],
-    whole: Plan,
-    choice: Choice,
-    mode: Mode | None,
-    watch: Watch,
-) -> tuple[list[Plan], list[str]]:
+Taker = tuple[Context, Plan, Way]
+"""Who takes part in a race: a context, its plan, and how its jobs reach the arbiter."""
+
+
+def _prepared(takers: Sequence[Taker], whole: Plan, choice: Choice, mode: Mode | None) -> tuple[list[Plan], list[str]]:
     """Make the folder of claims, and the keys; return the candidates, and notes for the user."""
     assert whole.race is not None
-    race, arbiter = whole.race, places[choice.arbiter]
-    watch(Event(f"preparing a race on {', '.join(dict.fromkeys(each.name for each in places))}"))
-    site = connect.backend(arbiter)
-    site.claims.open(race.folder)
-    by_ssh = [at for at, way in enumerate(choice.ways) if way == "ssh"]
-    ssh, notes = _keys(places, plans, whole, arbiter, by_ssh, mode) if by_ssh else ({}, [])
+    race, arbiter = whole.race, takers[choice.arbiter][0]
+    connect.backend(arbiter).claims.open(race.folder)
+    by_ssh = [(place, plan) for place, plan, way in takers if way == "ssh"]
+    ssh, notes = _keys(by_ssh, race, arbiter, mode) if by_ssh else ({}, [])
     made = []
-    for at, (place, plan, way) in enumerate(zip(places, plans, choice.ways, strict=True)):
-        first, step = order(at, len(plans), plan.run.tasks) if plan.run.tasks else (0, 1)
+    for at, (place, plan, way) in enumerate(takers):
+        first, step = order(at, len(takers), plan.run.tasks) if plan.run.tasks else (0, 1)
         own = msgspec.structs.replace(race, first=first, step=step, here=way == "here")
-        if at in ssh:
+        if way == "ssh" and (words := ssh.get(_site(place, plan))):
             wait = max(ways.TRIES, ways.wait_of(place))
-            own = msgspec.structs.replace(own, ssh=ssh[at], keys=_key_folder(plan, race.id), wait=wait)
+            own = msgspec.structs.replace(own, ssh=words, keys=_key_folder(plan, race.id), wait=wait)
         elif way == "carry":
             own = msgspec.structs.replace(own, carrier=_carrier(), wait=ways.LONGEST)
         else:
@@ -172,45 +171,39 @@ def candidate(plan: Plan, race: Race) -> Plan:
 
 
 def _keys(
-    places: Sequence[Context],
-    plans: Sequence[Plan],
-    whole: Plan,
-    arbiter: Context,
-    by_ssh: Sequence[int],
-    mode: Mode | None,
-) -> tuple[dict[int, list[str]], list[str]]:
-    """Make a key for each site, and let it claim; return the ssh commands of candidates, and notes.
+    takers: Sequence[tuple[Context, Plan]], race: Race, arbiter: Context, mode: Mode | None
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Make a key on each site, and let it claim; return the ssh command of each site, and notes.
 
     A site that does not reach the arbiter waits instead, if it may.
     """
-    race = whole.race
-    assert race is not None
-    folders: dict[str, int] = {}
-    for at in by_ssh:
-        folders.setdefault(f"{places[at].slurm_url} {_base(plans[at])}", at)
-    backends = {at: connect.backend(places[at]) for at in folders.values()}
-    public = {at: backends[at].claims.make_key(_key_folder(plans[at], race.id)) for at in backends}
-    hosts = connect.backend(arbiter).claims.add_keys(race.folder, list(public.values()), time.time() + KEY_LIFE)
+    sites = {_site(place, plan): (place, plan) for place, plan in takers}
+    backends = {site: connect.backend(place) for site, (place, _plan) in sites.items()}
+    folders = {site: _key_folder(plan, race.id) for site, (_place, plan) in sites.items()}
+    public = [backends[site].claims.make_key(folders[site]) for site in sites]
+    hosts = connect.backend(arbiter).claims.add_keys(race.folder, public, time.time() + KEY_LIFE)
     known = "".join(f"yurt-arbiter {' '.join(line.split()[:2])}\n" for line in hosts.splitlines() if line.strip())
     found: dict[str, list[str]] = {}
     notes = []
-    for at, backend in backends.items():
-        folder = _key_folder(plans[at], race.id)
-        backend.claims.know_host(folder, known)
-        words = _ssh(folder, arbiter.race_address or "")
-        why = backend.claims.reaches(words)
+    for site, (place, _plan) in sites.items():
+        backends[site].claims.know_host(folders[site], known)
+        words = _ssh(folders[site], arbiter.race_address or "")
+        why = backends[site].claims.reaches(words)
         if not why:
-            found[f"{places[at].slurm_url} {_base(plans[at])}"] = words
+            found[site] = words
             continue
-        if mode == "arbiter" or not ways.wait_of(places[at]):
+        if mode == "arbiter" or not ways.wait_of(place):
             raise RefusedError(
-                f"{places[at].name} does not reach {arbiter.name} by ssh as {arbiter.race_address}: {why}",
+                f"{place.name} does not reach {arbiter.name} by ssh as {arbiter.race_address}: {why}",
                 code="race-unreachable",
-                hint=f"correct `race_address` of {arbiter.name}, or set `race_wait: 2m` for {places[at].name}",
+                hint=f"correct `race_address` of {arbiter.name}, or set `race_wait: 2m` for {place.name}",
             )
-        notes.append(f"{places[at].name} does not reach {arbiter.name} by ssh ({why}), so its jobs wait for an answer")
-    keyed = {at: found.get(f"{places[at].slurm_url} {_base(plans[at])}") for at in by_ssh}
-    return {at: words for at, words in keyed.items() if words}, notes
+        notes.append(f"{place.name} does not reach {arbiter.name} by ssh ({why}), so its jobs wait for an answer")
+    return found, notes
+
+
+def _site(place: Context, plan: Plan) -> str:
+    return f"{place.slurm_url} {_base(plan)}"
 
 
 def _key_folder(plan: Plan, race: str) -> str:
@@ -262,8 +255,3 @@ def again(store: Store, race: str, without: str, watch: Watch) -> list[Run]:
     store.add_candidates(made, Status())
     send(store, [each.run.context for each in made], watch)
     return [each.run for each in made]
-
-
-def contexts_of(names: Sequence[str]) -> list[Context]:
-    """Return the contexts of a race, which must exist."""
-    return [contexts.site(name) for name in names]
