@@ -28,7 +28,7 @@ BEGUN = ("running", "starting", "requeued", "unknown")
 
 
 def tend(store: Store) -> list[str]:
-    """Do what is due for all races of this machine; return warnings. Another process may be doing it for some of them."""
+    """Do what is due for the races of this machine, unless another process does it; return warnings."""
     warnings: list[str] = []
     for race in store.open_races():
         claim = claims.take(race)
