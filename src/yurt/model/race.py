@@ -19,6 +19,9 @@ Mode = Literal["arbiter", "grant"]
 ONLY = 0
 """The item of a race that is not a sweep."""
 
+RAN: tuple[State, ...] = ("completed", "timeout", "out_of_memory")
+"""Final states that only a candidate has that ran your code."""
+
 LIVE: tuple[State, ...] = ("waiting", "submitting", "unknown", "held", "queued", "requeued", "starting", "running")
 """Unfinished states, the most advanced one last."""
 
@@ -69,6 +72,9 @@ def merged(members: Sequence[tuple[Run, Status]], holder: str) -> Status:
         if run.id == holder:
             return status
     alive = [(run, status) for run, status in members if status.state not in FINAL]
+    ran = [status for _run, status in members if status.state in RAN]
+    if ran and not alive:  # only the holder of the claim runs your code
+        return ran[0]
     if not alive:
         return _nobody(members)
     _run, best = max(alive, key=lambda each: LIVE.index(each[1].state))

@@ -29,6 +29,12 @@ class Copies:
     def _transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         raise NotImplementedError
 
+    def race_name(self, run: str) -> str:
+        raise NotImplementedError
+
+    def winner_name(self, run: str) -> str:
+        raise NotImplementedError
+
     def note_fetched(self, run: str, copy: Copy) -> None:
         """Record what was fetched. A later, smaller transfer to the same folder does not erase it."""
         update = "at = excluded.at"
@@ -45,8 +51,8 @@ class Copies:
 
     def copies(self, run: str) -> list[Copy]:
         """Return where results of a run were fetched to, newest first."""
-        query = "SELECT target, at, files, outputs, checkpoints, work FROM fetched WHERE run = ? ORDER BY at DESC"
-        rows = self._db.execute(query, (run,))
+        query = "SELECT target, at, files, outputs, checkpoints, work FROM fetched WHERE run IN (?, ?) ORDER BY at DESC"
+        rows = self._db.execute(query, (run, self.race_name(run)))
         return [
             Copy(target=target, at=at, measures=Measures(*measures), files=files)
             for target, at, files, *measures in rows
@@ -74,6 +80,6 @@ class Copies:
         return -at if at is not None and at < 0 else None
 
     def _gone(self, run: str) -> float | None:
-        whole = run.partition(".")[0]  # tasks are removed with their sweep
+        whole = (self.winner_name(run) or run).partition(".")[0]  # tasks are removed with their sweep
         row = self._db.execute("SELECT at FROM gone WHERE run = ?", (whole,)).fetchone()
         return row[0] if row else None

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt.model import layout
-from yurt.model.race import task_of
+from yurt.model import ids, layout
+from yurt.model.race import ONLY, item_of, task_of
 from yurt.model.run import Plan, Race, Run, Status
 
 if TYPE_CHECKING:
@@ -122,6 +122,31 @@ class Races:
             (race,),
         )
         return whole
+
+    def race_name(self, run: str) -> str:
+        """Return what a candidate, or a task of one, is in its race, if it won; else an empty text."""
+        whole, task = ids.split_task(run) or (run, None)
+        row = self._db.execute("SELECT race FROM races WHERE run = ?", (whole,)).fetchone()
+        if row is None:
+            return ""
+        if task is None:
+            return row[0] if self.holders(row[0]).get(ONLY) == run else ""
+        race, plan = row[0], self.plan(whole)
+        if plan is None or plan.race is None:
+            return ""
+        item = item_of(plan.race, task, plan.run.tasks)
+        return ids.task(race, item) if self.holders(race).get(item) == whole else ""
+
+    def winner_name(self, run: str) -> str:
+        """Return the candidate, or the task of one, that won a race or an item of it; else an empty text."""
+        whole, item = ids.split_task(run) or (run, None)
+        row = self._db.execute(
+            "SELECT holder FROM race_items WHERE race = ? AND item = ?", (whole, ONLY if item is None else item)
+        ).fetchone()
+        if row is None or item is None:
+            return row[0] if row else ""
+        plan = self.plan(row[0])
+        return "" if plan is None or plan.race is None else ids.task(row[0], task_of(plan.race, item, plan.run.tasks))
 
     def item_places(self, race: str) -> dict[int, Run]:
         """Return the tasks, as runs of their candidates, that hold the items of a raced sweep."""

@@ -55,7 +55,7 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races):
+class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -164,7 +164,7 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks, R
             self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.tasks, run.tasks))
         self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel_requested))
         self._add_candidate(run)
-        if run.retry_of:
+        if run.retry_of and run.race in ("", run.id):
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
     def remove(self, run: str) -> None:
@@ -300,9 +300,13 @@ class Store(BadNodes, Copies, Drafts, Made, Refreshes, Mirror, Notices, Tasks, R
         *,
         where: Mapping[str, Sequence[str]] | None = None,
         unfinished: bool = False,
+        candidates: bool = False,
     ) -> Iterator[Entry]:
-        """Return runs, newest first. `where` maps columns (context, project, name, state) to allowed values."""
-        clauses = [f"id NOT IN ({HIDDEN})", *(["NOT final"] if unfinished else [])]
+        """Return runs, newest first. `where` maps columns (context, project, name, state) to allowed values.
+
+        `candidates`: those of races instead of the races.
+        """
+        clauses = [f"id NOT IN ({RACES if candidates else HIDDEN})", *(["NOT final"] if unfinished else [])]
         values: list[str] = []
         for column, allowed in (where or {}).items():
             if column not in ("context", "project", "name", "state"):

@@ -40,7 +40,8 @@ def release(names: Sequence[str]) -> Result[list[Held]]:
 def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
     """Send a request to the sites of runs; return the runs, and warnings."""
     index = folders.store()
-    runs = [entry.run.id for entry in which(index, names)]
+    named = which(index, names)
+    runs = [each.run.id for entry in named for each in _in_queues(index, entry)]
     warnings = _refresh(index, runs)
     by_context: dict[str, list[str]] = {}
     for entry in index.several(runs):
@@ -53,7 +54,18 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
         site = connect.named_backend(context).runs
         (site.hold if what == "hold" else site.release)(jobs)
     warnings += _refresh(index, runs)
-    return [Held(entry.run.id, entry.run.context, _state(entry)) for entry in index.several(runs)], warnings
+    found = [Held(entry.run.race or entry.run.id, entry.run.context, _state(entry)) for entry in index.several(runs)]
+    return found, warnings
+
+
+def _in_queues(index: Store, entry: Entry) -> list[Entry]:
+    """Return what is in the queues for a run: of a race, its candidates."""
+    if not entry.run.race:
+        return [entry]
+    from yurt.lifecycle.race.view import in_queues, is_race
+
+    found = in_queues(index, entry) if is_race(entry.run) else [entry]
+    return [each for each in found if kind_of(each.run.context_type).scheduler] or [entry]
 
 
 def _state(entry: Entry) -> str:

@@ -141,7 +141,8 @@ def _select(
 ) -> list[Entry]:
     """Return the named runs, else all finished ones, that match the filters, oldest first."""
     where: dict[str, Sequence[str]] = {"context": [context]} if context else {}
-    found = list(named) if named else [entry for entry in store.newest(where=where) if entry.status.final]
+    every = store.newest(where=where, candidates=True) if not named else iter(_with_candidates(store, named))
+    found = [entry for entry in every if named or entry.status.final]
     since = None if older_than is None else time.time() - older_than
     kept = [
         entry
@@ -152,6 +153,15 @@ def _select(
         and (named or store.gone_at(entry.run.id) is None)
     ]
     return sorted(kept, key=lambda entry: entry.run.created)
+
+
+def _with_candidates(store: Store, named: Sequence[Entry]) -> list[Entry]:
+    """Return runs with each race replaced by its candidates, which have the folders."""
+    found: list[Entry] = []
+    for entry in named:
+        names = store.candidates(entry.run.id) if entry.run.race == entry.run.id else []
+        found += store.several(names) if names else [entry]
+    return found
 
 
 def _judged(store: Store, entries: Sequence[Entry], *, unfetched: bool, named: bool, watch: Watch) -> list[Candidate]:

@@ -81,7 +81,8 @@ def _list(context: Context) -> tuple[str, list[Holding], list[Held]]:
 
 
 def _check_finished(store: Store, context: Context, runs: list[Held], watch: Watch) -> None:
-    unfinished = {entry.run.id for entry in store.newest(where={"context": [context.name]}, unfinished=True)}
+    every = store.newest(where={"context": [context.name]}, unfinished=True, candidates=True)
+    unfinished = {entry.run.id for entry in every}
     refs = [RunRef(run.id, run.folder, ids.made_at(run.id)) for run in runs]
     observe = connect.backend(context).runs.observe
     ended = {run.id for run in runs if run.ended} - unfinished

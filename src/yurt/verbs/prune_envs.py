@@ -99,7 +99,7 @@ def _prune(
     store: Store, context: Context, place: EnvPlace, older_than: float | None, chosen: Sequence[UnusedEnv]
 ) -> list[PrunedEnv]:
     facts = facts_of(context)
-    unfinished = store.newest(where={"context": [context.name]}, unfinished=True)
+    unfinished = store.newest(where={"context": [context.name]}, unfinished=True, candidates=True)
     needed = sorted({entry.run.env.address for entry in unfinished if entry.run.env is not None})
     runs, base = base_folder(context, facts), env_folders(context, facts)[place]
     age = UNUSED if older_than is None else older_than

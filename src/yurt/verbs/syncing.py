@@ -50,7 +50,7 @@ def sync_first(
 def waiting(store: Store) -> dict[str, list[str]]:
     """Return the runs of this machine that wait for a home sync, by context."""
     found: dict[str, list[str]] = {}
-    for entry in store.newest(unfinished=True):
+    for entry in store.newest(unfinished=True, candidates=True):
         reason = entry.status.held if entry.run.tasks else entry.status.reason
         if entry.run.home_sync and reason.startswith(WAITS_FOR_SYNC):
             found.setdefault(entry.run.context, []).append(entry.run.id)

@@ -33,6 +33,7 @@ by_ssh() { # asks the arbiter through ssh: from this node, or through the login 
 give_back() { # nobody has answered: gives the node back; a later job asks again
   began_asking=$(date +%s)
   [ "$kind" = slurm ] || return 0 # nothing is reserved on this machine
+  rm -f "@WANT@$asking" # a claim that is carried now would have to wait for the later job
   echo "yurt: nobody told this job within $race_wait s whether another cluster was first; it asks again later" >&2
   echo "$began_asking" >> @ROUNDS@
   delay=$(wc -l < @ROUNDS@)

@@ -45,17 +45,17 @@ def tend_one(store: Store, race: str) -> list[str]:
         store.close_race(race)
         return []
     members = _members(store, race)
-    warnings = []
+    warnings, known = [], True
     try:
         _ask(store, plan.race, whole.run, members)
     except YurtError as error:
-        if any(not entry.status.final for entry, _plan in members):
-            warnings.append(f"race {race}: cannot find out who started: {error.message}")
+        known = isinstance(error, RefusedError)  # its claims are gone: what the candidates recorded has to do
+        warnings.append(f"race {race}: cannot find out who was first: {error.message}")
     holders = store.holders(race)
     withdraw(store, whole.run, members, holders)
     members = _members(store, race)
     _present(store, whole, members, holders)
-    if all(entry.status.final for entry, _plan in members):
+    if known and all(entry.status.final for entry, _plan in members):
         _clean_up(store, plan.race, [each for _entry, each in members])
     return warnings
 
@@ -69,7 +69,7 @@ def _ask(store: Store, race: Race, whole: Run, members: Sequence[tuple[Entry, Pl
     """Carry the claims that jobs wait for, and learn who holds which item. YurtError: the arbiter does not respond."""
     open_ones = [(entry, plan) for entry, plan in members if not entry.status.final]
     undecided = len(store.holders(race.id)) < max(1, whole.tasks)
-    if not any(entry.status.attempts for entry, _plan in open_ones) or not (undecided or whole.restart_policy):
+    if not any(entry.status.attempts for entry, _plan in members) or not (undecided or whole.restart_policy):
         return
     for context in dict.fromkeys(entry.run.context for entry, plan in open_ones if _may_ask(entry, plan)):
         own = [entry.run for entry, plan in open_ones if entry.run.context == context and _may_ask(entry, plan)]

@@ -1,0 +1,248 @@
+"""Races: one run on several clusters, of which the first to start wins. Real Slurm, real ssh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Ssh
+from tests.laptop import Laptop
+from yurt.lab import Lab
+from yurt.testing.waiting import eventually
+
+pytestmark = pytest.mark.lab
+
+SCRATCH = "/lustre/scratch/alice"
+
+
+class Races:
+    """A user who races runs on the clusters of the lab, and a ledger on each site."""
+
+    def __init__(self, laptop: Laptop, ssh: Ssh) -> None:
+        self.laptop, self._ssh = laptop, ssh
+        self.ledger = f"{SCRATCH}/races-{laptop.home.parent.name}"
+
+    def ssh(self, name: str, command: str) -> str:
+        """Run a command on a login host; return its output without that of the dotfiles."""
+        return self._ssh(name, f"echo '=='; {command}").partition("==\n")[2].strip()
+
+    def allow(self, **keys: str) -> None:
+        """Add settings to the contexts of clusters: alpha="race_wait: 2m"."""
+        file = self.laptop.home / "config/contexts.yaml"
+        text = file.read_text()
+        for name, lines in keys.items():
+            added = "".join(f"    {line}\n" for line in lines.split("; "))
+            text = text.replace(f"  {name}:\n", f"  {name}:\n{added}", 1)
+        file.write_text(text)
+
+    def run(self, *words: str) -> str:
+        done = self.laptop("run", "--json", *words)
+        assert done.code == 0, done
+        found: str = done.json["data"]["run"]["id"]
+        return found
+
+    def work(self, seconds: float = 0) -> list[str]:
+        script = f'echo "$YURT_CONTEXT ${{YURT_TASK_INDEX:--}}" >> {self.ledger}; sleep {seconds}; echo done'
+        return ["sh", "-c", script]
+
+    def starts(self) -> list[str]:
+        """Return what the ledgers of both sites say."""
+        lines = []
+        for name in ("alpha", "beta"):
+            lines += self.ssh(name, f"cat {self.ledger} 2> /dev/null || :").splitlines()
+        return sorted(lines)
+
+    def release(self, *names: str) -> None:
+        for name in names:
+            self.ssh(name, "scontrol release $(squeue -h -t PD -o %i | tr '\\n' ',')")
+
+    def show(self, race: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.laptop.quick("show", race, "--json").json["data"]
+        return found
+
+    def left(self) -> list[str]:
+        """Return what races have left on the sites."""
+        found = []
+        for name in ("alpha", "beta"):
+            found += self.ssh(
+                name, f"grep -o 'yurt-race-.*' .ssh/authorized_keys; ls {SCRATCH}/yurt/races || :"
+            ).split()
+            found += self.ssh(name, "squeue -h -o %j").split()
+        return found
+
+
+@pytest.fixture
+def races(laptop: Laptop, lab: Lab) -> Iterator[Races]:
+    yield Races(laptop, Ssh(lab))
+    lab.faults.unlink()
+
+
+@pytest.mark.parametrize("winner", ["alpha", "beta"])
+def test_the_first_to_start_wins(races: Races, winner: str) -> None:
+    """A yurt command carries the claim of a cluster that cannot ask."""
+    races.allow(beta="race_wait: 2m")
+    race = races.run("--race", "alpha,beta", "--hold", *races.work(1))
+    assert races.laptop.row(race)["candidates"] == ["alpha", "beta"]
+    races.release(winner)
+    entry = races.laptop.ended(race)
+    assert (entry["state"], entry["context"]) == ("completed", winner)
+    assert races.starts() == [f"{winner} -"]
+    shown = races.show(race)
+    assert {each["context"]: each["won"] for each in shown["candidates"]} == {
+        name: name == winner for name in ("alpha", "beta")
+    }
+    assert all(each["queued"] is not None for each in shown["candidates"])
+    assert races.laptop.quick("logs", race).out == "done\n"
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_asked_by_ssh_with_the_laptop_off(races: Races, lab: Lab) -> None:
+    """Nothing but the two sites takes part in the decision."""
+    lab.faults.link()
+    races.allow(alpha="race_address: alice@alpha", beta="race_keys: true")
+    race = races.run("--race", "alpha,beta", "--race-mode", "arbiter", "--hold", *races.work(1))
+    (line,) = races.ssh("alpha", "grep yurt-race- .ssh/authorized_keys").splitlines()
+    assert re.fullmatch(
+        r'restrict,command="sh [^"]+/arbiter\.sh",expiry-time="\d{12}" ssh-ed25519 \S+ yurt-race-\S+', line
+    )
+    races.release("beta")
+    eventually(lambda: races.starts() == ["beta -"])
+    races.release("alpha")
+    eventually(lambda: not races.ssh("alpha", "squeue -h -o %j"))
+    assert races.starts() == ["beta -"], "the loser ran no code"
+    entry = races.laptop.ended(race)
+    assert (entry["state"], entry["context"]) == ("completed", "beta")
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_the_key_of_a_race_can_only_claim(races: Races, lab: Lab) -> None:
+    lab.faults.link()
+    races.allow(alpha="race_address: alice@alpha", beta="race_keys: true")
+    race = races.run("--race", "alpha,beta", "--hold", *races.work())
+    folder = f"{SCRATCH}/yurt/races/{race}-key"
+    assert races.ssh("beta", f"stat -c '%a %A' {folder} {folder}/key") == "700 drwx------\n600 -rw-------"
+    files = f"-o UserKnownHostsFile={folder}/known_hosts -o HostKeyAlias=yurt-arbiter"
+    key = f"-n -T -i {folder}/key -o IdentitiesOnly=yes -o BatchMode=yes {files}"
+
+    def ask(words: str, program: str = "ssh", *, target: str = "alice@alpha") -> str:
+        return races.ssh("beta", f"timeout 20 {program} {key} {target} {words} 2> /dev/null; echo code $?")
+
+    assert ask("check") == "yurt-race check\ncode 0"
+    for words in (
+        "''",
+        "id",
+        "'claim 0 a; id'",
+        "'claim 0 $(id)'",
+        "'claim ../../x a'",
+        "'claim 0 a b'",
+        "'claim 0 *'",
+    ):
+        assert ask(words) == "code 2", words
+    assert ask("'claim 0 1nfaaa0-aaaa0'") == "yurt-race 1nfaaa0-aaaa0\ncode 0", "the first one wins"
+    assert ask("'claim 0 1nfaaa0-bbbb0'") == "yurt-race 1nfaaa0-aaaa0\ncode 0"
+    assert ask("'claim 0 1nfaaa0-aaaa0'") == "yurt-race 1nfaaa0-aaaa0\ncode 0", "asked again, the same answer"
+    assert ask("", "ssh -N -o ExitOnForwardFailure=yes -W localhost:22") != "code 0"
+    copy = races.ssh("beta", f"scp {key.replace('-n -T ', '')} /etc/hostname alice@alpha:stolen 2>&1; echo code $?")
+    assert "code 0" not in copy and races.ssh("alpha", "ls stolen 2> /dev/null || echo none") == "none"
+    races.laptop.quick("cancel", race)
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_a_sweep_is_raced_task_by_task(races: Races) -> None:
+    races.allow(beta="race_wait: 2m")
+    race = races.run("--race", "alpha,beta", "--cpus", "8", "--grid", "n=0..9", *races.work(2))
+    entry = races.laptop.ended(race)
+    assert (entry["state"], entry["task_states"]) == ("completed", {"completed": 10})
+    starts = [line.split() for line in races.starts()]
+    assert sorted(int(task) for _context, task in starts) == list(range(10)), "one result for each task"
+    counts = {each["context"]: each["tasks"] for each in races.show(race)["candidates"]}
+    assert counts == {name: sum(where == name for where, _task in starts) for name in counts}
+    assert all(counts.values()), "both took part"
+    logs = races.laptop.quick("logs", race).out
+    assert logs.count("done") == 10
+    rows = races.show(race)["rows"]
+    assert [row["params"] for row in rows] == [{"n": number} for number in range(10)]
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_this_machine_takes_part(races: Races) -> None:
+    """Its job starts yurt by itself to ask the arbiter."""
+    race = races.run("--race", "alpha,local", "--hold", "echo", "here")
+    entry = races.laptop.ended(race)
+    assert (entry["state"], entry["context"]) == ("completed", "local")
+    assert races.laptop.quick("logs", race).out == "here\n"
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_cancelled_and_raced_again(races: Races) -> None:
+    races.allow(beta="race_wait: 2m")
+    race = races.run("--race", "alpha,beta", "--hold", "--name", "quick", *races.work())
+    assert races.laptop.quick("cancel", race, "--json").json["data"][0]["state"] == "cancelled"
+    assert races.left() == []
+    done = races.laptop("retry", "quick", "--json")
+    assert done.code == 0, done
+    (entry,) = done.json["data"]
+    again = entry["run"]["id"]
+    assert entry["run"]["retry_of"] == race and races.show(race)["retried_as"] == [again]
+    races.release("alpha", "beta")
+    assert races.laptop.ended(again)["state"] == "completed"
+    assert len(races.starts()) == 1
+    assert [row["id"] for row in races.laptop.quick("ps", "--json").json["data"]] == [again, race]
+
+
+def test_a_silent_winner_is_released(races: Races, lab: Lab) -> None:
+    """The race waits for a site that does not respond, until the user gives it up."""
+    races.allow(alpha="race_wait: 2m")  # so the claims are on beta
+    race = races.run("--race", "alpha,beta", "--hold", *races.work(1000))
+    races.release("alpha")
+    races.laptop.starts(race)
+    refused = races.laptop.quick("race", "release", race, "--yes")
+    assert refused.code == 5 and "alpha responds" in refused.err
+    lab.faults.cut("alpha")
+    try:
+        done = races.laptop("race", "release", race, "--yes", "--json")
+        assert done.code == 0 and done.json["data"]["submitted"] == ["beta"], done
+        races.release("beta")
+        eventually(lambda: races.laptop.row(race)["context"] == "beta" and races.laptop.row(race)["state"] == "running")
+    finally:
+        lab.faults.heal("alpha")
+    assert races.laptop.quick("cancel", race).code == 0
+    eventually(lambda: races.laptop.row(race)["state"] == "cancelled")
+    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+
+
+def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
+    races.allow(beta="race_wait: 2s")
+    race = races.run("--race", "alpha,beta", "--hold", *races.work())
+    races.release("beta")
+    eventually(lambda: "BeginTime" in races.ssh("beta", "squeue -h -o '%r'"))
+    folder = f"{SCRATCH}/yurt/projects/*/runs"
+    assert "asks again later" in races.ssh("beta", f"cat {folder}/*/err.log")
+    assert races.starts() == []
+    races.ssh("beta", "scontrol update jobid=$(squeue -h -o %i) starttime=now")
+    eventually(lambda: races.laptop.row(race)["state"] == "completed")
+    assert races.starts() == ["beta -"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--race", "alpha"], "at least two different candidates"),
+        (["--race", "alpha,alpha"], "at least two different candidates"),
+        (["--race", "alpha,beta"], "cannot find out which cluster was first"),
+        (["--race", "alpha,beta", "--race-mode", "arbiter"], "lets the others ask it by ssh"),
+        (["--race", "alpha,nowhere"], "context 'nowhere' not found"),
+        (["--race", "alpha:color=red,beta"], "'color' cannot differ between candidates"),
+        (["--race", "alpha:partition=nope,local"], "partition 'nope' not found"),
+        (["--race-mode", "grant"], "--race-mode needs --race"),
+        (["--race", "alpha,local", "--dry-run"], "--dry-run shows one plan"),
+    ],
+)
+def test_refused_before_anything_is_saved(races: Races, words: list[str], text: str) -> None:
+    done = races.laptop.quick("run", *words, "true")
+    assert done.code in (2, 3, 5) and text in done.err, done
+    assert races.laptop.quick("ps", "--cached", "--json").json["data"] == []
+    assert races.left() == []
