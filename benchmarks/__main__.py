@@ -21,6 +21,7 @@ BENCHMARKS = (
     "backup",
     "home",
     "agent",
+    "race",
 )
 
 

@@ -68,6 +68,28 @@ def alpha() -> Iterator[Bench]:
             bench.call([YURT, "lab", "down", "--wipe"])
 
 
+@contextlib.contextmanager
+def linked() -> Iterator[Bench]:
+    """Start a lab with two clusters that reach each other, whose contexts allow races by ssh."""
+    with tempfile.TemporaryDirectory(prefix="yb-") as folder:
+        bench = Bench(Path(folder))
+        bench.call([YURT, "lab", "up"])
+        try:
+            bench.call([YURT, "lab", "fault", "link"])
+            config = bench.home / "data" / "lab" / "default" / "client" / "ssh_config"
+            bench.ssh = ["ssh", "-F", str(config)]
+            file = bench.home / "config" / "contexts.yaml"
+            text = file.read_text().replace("  alpha:\n", "  alpha:\n    race_address: alice@alpha\n")
+            file.write_text(text.replace("  beta:\n", "  beta:\n    race_keys: true\n"))
+            yield bench
+        finally:
+            for name in ("alpha", "beta"):
+                subprocess.run(
+                    [YURT, "login", "--close", name], env=bench.environment, capture_output=True, check=False
+                )
+            bench.call([YURT, "lab", "down", "--wipe"])
+
+
 def project(folder: Path, files: int = 2000, size: int = 10_240) -> Path:
     """Create a git repository with `files` files, a quarter of them incompressible."""
     chance = random.Random(4)

@@ -74,6 +74,13 @@ class Races:
         return found
 
 
+    def are_over(self) -> bool:
+        self.laptop.quick("ps")
+        left = self.left()
+        print("left", left)
+        return not left
+
+
 @pytest.fixture
 def races(laptop: Laptop, lab: Lab) -> Iterator[Races]:
     yield Races(laptop, Ssh(lab))
@@ -96,7 +103,7 @@ def test_the_first_to_start_wins(races: Races, winner: str) -> None:
     }
     assert all(each["queued"] is not None for each in shown["candidates"])
     assert races.laptop.quick("logs", race).out == "done\n"
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_asked_by_ssh_with_the_laptop_off(races: Races, lab: Lab) -> None:
@@ -115,7 +122,7 @@ def test_asked_by_ssh_with_the_laptop_off(races: Races, lab: Lab) -> None:
     assert races.starts() == ["beta -"], "the loser ran no code"
     entry = races.laptop.ended(race)
     assert (entry["state"], entry["context"]) == ("completed", "beta")
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_the_key_of_a_race_can_only_claim(races: Races, lab: Lab) -> None:
@@ -148,7 +155,7 @@ def test_the_key_of_a_race_can_only_claim(races: Races, lab: Lab) -> None:
     copy = races.ssh("beta", f"scp {key.replace('-n -T ', '')} /etc/hostname alice@alpha:stolen 2>&1; echo code $?")
     assert "code 0" not in copy and races.ssh("alpha", "ls stolen 2> /dev/null || echo none") == "none"
     races.laptop.quick("cancel", race)
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_a_sweep_is_raced_task_by_task(races: Races) -> None:
@@ -165,7 +172,7 @@ def test_a_sweep_is_raced_task_by_task(races: Races) -> None:
     assert logs.count("done") == 10
     rows = races.show(race)["rows"]
     assert [row["params"] for row in rows] == [{"n": number} for number in range(10)]
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_this_machine_takes_part(races: Races) -> None:
@@ -174,7 +181,7 @@ def test_this_machine_takes_part(races: Races) -> None:
     entry = races.laptop.ended(race)
     assert (entry["state"], entry["context"]) == ("completed", "local")
     assert races.laptop.quick("logs", race).out == "here\n"
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_cancelled_and_raced_again(races: Races) -> None:
@@ -211,7 +218,7 @@ def test_a_silent_winner_is_released(races: Races, lab: Lab) -> None:
         lab.faults.heal("alpha")
     assert races.laptop.quick("cancel", race).code == 0
     eventually(lambda: races.laptop.row(race)["state"] == "cancelled")
-    eventually(lambda: races.laptop.quick("ps") and races.left() == [])
+    eventually(races.are_over)
 
 
 def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:

@@ -15,7 +15,7 @@ LOOK = 1.0
 """How often a pause looks whether something has happened, in seconds."""
 
 BUDGET = 20
-"""Commands per minute and context. The agent pauses for a minute when it has sent so many."""
+"""Commands per minute and context, by default. The agent pauses for a minute when it has sent so many."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,12 +40,13 @@ class Loop:
         work: Callable[[], Done],
         *,
         interval: float,
+        budget: int = BUDGET,
         wanted: Callable[[], object],
         operations: Callable[[], dict[str, int]] = dict,
         on_round: Callable[[Done, float], None] = lambda _done, _next: None,
     ) -> None:
         """`wanted` returns something that differs if another process has left work to do."""
-        self.work, self.interval, self.wanted = work, interval, wanted
+        self.work, self.interval, self.budget, self.wanted = work, interval, budget, wanted
         self.operations, self.on_round = operations, on_round
         self.stopping = Event()
 
@@ -58,7 +59,7 @@ class Loop:
             until = time.time() + pause
             if done.due is not None:
                 until = min(until, done.due)
-            if any(number >= BUDGET for number in self.operations().values()):
+            if any(number >= self.budget for number in self.operations().values()):
                 until = max(until, time.time() + 60)
             self.on_round(done, until)
             self._pause(until)

@@ -20,10 +20,11 @@ PATIENCE = 20.0
 LARGEST_LOG = 1 << 20
 
 
-def launch(interval: float) -> None:
+def launch(interval: float, budget: int) -> None:
     """Start the agent as a process of its own. RefusedError with its last words if it does not start."""
     paths.make_private(state.folder())
     argv = [sys.executable, "-m", "yurt", "agent", "start", "--foreground", "--interval", f"{interval:g}s"]
+    argv += ["--budget", str(budget)]
     with open(state.log_file(), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as log:
         process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/", close_fds=True

@@ -27,6 +27,8 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     """When it was started."""
     interval: float
     """Seconds between two rounds while runs are unfinished."""
+    budget: int = 20
+    """Commands per minute that it sends to a context at most."""
     rounds: int = 0
     """How many rounds it has finished."""
     last: float | None = None

@@ -11,6 +11,7 @@ import click
 
 from yurt.cli import app, render
 from yurt.cli.app import Group, verb
+from yurt.cli.option_types import Number
 
 if TYPE_CHECKING:
     from yurt.verbs.agent_process import AgentStatus
@@ -32,13 +33,21 @@ def agent() -> None:
     default="",
     help="The time between two rounds while runs are unfinished (default: 30s).",
 )
+@click.option(
+    "--budget",
+    metavar="N",
+    type=Number(5),
+    default=20,
+    show_default=True,
+    help="Send at most N commands a minute to a context.",
+)
 @click.option("--foreground", is_flag=True, help="Stay in this terminal, for systemd and launchd.")
 @click.option(
     "--unit",
     type=click.Choice(["systemd", "launchd"]),
     help="Print a file with which the system starts the agent at login, and do nothing else.",
 )
-def start(*, interval: str, foreground: bool, unit: str | None) -> int:
+def start(*, interval: str, budget: int, foreground: bool, unit: str | None) -> int:
     """Start the agent in the background.
 
     It repeats what `yurt agent once` does, less often while nothing changes, and at once when another yurt command has
@@ -52,9 +61,9 @@ def start(*, interval: str, foreground: bool, unit: str | None) -> int:
         return 0
     if foreground:
         app.enable_gc()
-        verbs.foreground(seconds, _log)
+        verbs.foreground(seconds, _log, budget)
         return 0
-    found = verbs.start(seconds)
+    found = verbs.start(seconds, budget)
     return render.result(found, lambda: print_status(found.data))
 
 
@@ -101,7 +110,7 @@ def print_status(found: AgentStatus) -> None:
         print(f"next round: {_clock(state.next)}")
     for context, number in state.operations.items():
         opened = state.connections.get(context, 0)
-        sent = f"{number} of at most {found.budget} commands a minute, {render.count(opened, 'new connection')}"
+        sent = f"{number} of at most {state.budget} commands a minute, {render.count(opened, 'new connection')}"
         print(render.plain(f"{context}: {sent}"))
     for problem in state.problems:
         print(render.plain(f"problem: {problem.splitlines()[-1]}"))

@@ -278,8 +278,8 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the job reaches the folder itself."""
     ssh: list[str] = []
     """The ssh command with which the job reaches the arbiter; empty if it has none."""
-    keys: str = ""
-    """The folder with the key for that, on the candidate's site."""
+    keys: list[tuple[str, str]] = []
+    """Of the race itself: the contexts with a key for that, and its folder there."""
     wait: int = 0
     """Seconds that a job waits for an answer before it gives its node back."""
     carrier: list[str] = []

@@ -15,6 +15,9 @@ from yurt.store import Store
 from yurt.verbs.result import Result
 from yurt.verbs.steps import STEPS
 
+CLAIMS = 20.0
+"""Seconds between two rounds while jobs of a race may wait for an answer, with nodes that do nothing."""
+
 
 class Round(msgspec.Struct, frozen=True):
     """The result of one round of the agent."""
@@ -29,7 +32,7 @@ class Round(msgspec.Struct, frozen=True):
     changed: bool = False
     """Whether a run may have changed its state."""
     due: float | None = None
-    """When the homes are to be synced next; null if the agent does not do that."""
+    """When the next round must begin: to sync homes, or because jobs of a race wait for an answer; null if never."""
 
 
 def once(*, watch: Watch = unwatched) -> Result[Round]:
@@ -42,7 +45,8 @@ def once(*, watch: Watch = unwatched) -> Result[Round]:
     pending = [run for context in contexts for run in store.outbox(context)]
     failed = {context: error.message for context, error in refreshed.failed.items()}
     synced, notes = _sync_homes(store, watch)
-    done = Round(contexts, submitted, pending, failed, synced, bool(refreshed.seen), _next_sync())
+    due = min((at for at in (_next_sync(), _next_claim(store)) if at is not None), default=None)
+    done = Round(contexts, submitted, pending, failed, synced, bool(refreshed.seen), due)
     warnings = [*refreshed.warnings, *notes]
     return Result(kind="agent-round", data=done, warnings=warnings, exit_code=4 if failed else 0)
 
@@ -73,6 +77,18 @@ def _sync_homes(store: Store, watch: Watch) -> tuple[list[str], list[str]]:
     return [each.pair for each in done.outcomes if each.code == 0], [
         f"{each.pair} is not in sync: {gate.problem(each)}" for each in done.outcomes if each.code
     ]
+
+
+def _next_claim(store: Store) -> float | None:
+    """Return when to look again for jobs that wait for the answer who was first; None if there are none."""
+    for race in store.open_races():
+        whole, claims = store.get(race), store.holders(race)
+        if whole is None or len(claims) >= max(1, whole.run.tasks):
+            continue
+        plans = (store.plan(name) for name in store.candidates(race))
+        if any(plan is not None and plan.race is not None and not plan.race.here for plan in plans):
+            return time.time() + CLAIMS
+    return None
 
 
 def _next_sync() -> float | None:

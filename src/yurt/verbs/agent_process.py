@@ -13,8 +13,8 @@ from types import FrameType
 import msgspec
 
 from yurt import __version__
-from yurt.agent import loop, process, state, units
-from yurt.agent.loop import Done, Loop
+from yurt.agent import process, state, units
+from yurt.agent.loop import BUDGET, Done, Loop
 from yurt.agent.state import AgentState
 from yurt.errors import UserError, YurtError
 from yurt.model.resources import parse_seconds
@@ -33,8 +33,6 @@ class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it runs now."""
     log: str
     """Its log."""
-    budget: int
-    """How many commands per minute it sends to a context at most."""
     state: AgentState | None = None
     """What it last wrote about itself; null if it never ran."""
 
@@ -52,11 +50,11 @@ def read_interval(text: str) -> float:
     return seconds
 
 
-def start(interval: float) -> Result[AgentStatus]:
+def start(interval: float, budget: int = BUDGET) -> Result[AgentStatus]:
     """Start the agent, unless it runs already."""
     already = state.is_running()
     if not already:
-        process.launch(interval)
+        process.launch(interval, budget)
     found = status()
     warnings = ["the agent was already running"] if already else []
     return Result(kind="agent-status", data=found.data, warnings=[*warnings, *found.warnings])
@@ -71,7 +69,7 @@ def stop() -> Result[AgentStatus]:
 def status() -> Result[AgentStatus]:
     """Return whether the agent runs, and what it did last. The exit code is 1 if it does not run."""
     running, known = state.is_running(), state.read()
-    data = AgentStatus(running=running, log=str(state.log_file()), budget=loop.BUDGET, state=known)
+    data = AgentStatus(running=running, log=str(state.log_file()), state=known)
     older = running and known is not None and known.version != __version__
     warnings = ["the agent runs another version of yurt; stop it, and start it again"] if older else []
     return Result(kind="agent-status", data=data, warnings=warnings, exit_code=0 if running else 1)
@@ -83,7 +81,7 @@ def unit(kind: str) -> str:
     return make([*process.program(), "agent", "start", "--foreground"])
 
 
-def foreground(interval: float, say: Callable[[str], None]) -> None:
+def foreground(interval: float, say: Callable[[str], None], budget: int = BUDGET) -> None:
     """Be the agent until SIGTERM or SIGINT. `say` gets one line about each round in which something happened.
 
     RefusedError if there is an agent already.
@@ -91,7 +89,12 @@ def foreground(interval: float, say: Callable[[str], None]) -> None:
     with state.held() as still:
         told: list[str] = []
         me = AgentState(
-            pid=os.getpid(), host=os.uname().nodename, version=__version__, began=time.time(), interval=interval
+            pid=os.getpid(),
+            host=os.uname().nodename,
+            version=__version__,
+            began=time.time(),
+            interval=interval,
+            budget=budget,
         )
         state.write(me)
         say(f"the agent has started (process {me.pid})")
@@ -125,7 +128,14 @@ def foreground(interval: float, say: Callable[[str], None]) -> None:
                 repeated.stop()
             return _wanted()
 
-        repeated = Loop(_round, interval=interval, wanted=wanted, operations=traffic.commands, on_round=on_round)
+        repeated = Loop(
+            _round,
+            interval=interval,
+            budget=budget,
+            wanted=wanted,
+            operations=traffic.commands,
+            on_round=on_round,
+        )
 
         def on_signal(_number: int, _frame: FrameType | None) -> None:
             repeated.stop()

@@ -13,6 +13,7 @@ from yurt import queue_prefetch
 from yurt.config import paths
 from yurt.model.run import FINAL, State
 from yurt.store import Entry, Store
+from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 Filters = tuple[dict[str, list[str]], list[tuple[str, str]]]
 """Allowed values for each column of the index, and the other keys with their values."""
-
-
-FRESH = 10.0
-"""Seconds for which the states that a running agent has read are shown without asking the site again."""
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +88,7 @@ def watch(*, limit: int | None = 50, filters: Sequence[str] = (), context: str =
 def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
     """Refresh contexts with unfinished runs, and download the logs of finished ones. Returns warnings."""
     names = [name for name in index.contexts_of_unfinished() if context in ("", name)]
-    names = [name for name in names if not _is_fresh(index, name)]
+    names = [name for name in names if not is_fresh(index, name)]
     warnings: list[str] = []
     if not names and not index.open_races():
         from yurt.store import calls
@@ -109,16 +106,6 @@ def _refresh(index: Store, context: str, watch: Watch | None) -> list[str]:
 
         catch_up_elsewhere(index, names)
     return warnings
-
-
-def _is_fresh(index: Store, context: str) -> bool:
-    """Whether a running agent has just refreshed a context, after which nothing was saved for it."""
-    at = index.refreshed_at(context)
-    if at is None or not 0 <= time.time() - at < FRESH or index.outbox(context):
-        return False
-    from yurt.agent import state
-
-    return state.is_running()
 
 
 def rows(

@@ -21,6 +21,7 @@ from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
+from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def show(
     on_found(entry.run)
     warnings = name_warnings(index, [name])
     named = len(warnings)
-    if not cached and (not entry.status.final or entry.status.state == "lost"):
+    unsettled = not entry.status.final or entry.status.state == "lost"
+    if not cached and unsettled and not is_fresh(index, entry.run.context):
         from yurt.lifecycle.refresh.refresh import refresh_contexts
 
         warnings += refresh_contexts(index, [entry.run.context], also=[entry.run.id]).warnings
