@@ -73,7 +73,6 @@ class Races:
             found += self.ssh(name, "squeue -h -o %j").split()
         return found
 
-
     def are_over(self) -> bool:
         self.laptop.quick("ps")
         left = self.left()
@@ -200,6 +199,7 @@ def test_cancelled_and_raced_again(races: Races) -> None:
     assert [row["id"] for row in races.laptop.quick("ps", "--json").json["data"]] == [again, race]
 
 
+@pytest.mark.slow
 def test_a_silent_winner_is_released(races: Races, lab: Lab) -> None:
     """The race waits for a site that does not respond, until the user gives it up."""
     races.allow(alpha="race_wait: 2m")  # so the claims are on beta
@@ -252,4 +252,3 @@ def test_refused_before_anything_is_saved(races: Races, words: list[str], text: 
     done = races.laptop.quick("run", *words, "true")
     assert done.code in (2, 3, 5) and text in done.err, done
     assert races.laptop.quick("ps", "--cached", "--json").json["data"] == []
-    assert races.left() == []

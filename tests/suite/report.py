@@ -14,6 +14,7 @@ EVERY = 10.0
 """Seconds between two lines with the running tests."""
 
 SLOWEST = 10
+MANY_FILES = 25
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,6 +74,14 @@ class Reporter:
             terminalreporter.section(f"the {len(slowest)} slowest of {len(self.took)} tests")
             for nodeid, seconds in slowest:
                 terminalreporter.write_line(f"{seconds:7.1f} s  {_plain(nodeid)}")
+        files: dict[str, float] = {}
+        for nodeid, seconds in self.took.items():
+            file = nodeid.partition("::")[0]
+            files[file] = files.get(file, 0.0) + seconds
+        if len(files) > MANY_FILES:
+            terminalreporter.section(f"the {MANY_FILES} slowest of {len(files)} files")
+            for file in sorted(files, key=lambda each: -files[each])[:MANY_FILES]:
+                terminalreporter.write_line(f"{files[file]:7.1f} s  {file}")
 
     def _print_running(self) -> None:
         while not self.finished.wait(EVERY):
