@@ -22,7 +22,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("native state", status.native),
         ("command", _command(run)),
         ("context", run.context if not found.candidates or _decided(found) else _contexts(found.candidates)),
-        ("candidates", "; ".join(_candidate(each) for each in found.candidates)),
+        *(("candidate", _candidate(each, sweep=bool(run.tasks))) for each in found.candidates),
         ("job", status.job),
         ("node", status.node),
         ("project", run.project),
@@ -49,11 +49,11 @@ def _contexts(candidates: Any) -> str:
     return ", ".join(dict.fromkeys(each.context for each in candidates))
 
 
-def _candidate(each: Any) -> str:
+def _candidate(each: Any, *, sweep: bool) -> str:
     """Return a candidate of a race in words."""
     where = f"{each.context} ({each.partition})" if each.partition else each.context
-    if each.tasks:
-        return f"{where}: {render.count(each.tasks, 'task')}"
+    if sweep:
+        return f"{where}: first for {render.count(each.tasks, 'task')}"
     waited = "" if each.queued is None else f" after {render.span(each.queued)} in the queue"
     if each.won:
         return f"{where}: was first{waited}"

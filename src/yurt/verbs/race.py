@@ -134,7 +134,26 @@ def where(entry: Entry) -> str:
         return f"{entry.status.state} on {entry.run.context}, which was first"
     members = store.several(store.candidates(entry.run.id))
     names = ", ".join(dict.fromkeys(each.run.context for each in members if not each.status.final))
-    return f"submitted to {names}; it runs where it starts first"
+    what = "each task" if entry.run.tasks else "it"
+    return f"submitted to {names}; {what} runs where it starts first{_how(store, members)}"
+
+
+def _how(store: Store, members: Sequence[Entry]) -> str:
+    """Return in words how jobs find out who was first, if they cannot just look."""
+    asking: dict[str, list[str]] = {}
+    waiting: dict[str, int] = {}
+    for entry in members:
+        plan = store.plan(entry.run.id)
+        race = plan.race if plan is not None else None
+        if race is not None and race.ssh:
+            asking.setdefault(race.arbiter, []).append(entry.run.context)
+        elif race is not None and not race.here and not race.carrier:
+            waiting[entry.run.context] = race.wait
+    texts = [f"; jobs on {', '.join(dict.fromkeys(names))} ask {arbiter} by ssh" for arbiter, names in asking.items()]
+    if waiting:
+        where, longest = ", ".join(waiting), max(waiting.values())
+        texts.append(f"; jobs on {where} wait up to {longest} s for a yurt command, such as the agent, to answer")
+    return "".join(texts)
 
 
 def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: Plans) -> list[Planned]:
