@@ -99,7 +99,7 @@ def _reasons(members: Sequence[tuple[Run, Status]]) -> str:
     texts = {status.reason or status.state for _run, status in members}
     if len(texts) == 1:
         return texts.pop() if members[0][1].reason else ""
-    return "; ".join(f"{run.context}: {status.reason or status.state}" for run, status in members)
+    return "; ".join(dict.fromkeys(f"{run.context}: {status.reason or status.state}" for run, status in members))
 
 
 def queue_seconds(status: Status, created: float) -> float | None:

@@ -62,6 +62,8 @@ def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled
     after = store.get(entry.run.id) or entry
     failed = [each for each in found if not each.delivered]
     note = "; ".join(f"{each.context}: {each.note}" for each in failed)
+    if not note and not after.status.final:
+        note = "cancelled; its jobs are terminating"
     if not found:
         note = f"it had already finished ({entry.status.state})"
     where = ", ".join(dict.fromkeys(each.context for each in found)) or entry.run.context

@@ -52,7 +52,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     task_states: dict[str, int]
     """Number of tasks in each state."""
     candidates: list[str] = []
-    """For a race that is not decided: the contexts that take part."""
+    """For a race that is not decided, or a raced sweep: the contexts that take part."""
 
 
 def ps(
@@ -177,7 +177,7 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunR
 
 
 def _candidates(store: Store, entry: Entry) -> list[str]:
-    if entry.status.state in FINAL or (store.holders(entry.run.id) and not entry.run.tasks):
+    if not entry.run.tasks and (entry.status.state in FINAL or store.holders(entry.run.id)):
         return []
     return list(dict.fromkeys(each.run.context for each in store.several(store.candidates(entry.run.id))))
 

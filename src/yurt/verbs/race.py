@@ -11,13 +11,14 @@ import msgspec
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.plan.request import Planned
-from yurt.lifecycle.race.submit import again
+from yurt.lifecycle.race.release import Held
+from yurt.lifecycle.race.release import release as free
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.lifecycle.select import which
 from yurt.model.progress import Watch, unwatched
 from yurt.model.race import task_of
 from yurt.model.tasks import ranges
-from yurt.sites import connect, folders
+from yurt.sites import folders
 from yurt.sites.person import person
 from yurt.store import Entry, Store
 from yurt.verbs.result import Result
@@ -73,7 +74,6 @@ def release(
     refreshed = refresh_contexts(store, [run.context], steps=STEPS, watch=watch)
     held = _held(store, plan, refreshed.failed)
     confirm(Stuck(run.race, held.context, len(held.items)))
-    arbiter = connect.responding_backend(plan.race.arbiter).claims
     who = f"released by {person()} on {os.uname().nodename}"
     claim = claims.take(run.race)
     if claim is None:
@@ -81,23 +81,14 @@ def release(
             f"another yurt command is busy with race {run.race}", code="busy", hint="run the command again"
         )
     with claim:
-        for item in held.items:
-            arbiter.end(plan.race.folder, item, who)
-            store.forget_holder(run.race, item)
-        store.reopen_race(run.race)
-        new = again(store, run.race, held.context, watch)
+        new = free(store, plan, held, who, watch)
     notes = refresh_contexts(store, [each.context for each in new], steps=STEPS).warnings if new else []
     done = Released(run.race, held.context, held.items if run.tasks else [], [each.context for each in new])
     warnings = [] if new else [f"no other context takes part in race {run.race}; it waits for {held.context}"]
     return Result(kind="race-released", data=done, warnings=[*notes, *warnings])
 
 
-class _Held(msgspec.Struct, frozen=True):
-    context: str
-    items: list[int]
-
-
-def _held(store: Store, plan: Plan, silent: dict[str, YurtError]) -> _Held:
+def _held(store: Store, plan: Plan, silent: dict[str, YurtError]) -> Held:
     """Return the claims of the candidates of a site that does not respond."""
     race = plan.run.id
     holders = store.holders(race)
@@ -120,7 +111,7 @@ def _held(store: Store, plan: Plan, silent: dict[str, YurtError]) -> _Held:
             hint=f"stop it with `yurt cancel {race}`",
         )
     context = next(iter(stuck.values())).run.context
-    return _Held(context, [item for item, entry in stuck.items() if entry.run.context == context])
+    return Held(context, [item for item, entry in stuck.items() if entry.run.context == context])
 
 
 Plans = Callable[[Entry, Sequence[int] | None], Planned]
@@ -133,7 +124,12 @@ def where(entry: Entry) -> str:
     if store.holders(entry.run.id) and not entry.run.tasks:
         return f"{entry.status.state} on {entry.run.context}, which was first"
     members = store.several(store.candidates(entry.run.id))
-    names = ", ".join(dict.fromkeys(each.run.context for each in members if not each.status.final))
+    open_ones = [each.run for each in members if not each.status.final]
+    contexts = [run.context for run in open_ones]
+    names = ", ".join(
+        f"{run.context} ({run.resources.partition})" if contexts.count(run.context) > 1 else run.context
+        for run in open_ones
+    )
     what = "each task" if entry.run.tasks else "it"
     return f"submitted to {names}; {what} runs where it starts first{_how(store, members)}"
 

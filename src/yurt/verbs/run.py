@@ -104,7 +104,8 @@ def race(
         if any(each.run.home_sync for each in members):
             from yurt.verbs.syncing import sync_first
 
-            _members, notes = sync_first(index, members, on_held=on_held, watch=watch)
+            on_held(entry)
+            _members, notes = sync_first(index, members, watch=watch)
             warnings += notes
     except YurtError as error:
         _note_refused(error)

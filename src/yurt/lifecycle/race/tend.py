@@ -172,15 +172,10 @@ def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> St
     return usual(entry.status, out=number in Within(entry.status.submitted_tasks))
 
 
-def folders(race: Race) -> list[tuple[str, str]]:
-    """Return the folders of a race, each with its context: the claims first, then the keys."""
-    return [(race.arbiter, race.folder), *race.keys]
-
-
 def _clean_up(store: Store, race: Race) -> None:
     """Remove the claims and the keys of a race that is over. A site that does not respond is asked again later."""
     done = True
-    for name, folder in folders(race):
+    for name, folder in [(race.arbiter, race.folder), *race.keys]:
         try:
             connect.responding_backend(name).claims.close(folder)
         except RefusedError:  # the folder is gone, or the site has changed

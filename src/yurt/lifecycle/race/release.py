@@ -1,0 +1,135 @@
+"""Gives up a candidate whose site does not respond: ends its claims, and submits new candidates elsewhere.
+
+If the claims themselves are on that site, the race gets a new folder of claims on another one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from yurt.config import contexts
+from yurt.errors import UnreachableError, YurtError
+from yurt.lifecycle.outbox.cancellations import request, tell_cancel
+from yurt.lifecycle.race import ways
+from yurt.lifecycle.race.prepare import Taker, new_race, prepare
+from yurt.lifecycle.race.submit import send
+from yurt.model import ids, layout
+from yurt.model.progress import Watch
+from yurt.model.race import item_of
+from yurt.model.run import Plan, Race, Run, Status
+from yurt.sites import connect
+from yurt.store import Entry, Store
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A context that does not respond, and the items that its candidates hold."""
+
+    context: str
+    items: list[int]
+
+
+def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> list[Run]:
+    """End the claims of a silent context, and submit new candidates to the others; return these.
+
+    The caller has the claim of the race. UserError: the other contexts alone cannot decide it.
+    """
+    race, items, silent = whole.race, held.items, held.context
+    assert race is not None
+    members = [
+        (entry, plan)
+        for name in store.candidates(race.id)
+        if (entry := store.get(name)) is not None and (plan := store.plan(name)) is not None
+    ]
+    others = _distinct([(entry, plan) for entry, plan in members if entry.run.context != silent])
+    try:
+        arbiter = connect.responding_backend(race.arbiter).claims
+        for item in items:
+            arbiter.end(race.folder, item, who)
+        gone = [plan for entry, plan in others if entry.status.final]
+        made = [_fresh(plan) for plan in gone]
+    except UnreachableError:
+        if race.arbiter != silent or not others:
+            raise
+        made = _elsewhere(store, whole, race, others)
+    for item in items:
+        store.forget_holder(race.id, item)
+    store.reopen_race(race.id)
+    store.add_candidates(made, Status())
+    send(store, [plan.run.context for plan in made], watch)
+    return [plan.run for plan in made]
+
+
+def _distinct(members: Sequence[tuple[Entry, Plan]]) -> list[tuple[Entry, Plan]]:
+    """Return the last candidate of each kind: an earlier release may have submitted some again."""
+    found = {(entry.run.context, msgspec.json.encode(entry.run.resources)): (entry, plan) for entry, plan in members}
+    return list(found.values())
+
+
+def _fresh(plan: Plan) -> Plan:
+    """Return a plan as a new run."""
+    created = time.time()
+    fresh = (ids.make_sweep if plan.run.tasks else ids.make)(created, int.from_bytes(os.urandom(4)))
+    folder = (layout.sweep if plan.run.tasks else layout.run)(plan.project_folder, fresh)
+    return msgspec.structs.replace(
+        plan, run=msgspec.structs.replace(plan.run, id=fresh, folder=folder, created=created)
+    )
+
+
+def _elsewhere(store: Store, whole: Plan, race: Race, others: Sequence[tuple[Entry, Plan]]) -> list[Plan]:
+    """Open new claims on another site, and replace all candidates there, whose jobs know only the old claims."""
+    count = whole.run.tasks
+    takers: list[Taker] = [
+        (contexts.site(plan.run.context), _unordered(_fresh(plan), count)) for _entry, plan in others
+    ]
+    choice = ways.choose([place for place, _plan in takers], None)
+    moved = new_race(race.id, takers, choice)
+    old = [(race.arbiter, race.folder), *race.keys]
+    moved = msgspec.structs.replace(moved, keys=list(dict.fromkeys([*moved.keys, *old])))
+    store.settle(msgspec.structs.replace(whole, race=moved))
+    made, _notes = prepare(moved, takers, choice)
+    claims = connect.named_backend(moved.arbiter).claims
+    for entry, plan in others:
+        _withdraw(store, entry)
+        for item in _begun(store, entry, plan):
+            claims.claim(moved.folder, item, entry.run.id)
+    return made
+
+
+def _unordered(plan: Plan, count: int) -> Plan:
+    """Return the plan of a candidate with its tasks in the order of the race's items."""
+    race = plan.race
+    if race is None or not count:
+        return plan
+    items = {item_of(race, task, count): values for task, values in enumerate(plan.sets)}
+    return msgspec.structs.replace(plan, sets=[items[item] for item in range(count)])
+
+
+def _withdraw(store: Store, entry: Entry) -> None:
+    """Cancel what a candidate has not started: its jobs would ask the site that does not respond."""
+    if entry.status.final:
+        return
+    if not entry.run.tasks:
+        waiting = [entry] if entry.status.started is None else []
+    else:
+        known = store.tasks(entry.run.id)
+        numbers = [number for number in range(entry.run.tasks) if number not in known or known[number].started is None]
+        waiting = store.several([ids.task(entry.run.id, number) for number in numbers])
+    request(store, waiting)
+    with suppress(YurtError):
+        names = [each.run.id for each in waiting if not each.status.final]
+        tell_cancel(store, names, connect.responding_backend(entry.run.context).runs)
+
+
+def _begun(store: Store, entry: Entry, plan: Plan) -> list[int]:
+    """Return the items that a candidate has started: they are taken."""
+    race = plan.race
+    if race is None or not entry.run.tasks:
+        return []
+    known = store.tasks(entry.run.id)
+    ran = [task for task, status in known.items() if status.started and status.state != "cancelled"]
+    return [item_of(race, task, entry.run.tasks) for task in ran]
