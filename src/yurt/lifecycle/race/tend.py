@@ -49,8 +49,9 @@ def tend_one(store: Store, race: str) -> list[str]:
     try:
         _ask(store, plan.race, whole.run, members)
     except YurtError as error:
-        if any(not entry.status.final for entry, _plan in members):
-            warnings.append(f"race {race}: cannot find out who started: {error.message}")
+        warnings.append(f"race {race}: cannot find out who started: {error.message}")
+        if not isinstance(error, RefusedError) and all(entry.status.final for entry, _plan in members):
+            return warnings  # one of them may have completed: the race is over when that is known
     holders = store.holders(race)
     withdraw(store, whole.run, members, holders)
     members = _members(store, race)
@@ -69,7 +70,8 @@ def _ask(store: Store, race: Race, whole: Run, members: Sequence[tuple[Entry, Pl
     """Carry the claims that jobs wait for, and learn who holds which item. YurtError: the arbiter does not respond."""
     open_ones = [(entry, plan) for entry, plan in members if not entry.status.final]
     undecided = len(store.holders(race.id)) < max(1, whole.tasks)
-    if not any(entry.status.attempts for entry, _plan in open_ones) or not (undecided or whole.restart_policy):
+    # Candidates that have all ended are asked for too: one of them may have held the claim.
+    if not any(entry.status.attempts for entry, _plan in members) or not (undecided or whole.restart_policy):
         return
     for context in dict.fromkeys(entry.run.context for entry, plan in open_ones if _may_ask(entry, plan)):
         own = [entry.run for entry, plan in open_ones if entry.run.context == context and _may_ask(entry, plan)]
