@@ -114,7 +114,7 @@ class Places:
     def winner(self, client: Racer, label: str, seconds: float = 30) -> tuple[str, str] | None:
         """Wait until the code of a race has started; return its context and the job's name. Tends the race."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while client.race(label) and time.monotonic() < deadline:
             found = [each for each in self.copies() if each.label == label]
             if found:
                 return found[-1].context, f"yurt-{found[-1].candidate}"

@@ -280,6 +280,8 @@ class Race(msgspec.Struct, frozen=True, kw_only=True):
     """The ssh command with which the job reaches the arbiter; empty if it has none."""
     keys: str = ""
     """The folder with the key for that, on the candidate's site."""
+    key_folders: list[tuple[str, str]] = []
+    """Of the race itself: contexts whose site may have such a key, and its folder there."""
     wait: int = 0
     """Seconds that a job waits for an answer before it gives its node back."""
     carrier: list[str] = []

@@ -83,7 +83,7 @@ def submit(
             watch(Event(f"preparing a race on {names}"))
             made, notes = _prepared(list(zip(places, plans, choice.ways, strict=True)), plan, choice, mode)
         except BaseException:
-            _close(plan, plans)
+            _close(plan)
             store.remove(race)
             raise
         store.add_candidates(made, Status())
@@ -91,7 +91,7 @@ def submit(
         refused = send(store, [each.run.context for each in made], watch)
         lost = [each for each in made if each.run.id in refused]
         if len(lost) == len(made):
-            _close(plan, made)
+            _close(plan)
             store.remove(race)
             raise refused[lost[0].run.id]
         warnings += [f"{each.run.context} rejected the race: {refused[each.run.id].message}" for each in lost]
@@ -130,7 +130,10 @@ def _whole(plans: Sequence[Plan], choice: Choice) -> Plan:
     race = made(created, int.from_bytes(os.urandom(4)))
     run = msgspec.structs.replace(first.run, id=race, race=race, folder="", created=created, home_sync=False)
     folder = layout.race(_base(arbiter), race)
-    return msgspec.structs.replace(first, run=run, race=Race(id=race, arbiter=arbiter.run.context, folder=folder))
+    by_ssh = [plan for plan, way in zip(plans, choice.ways, strict=True) if way == "ssh"]
+    keys = list(dict.fromkeys((plan.run.context, _key_folder(plan, race)) for plan in by_ssh))
+    whole = Race(id=race, arbiter=arbiter.run.context, folder=folder, key_folders=keys)
+    return msgspec.structs.replace(first, run=run, race=whole)
 
 
 def _base(plan: Plan) -> str:
@@ -151,7 +154,7 @@ def _prepared(takers: Sequence[Taker], whole: Plan, choice: Choice, mode: Mode |
     made = []
     for at, (place, plan, way) in enumerate(takers):
         first, step = order(at, len(takers), plan.run.tasks) if plan.run.tasks else (0, 1)
-        own = msgspec.structs.replace(race, first=first, step=step, here=way == "here")
+        own = msgspec.structs.replace(race, first=first, step=step, here=way == "here", key_folders=[])
         if way == "ssh" and (words := ssh.get(_site(place, plan))):
             wait = max(ways.TRIES, ways.wait_of(place))
             own = msgspec.structs.replace(own, ssh=words, keys=_key_folder(plan, race.id), wait=wait)
@@ -230,10 +233,10 @@ def _carrier() -> list[str]:
     return ["env", *(f"{name}={path}" for name, path in homes.items()), sys.executable, "-m", "yurt", "agent", "once"]
 
 
-def _close(whole: Plan, plans: Sequence[Plan]) -> None:
+def _close(whole: Plan) -> None:
     """Remove what a race that does not take place left on its sites. Best effort."""
     assert whole.race is not None
-    for name, folder in tend.folders(whole.race, plans):
+    for name, folder in [(whole.race.arbiter, whole.race.folder), *whole.race.key_folders]:
         with suppress(YurtError):
             connect.named_backend(name).claims.close(folder)
 

@@ -6,7 +6,7 @@ candidates stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -57,7 +57,7 @@ def tend_one(store: Store, race: str) -> list[str]:
     members = _members(store, race)
     _present(store, whole, members, holders)
     if all(entry.status.final for entry, _plan in members):
-        _clean_up(store, plan.race, [each for _entry, each in members])
+        _clean_up(store, plan.race)
     return warnings
 
 
@@ -174,21 +174,10 @@ def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> St
     return usual(entry.status, out=number in Within(entry.status.submitted_tasks))
 
 
-def folders(race: Race, plans: Iterable[Plan]) -> list[tuple[str, str]]:
-    """Return the folders of a race, each with its context: the claims first, then the keys."""
-    found = [(race.arbiter, race.folder)]
-    for plan in plans:
-        base = plan.project_folder.rpartition("/projects/")[0]
-        key = (plan.run.context, f"{layout.race(base, race.id)}-key")
-        if key not in found and (plan.race is None or plan.race.keys):
-            found.append(key)
-    return found
-
-
-def _clean_up(store: Store, race: Race, plans: Sequence[Plan]) -> None:
+def _clean_up(store: Store, race: Race) -> None:
     """Remove the claims and the keys of a race that is over. A site that does not respond is asked again later."""
     done = True
-    for name, folder in folders(race, plans):
+    for name, folder in [(race.arbiter, race.folder), *race.key_folders]:
         try:
             connect.responding_backend(name).claims.close(folder)
         except RefusedError:  # the folder is gone, or the site has changed
