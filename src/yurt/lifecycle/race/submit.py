@@ -83,16 +83,14 @@ def submit(
             watch(Event(f"preparing a race on {names}"))
             made, notes = _prepared(list(zip(places, plans, choice.ways, strict=True)), plan, choice, mode)
         except BaseException:
-            _close(plan)
-            store.remove(race)
+            _give_up(store, plan)
             raise
         store.add_candidates(made, Status())
         on_kept(race)
         refused = send(store, [each.run.context for each in made], watch)
         lost = [each for each in made if each.run.id in refused]
         if len(lost) == len(made):
-            _close(plan)
-            store.remove(race)
+            _give_up(store, plan)
             raise refused[lost[0].run.id]
         warnings += [f"{each.run.context} rejected the race: {refused[each.run.id].message}" for each in lost]
         tend.tend_one(store, race)
@@ -233,12 +231,21 @@ def _carrier() -> list[str]:
     return ["env", *(f"{name}={path}" for name, path in homes.items()), sys.executable, "-m", "yurt", "agent", "once"]
 
 
-def _close(whole: Plan) -> None:
-    """Remove what a race that does not take place left on its sites. Best effort."""
+def _give_up(store: Store, whole: Plan) -> None:
+    """Remove a race that does not take place, and what it left on its sites.
+
+    If a site does not respond, the race stays in the index, as failed, and later yurt commands remove the rest.
+    """
     assert whole.race is not None
-    for name, folder in [(whole.race.arbiter, whole.race.folder), *whole.race.key_folders]:
-        with suppress(YurtError):
-            connect.named_backend(name).claims.close(folder)
+    race = whole.run.id
+    if tend.close(whole.race):
+        store.remove(race)
+        return
+    for candidate in store.candidates(race):
+        store.remove(candidate)
+    entry = store.get(race)
+    assert entry is not None
+    tend.present(store, entry, [], {})
 
 
 def again(store: Store, race: str, without: str, watch: Watch) -> list[Run]:

@@ -26,6 +26,9 @@ from yurt.store.tasks import usual
 BEGUN = ("running", "starting", "requeued", "unknown")
 """States of a candidate whose job may have asked who holds the claim."""
 
+FULL = ("disk-full", "quota-full")
+"""Why a site cannot change its file of keys now, but later."""
+
 
 def tend(store: Store) -> list[str]:
     """Do what is due for the races of this machine, unless another process does it; return warnings."""
@@ -55,9 +58,9 @@ def tend_one(store: Store, race: str) -> list[str]:
     holders = store.holders(race)
     withdraw(store, whole.run, members, holders)
     members = _members(store, race)
-    _present(store, whole, members, holders)
-    if all(entry.status.final for entry, _plan in members):
-        _clean_up(store, plan.race)
+    present(store, whole, members, holders)
+    if all(entry.status.final for entry, _plan in members) and close(plan.race):
+        store.close_race(race)
     return warnings
 
 
@@ -138,7 +141,7 @@ def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int,
             yield ids.task(run, task)
 
 
-def _present(store: Store, whole: Entry, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
+def present(store: Store, whole: Entry, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
     """Update the record of the race: it stands for its winner, item by item."""
     if not whole.run.tasks:
         holder = holders.get(ONLY, "")
@@ -174,15 +177,14 @@ def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> St
     return usual(entry.status, out=number in Within(entry.status.submitted_tasks))
 
 
-def _clean_up(store: Store, race: Race) -> None:
-    """Remove the claims and the keys of a race that is over. A site that does not respond is asked again later."""
+def close(race: Race) -> bool:
+    """Remove the claims and the keys of a race that is over; return False if a site did not respond."""
     done = True
     for name, folder in [(race.arbiter, race.folder), *race.key_folders]:
         try:
             connect.responding_backend(name).claims.close(folder)
-        except RefusedError:  # the folder is gone, or the site has changed
-            continue
+        except RefusedError as error:  # the folder is gone, or the site has changed
+            done = done and error.code not in FULL
         except YurtError:
             done = False
-    if done:
-        store.close_race(race.id)
+    return done
