@@ -23,6 +23,7 @@ class Spec(msgspec.Struct, frozen=True):
     label: str
     contexts: tuple[str, ...]
     mode: str
+    """How jobs claim; empty: yurt chooses."""
     fault: str
     draw: Draw
     requeue: bool = False
@@ -32,7 +33,8 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 def submit(places: Places, client: Racer, spec: Spec, *more: str) -> subprocess.Popen[bytes]:
-    words = ["run", "--race", ",".join(spec.contexts), "--race-mode", spec.mode, "--name", spec.label, "--no-snapshot"]
+    words = ["run", "--race", ",".join(spec.contexts), "--name", spec.label, "--no-snapshot"]
+    words += ["--race-mode", spec.mode] if spec.mode else []
     words += ["--cpus", "1", "--mem", "50", *more, *(["--requeue"] if spec.requeue else [])]
     words += ["--grid", f"n=0..{spec.items - 1}"] if spec.items else []
     return client.start(*words, *places.command(spec.label, spec.rest))

@@ -59,7 +59,10 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Round]:
     rounds: list[Round] = []
     for first in range(0, runs, LANES):
         dice = Random(f"{seed}/round/{first}")
-        drawn: Draw = {"when": dice.choice([0.0, dice.uniform(0.5, 7), dice.uniform(0.5, 7)]), "length": dice.uniform(2, 12)}
+        drawn: Draw = {
+            "when": dice.choice([0.0, dice.uniform(0.5, 7), dice.uniform(0.5, 7)]),
+            "length": dice.uniform(2, 12),
+        }
         drawn |= {"site": dice.choice(["alpha", "beta"]), "kill": dice.random() < 0.5, "slow": dice.random() < 0.3}
         drawn |= {"direction": dice.choice(["up", "down"]), "ending": dice.choice(["reset", "reset", "stall"])}
         drawn |= {"fraction": dice.random()}
@@ -73,7 +76,7 @@ def one_race(seed: int, number: int, weights: dict[str, int]) -> Spec:
     dice = Random(f"{seed}/{number}")
     fault = dice.choices(list(weights), list(weights.values()))[0]
     contexts = dice.choice([["alpha", "beta"], ["beta", "alpha"]])
-    mode = dice.choice(["arbiter", "arbiter", "grant"])
+    mode = dice.choice(["arbiter", "arbiter", "grant", ""])
     sweep = dice.random() < 1 / 12 and fault not in ("requeue", "scancel", "preempt")
     if dice.random() < 0.15 and fault not in ("held", "requeue", "scancel", "preempt"):
         contexts = [*contexts, "local"]
