@@ -45,10 +45,10 @@ answer() { # answer: from standard input, lines FOLDER|WORD|HOLDER
 locked() { # locked COMMAND…: changes the file of keys, which other processes of yurt do not change meanwhile
   waited=0
   until mkdir "$keys.yurt-lock" 2> /dev/null; do
-    [ -d "$keys.yurt-lock" ] || waited=$((waited + 2)) # it cannot be created
+    [ -d "$keys.yurt-lock" ] || waited=$((waited + 9)) # it cannot be created
     waited=$((waited + 1))
-    [ "$waited" -le 8 ] || break # of a killed process
-    sleep 1
+    [ "$waited" -le 60 ] || break # of a killed process
+    sleep 0.1 2> /dev/null || sleep 1
   done
   "$@"
   code=$?
