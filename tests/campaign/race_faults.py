@@ -86,7 +86,7 @@ def held(places: Places, client: Racer, spec: Spec) -> str:
     """All jobs are held, and released at the same time."""
     client.end(submit(places, client, spec, "--hold"))
     entry = client.race(spec.label)
-    if entry is None:
+    if entry is None or entry.status.final:
         return ""
     jobs = [(each.run.context, f"yurt-{each.run.id}") for each in client.candidates(entry.run.id)]
     found = [(place, job) for place, name in jobs if place in SITES for job in places.jobs(place, name)]
@@ -114,7 +114,8 @@ def cancel(places: Places, client: Racer, spec: Spec) -> str:
 
 def requeue(places: Places, client: Racer, spec: Spec) -> str:
     """The winner's job is requeued while its code runs."""
-    return _at_winner(places, client, spec, "scontrol", "requeue")
+    _at_winner(places, client, spec, "scontrol", "requeue")
+    return ""
 
 
 def scancel(places: Places, client: Racer, spec: Spec) -> str:
@@ -122,17 +123,18 @@ def scancel(places: Places, client: Racer, spec: Spec) -> str:
     return "scancelled" if _at_winner(places, client, spec, "scancel") else ""
 
 
-def _at_winner(places: Places, client: Racer, spec: Spec, *argv: str) -> str:
+def _at_winner(places: Places, client: Racer, spec: Spec, *argv: str) -> bool:
+    """Apply a command of Slurm to the winner's job; return False if there is none."""
     client.end(submit(places, client, spec))
     won = places.winner(client, spec.label)
     if won is None or won[0] not in SITES:
-        return ""
+        return False
     time.sleep(spec.draw["fraction"] * 2)
     jobs = places.jobs(*won)
     for job in jobs:
         places.on_ctl(won[0], *argv, job)
     places.log(f"{spec.label}: {' '.join(argv)} {jobs} on {won[0]}")
-    return " ".join(argv) if jobs else ""
+    return bool(jobs)
 
 
 def preempt(places: Places, client: Racer, spec: Spec) -> str:
@@ -241,6 +243,14 @@ def full(places: Places, draw: Draw) -> None:
     places.lab.faults.free(f"{draw['site']}:scratch")
 
 
+def node(places: Places, draw: Draw) -> None:
+    """The first node of a cluster, which has most jobs, is powered off. Races with restarts have to complete."""
+    time.sleep(draw["when"])
+    places.lab.faults.kill_node(f"{draw['site']}:n1")
+    time.sleep(draw["length"] / 2)
+    places.lab.faults.start_node(f"{draw['site']}:n1")
+
+
 ROUNDS: dict[str, tuple[int, Callable[[Places, Draw], None]]] = {
     "calm": (3, calm),
     "unlink": (3, unlink),
@@ -248,5 +258,6 @@ ROUNDS: dict[str, tuple[int, Callable[[Places, Draw], None]]] = {
     "reset": (2, reset),
     "controller": (3, controller),
     "full": (1, full),
+    "node": (1, node),
 }
 """Faults of a round, with their weights."""

@@ -84,7 +84,7 @@ def one_race(seed: int, number: int, weights: dict[str, int]) -> Spec:
         contexts = ["alpha:partition=scavenge" if each == "alpha" else each for each in contexts]
     drawn: Draw = {"pause": dice.choice([0.0, dice.uniform(1, 12)]), "seconds": dice.uniform(0.2, 6)}
     drawn |= {"fraction": dice.random(), "coin": dice.random() < 0.5}
-    again = fault == "requeue" or dice.random() < 0.15
+    again = fault == "requeue" or dice.random() < 0.2
     rest = dice.uniform(6, 9) if fault in ("requeue", "scancel", "preempt") else dice.choice([0.2, 1.0, 4.0])
     items = SWEEP if sweep else 0
     return Spec(f"{fault}-{number}", tuple(contexts), mode, fault, drawn, again, items, 0.2 if sweep else rest)
@@ -106,6 +106,8 @@ class Campaign:
         around.start()
         with ThreadPoolExecutor(LANES) as pool:
             list(pool.map(self._race, places.clients, one.races))
+            if one.fault == "node":
+                self.excused |= {spec.label: "its node failed" for spec in one.races if not spec.requeue}
             around.join()
             places.mend()
             list(pool.map(lambda client: tend(client, PATIENCE), places.clients))
