@@ -245,7 +245,7 @@ def _give_up(store: Store, whole: Plan) -> None:
         store.remove(candidate)
     entry = store.get(race)
     assert entry is not None
-    tend.present(store, entry, [], {})
+    tend.present(store, entry, tend.NOBODY, tend.NOBODY, {})
 
 
 def again(store: Store, race: str, without: str, watch: Watch) -> list[Run]:

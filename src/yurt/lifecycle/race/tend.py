@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -47,21 +48,48 @@ def tend_one(store: Store, race: str) -> list[str]:
     if whole is None or plan is None or plan.race is None:
         store.close_race(race)
         return []
-    members = _members(store, race)
+    before = _look(store, race)
     warnings = []
+    asked = True
     try:
-        _ask(store, plan.race, whole.run, members)
+        _ask(store, plan.race, whole.run, before.members)
     except YurtError as error:
         warnings.append(f"race {race}: cannot find out who started: {error.message}")
-        if not isinstance(error, RefusedError) and all(entry.status.final for entry, _plan in members):
-            return warnings  # one of them may have completed: the race is over when that is known
+        asked = isinstance(error, RefusedError)
     holders = store.holders(race)
-    withdraw(store, whole.run, members, holders)
-    members = _members(store, race)
-    present(store, whole, members, holders)
-    if all(entry.status.final for entry, _plan in members) and close(plan.race):
+    withdraw(store, whole.run, before.members, holders)
+    after = _look(store, race)
+    # Another process may have seen meanwhile how candidates ended that started after this one asked. So an item that
+    # nobody holds is shown as it was before; and if nobody answered, it is not over.
+    present(store, whole, before, after, holders, asked=asked)
+    decided = len(holders) >= max(1, whole.run.tasks)
+    if after.over and (decided or (before.over and asked)) and close(plan.race):
         store.close_race(race)
     return warnings
+
+
+class Look(NamedTuple):
+    """The candidates of a race at one moment, and the tasks of those that are sweeps."""
+
+    members: list[tuple[Entry, Plan]]
+    tasks: dict[str, dict[int, Status]]
+
+    @property
+    def over(self) -> bool:
+        return all(entry.status.final for entry, _plan in self.members)
+
+    def of(self, item: int) -> list[tuple[Run, Status]]:
+        """Return what each candidate has of an item."""
+        return [(entry.run, _status(entry, plan, self.tasks[entry.run.id], item)) for entry, plan in self.members]
+
+
+NOBODY = Look([], {})
+"""A race without candidates."""
+
+
+def _look(store: Store, race: str) -> Look:
+    members = _members(store, race)
+    return Look(members, {entry.run.id: store.tasks(entry.run.id) if entry.run.tasks else {} for entry, _ in members})
 
 
 def _members(store: Store, race: str) -> list[tuple[Entry, Plan]]:
@@ -141,25 +169,26 @@ def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int,
             yield ids.task(run, task)
 
 
-def present(store: Store, whole: Entry, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
-    """Update the record of the race: it stands for its winner, item by item."""
-    if not whole.run.tasks:
-        holder = holders.get(ONLY, "")
-        winner = next((entry.run for entry, _plan in members if entry.run.id == holder), None)
-        status = merged([(entry.run, entry.status) for entry, _plan in members], holder)
-        store.set_race(placed(whole.run, winner), _explained(status, winner))
-        return
-    race, count = whole.run.id, whole.run.tasks
-    tasks = {entry.run.id: store.tasks(entry.run.id) for entry, _plan in members}
-    before = store.tasks(race)
+def present(
+    store: Store, whole: Entry, before: Look, after: Look, holders: dict[int, str], *, asked: bool = True
+) -> None:
+    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked."""
+    count = whole.run.tasks
+    known = store.tasks(whole.run.id) if count else {}
     found: dict[int, Status] = {}
-    for item in range(count):
-        own = [(entry.run, _status(entry, plan, tasks[entry.run.id], item)) for entry, plan in members]
-        after = merged(own, holders.get(item, ""))
-        if before.get(item) != after:
-            found[item] = after
+    for item in range(count or 1):
+        holder = holders.get(item, "")
+        own = (after if holder else before).of(item)
+        if not holder and not asked and all(status.final for _run, status in own):
+            continue
+        status = merged(own, holder)
+        if not count:
+            winner = next((run for run, _status in own if run.id == holder), None)
+            store.set_race(placed(whole.run, winner), _explained(status, winner))
+        elif known.get(item) != status:
+            found[item] = status
     if found:
-        store.set_race_tasks(race, found, f"0-{count - 1}" if count > 1 else "0")
+        store.set_race_tasks(whole.run.id, found, f"0-{count - 1}" if count > 1 else "0")
 
 
 def _explained(status: Status, winner: Run | None) -> Status:
@@ -169,7 +198,9 @@ def _explained(status: Status, winner: Run | None) -> Status:
 
 
 def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> Status:
-    """Return the status of the task of a candidate that has an item."""
+    """Return the status of a candidate; of a sweep, of its task that has an item."""
+    if not entry.run.tasks:
+        return entry.status
     assert plan.race is not None
     number = task_of(plan.race, item, entry.run.tasks)
     if number in tasks:
