@@ -133,6 +133,8 @@ def where(entry: Entry) -> str:
     if store.holders(entry.run.id) and not entry.run.tasks:
         return f"{entry.status.state} on {entry.run.context}, which was first"
     members = store.several(store.candidates(entry.run.id))
+    if not members:
+        return entry.status.reason
     names = ", ".join(dict.fromkeys(each.run.context for each in members if not each.status.final))
     return f"submitted to {names}; it runs where it starts first"
 

@@ -85,11 +85,12 @@ def submit(
         except BaseException:
             _give_up(store, plan)
             raise
-        store.add_candidates(made, Status())
+        if not store.add_candidates(race, made, Status()):  # another process has cancelled it
+            made = []
         on_kept(race)
         refused = send(store, [each.run.context for each in made], watch)
         lost = [each for each in made if each.run.id in refused]
-        if len(lost) == len(made):
+        if made and len(lost) == len(made):
             _give_up(store, plan)
             raise refused[lost[0].run.id]
         warnings += [f"{each.run.context} rejected the race: {refused[each.run.id].message}" for each in lost]
@@ -262,6 +263,6 @@ def again(store: Store, race: str, without: str, watch: Watch) -> list[Run]:
         folder = (layout.sweep if plan.run.tasks else layout.run)(plan.project_folder, fresh)
         run = msgspec.structs.replace(plan.run, id=fresh, folder=folder, created=created)
         made.append(msgspec.structs.replace(plan, run=run))
-    store.add_candidates(made, Status())
+    store.add_candidates(race, made, Status())
     send(store, [each.run.context for each in made], watch)
     return [each.run for each in made]

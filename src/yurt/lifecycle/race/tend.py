@@ -173,6 +173,8 @@ def present(
     store: Store, whole: Entry, before: Look, after: Look, holders: dict[int, str], *, asked: bool = True
 ) -> None:
     """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked."""
+    if not after.members and whole.status.final:
+        return  # cancelled before it had candidates
     count = whole.run.tasks
     known = store.tasks(whole.run.id) if count else {}
     found: dict[int, Status] = {}
