@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from yurt.errors import UnreachableError
+from yurt.errors import RefusedError, UnreachableError
 from yurt.lifecycle.race import tend
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.sites import connect
@@ -47,7 +47,10 @@ class Sites(PodClaims):
     def holders(self, folder: str) -> dict[int, str]:
         if not self.up:
             raise UnreachableError("alpha does not respond", code="not-responding")
-        found = super().holders(folder)
+        try:
+            found = super().holders(folder)
+        except KeyError:
+            raise RefusedError("alpha: cannot use the claims of a race", code="site-refused") from None
         self.meanwhile()
         return found
 
@@ -110,6 +113,13 @@ def test_candidates_that_end_while_the_arbiter_is_asked_do_not_end_the_race(stor
     assert state(store) == ("completed", "beta", [])
 
 
+def test_a_candidate_that_completed_has_won_if_the_claims_are_gone(store: Store, sites: Sites) -> None:
+    end(store)
+    sites.close(RACE.folder)
+    tend.tend_one(store, "r")
+    assert state(store) == ("completed", "beta", [])
+
+
 def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Sites) -> None:
     with Store(str(tmp_path / "other.db")) as store:
         store.add_race(plan("r", "alpha"), Status(state="waiting"))
@@ -117,5 +127,5 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
         assert not store.add_candidates("r", [plan("a", "alpha")], Status())
         assert tend.tend_one(store, "r") == []
         assert (state(store), store.candidates("r")) == (("cancelled", "alpha", []), [])
-    with pytest.raises(KeyError):
+    with pytest.raises(RefusedError):
         sites.holders(RACE.folder)

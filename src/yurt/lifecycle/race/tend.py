@@ -56,6 +56,8 @@ def tend_one(store: Store, race: str) -> list[str]:
     except YurtError as error:
         warnings.append(f"race {race}: cannot find out who started: {error.message}")
         asked = isinstance(error, RefusedError)
+        if asked:  # the folder of claims is gone
+            store.note_holders(race, _evident(before, store.holders(race), whole.run.tasks))
     holders = store.holders(race)
     withdraw(store, whole.run, before.members, holders)
     after = _look(store, race)
@@ -83,6 +85,12 @@ class Look(NamedTuple):
         return [(entry.run, _status(entry, plan, self.tasks[entry.run.id], item)) for entry, plan in self.members]
 
 
+def _evident(look: Look, holders: dict[int, str], count: int) -> dict[int, str]:
+    """Return who must have held items without a known holder: code completes only where the claim was held."""
+    left = [item for item in range(count or 1) if item not in holders]
+    return {item: run.id for item in left for run, status in look.of(item) if status.state == "completed"}
+
+
 NOBODY = Look([], {})
 """A race without candidates."""
 
@@ -104,14 +112,21 @@ def _ask(store: Store, race: Race, whole: Run, members: Sequence[tuple[Entry, Pl
     # Candidates that have all ended are asked for too: one of them may have held the claim.
     if not any(entry.status.attempts for entry, _plan in members) or not (undecided or whole.restart_policy):
         return
+    refused: RefusedError | None = None
     for context in dict.fromkeys(entry.run.context for entry, plan in open_ones if _may_ask(entry, plan)):
         own = [entry.run for entry, plan in open_ones if entry.run.context == context and _may_ask(entry, plan)]
-        with suppress(UnreachableError):
+        try:
             _carry(race, context, own)
+        except UnreachableError:
+            continue
+        except RefusedError as error:  # such as a full disk: the others go on
+            refused = error
     if undecided:
         found = connect.responding_backend(race.arbiter).claims.holders(race.folder)
         known = {entry.run.id for entry, _plan in members}
         store.note_holders(race.id, {item: holder for item, holder in found.items() if holder in known})
+    if refused is not None:
+        raise refused
 
 
 def _may_ask(entry: Entry, plan: Plan) -> bool:
