@@ -14,6 +14,7 @@ from yurt.model.run import Plan, Race, Run, Status
 from yurt.sites import connect
 from yurt.store import Store
 from yurt.testing.pod_claims import PodClaims
+from yurt.verbs.race import retry_plans
 
 RACE = Race(id="r", arbiter="alpha", folder="/races/r")
 LOST = Status(state="cancelled", reason="another candidate of its race was first", attempts=1)
@@ -127,5 +128,9 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
         assert not store.add_candidates("r", [plan("a", "alpha")], Status())
         assert tend.tend_one(store, "r") == []
         assert (state(store), store.candidates("r")) == (("cancelled", "alpha", []), [])
+        entry = store.get("r")
+        assert entry is not None
+        with pytest.raises(RefusedError, match="never submitted"):
+            retry_plans(store, entry, None, lambda _entry, _tasks: pytest.fail("nothing to plan"))
     with pytest.raises(RefusedError):
         sites.holders(RACE.folder)

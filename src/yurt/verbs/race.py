@@ -140,7 +140,7 @@ def where(entry: Entry) -> str:
 
 
 def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: Plans) -> list[Planned]:
-    """Plan the retry of a race, or of items of one, for each of its candidates."""
+    """Plan the retry of a race, or of items of one, for each of its candidates. RefusedError: it has none."""
     race, count = entry.run.race, entry.run.tasks
     if entry.run.task is not None:
         items = [entry.run.task]
@@ -158,4 +158,10 @@ def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: P
         retried = ranges(items) if items is not None and entry.run.task is None and count else ""
         run = msgspec.structs.replace(made.plan.run, race="", retry_of=entry.run.id, retried=retried)
         found.append(msgspec.structs.replace(made, plan=msgspec.structs.replace(made.plan, run=run, race=None)))
+    if not found:
+        raise RefusedError(
+            f"race {race} was never submitted ({entry.status.reason}), so there is nothing to retry",
+            code="impossible",
+            hint="submit it again with `yurt run --race`",
+        )
     return found
