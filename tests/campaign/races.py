@@ -60,7 +60,7 @@ def draw(seed: int, runs: int, only: Sequence[str] = ()) -> list[Round]:
     for first in range(0, runs, LANES):
         dice = Random(f"{seed}/round/{first}")
         drawn: Draw = {
-            "when": dice.choice([0.0, dice.uniform(0.5, 7), dice.uniform(0.5, 7)]),
+            "when": dice.choice([0.0, dice.uniform(0.5, 7), dice.uniform(4, 12)]),
             "length": dice.uniform(2, 12),
         }
         drawn |= {"site": dice.choice(["alpha", "beta"]), "kill": dice.random() < 0.5, "slow": dice.random() < 0.3}
