@@ -23,6 +23,9 @@ PATIENCE = 150.0
 class Client:
     """One index of runs for one cluster, and the processes that use it."""
 
+    expected: tuple[int, ...] = (0, 4, -signal.SIGKILL)
+    """Exit codes that a campaign expects of any command."""
+
     def __init__(self, name: str, *, data: Path, runtime: Path, project: Path, log: Callable[[str], None]) -> None:
         self.name, self.data, self.runtime, self.project = name, data, runtime, project
         self.log = log
@@ -75,7 +78,7 @@ class Client:
         output = " ".join([*file.read_text(errors="replace").split(), late])
         file.unlink()
         self.log(f"{self.name}: exit code {process.returncode}: {output[:300]}")
-        if process.returncode not in (0, 4, -signal.SIGKILL):
+        if process.returncode not in self.expected:
             self.wrong.append(f"{self.name}: yurt ended with exit code {process.returncode}: {output[:300]}")
         return output
 

@@ -92,6 +92,8 @@ def test_the_first_to_start_wins(races: Races, winner: str) -> None:
     races.allow(beta="race_wait: 2m")
     race = races.run("--race", "alpha,beta", "--hold", *races.work(1))
     assert races.laptop.row(race)["candidates"] == ["alpha", "beta"]
+    assert races.laptop.quick("logs", race).code == 0, "none yet"
+    assert "no candidate of this race has started yet" in races.laptop.quick("fetch", race).err
     races.release(winner)
     entry = races.laptop.ended(race)
     assert (entry["state"], entry["context"]) == ("completed", winner)
@@ -239,6 +241,8 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
     ("words", "text"),
     [
         (["--race", "alpha"], "at least two different candidates"),
+        (["--race", ""], "at least two different candidates"),
+        (["--race", "alpha:partition,beta"], "'alpha:partition' is neither a context nor CONTEXT:KEY=VALUE"),
         (["--race", "alpha,alpha"], "at least two different candidates"),
         (["--race", "alpha,beta"], "cannot find out which cluster was first"),
         (["--race", "alpha,beta", "--race-mode", "arbiter"], "lets the others ask it by ssh"),

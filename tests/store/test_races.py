@@ -47,7 +47,7 @@ def plan(name: str, context: str, race: str, tasks: int = 0, step: int = 1) -> P
 def store(tmp_path: Path) -> Store:
     found = Store(str(tmp_path / "yurt.db"))
     found.add_race(plan(RACE, "alpha", RACE), Status(state="waiting"))
-    found.add_candidates([plan(ALPHA, "alpha", RACE), plan(BETA, "beta", RACE)], Status())
+    found.add_candidates(RACE, [plan(ALPHA, "alpha", RACE), plan(BETA, "beta", RACE)], Status())
     return found
 
 
@@ -104,14 +104,14 @@ def test_a_removed_race_leaves_nothing(store: Store) -> None:
 
 def test_candidates_of_another_machine_are_shown(tmp_path: Path) -> None:
     found = Store(str(tmp_path / "yurt.db"))
-    found.add_candidates([plan(ALPHA, "alpha", RACE)], Status())
+    found.add_candidates(RACE, [plan(ALPHA, "alpha", RACE)], Status())
     assert [entry.run.id for entry in found.newest()] == [ALPHA]
 
 
 def test_tasks_of_a_raced_sweep(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "yurt.db"))
     store.add_race(plan(SWEEP, "alpha", SWEEP, 4), Status(state="waiting"))
-    store.add_candidates([plan(FIRST, "alpha", SWEEP, 4), plan(SECOND, "beta", SWEEP, 4, -1)], Status())
+    store.add_candidates(SWEEP, [plan(FIRST, "alpha", SWEEP, 4), plan(SECOND, "beta", SWEEP, 4, -1)], Status())
     store.note_holders(SWEEP, {0: FIRST, 3: SECOND})
     whole = store.set_race_tasks(SWEEP, {3: Status(state="running", started=5.0)}, "0-3")
     assert whole.task_states == {"running": 1, "queued": 3}

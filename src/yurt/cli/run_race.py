@@ -19,8 +19,8 @@ _PART = re.compile(r":(?=[a-z][a-z0-9_-]*=)")
 
 def read(options: dict[str, Any], request: Request) -> list[tuple[str, Request]]:
     """Return the candidates of a race: contexts, and the request for each. Empty if it is none."""
-    texts = [text for each in options["race"] for text in each.split(",") if text]
-    if not texts:
+    texts = [text.strip() for each in options["race"] for text in each.split(",") if text.strip()]
+    if not options["race"]:
         if options["race_mode"]:
             raise UserError("--race-mode needs --race", code="usage", hint="for example: `--race alpha,beta`")
         return []
@@ -48,6 +48,12 @@ def _candidate(text: str, options: dict[str, Any], request: Request) -> tuple[st
     from yurt.lifecycle.plan import options as run_options
 
     context, *parts = _PART.split(text)
+    if ":" in context:
+        raise UserError(
+            f"--race: '{context}' is neither a context nor CONTEXT:KEY=VALUE",
+            code="usage",
+            hint="for example: `--race alpha:partition=short,beta`",
+        )
     if not parts:
         return context, request
     known = {row.flag[2:]: row.option for row in settings.RESOURCES if row.form not in ("mapping", "options", "list")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -88,9 +89,10 @@ def wait_for(runs: Sequence[str], *, kind: str, filters: Sequence[str] = (), tim
             text = f"{len(entries) - done} unfinished ({states})" if states else "all finished"
             watch(Event(text, done, len(entries)))
             for line in (*warnings, *_blocked(entries)):
-                if line not in printed and not now.json and not now.quiet:
+                same = re.sub(r"\d+", "0", line)  # "did not respond 5 s ago" is no news after 6 s
+                if same not in printed and not now.json and not now.quiet:
                     print(f"yurt: {render.escaped(line)}; still waiting", file=sys.stderr)
-                printed.add(line)
+                printed.add(same)
 
         done = verbs.wait(runs, filters=filters, timeout=timeout, on_refresh=on_refresh)
     entries = done.data

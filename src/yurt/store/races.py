@@ -47,11 +47,14 @@ class Races:
             self._note_made(plan.run.id)
             self._db.execute("INSERT INTO open_races VALUES (?)", (plan.run.id,))
 
-    def add_candidates(self, plans: Sequence[Plan], status: Status) -> None:
-        """Add candidates of races, all or none."""
+    def add_candidates(self, race: str, plans: Sequence[Plan], status: Status) -> bool:
+        """Add candidates of a race, all or none; return False if the race is over, such as cancelled meanwhile."""
         with self._transaction(durable=True):
+            if self._db.execute("SELECT 1 FROM runs WHERE id = ? AND final", (race,)).fetchone():
+                return False
             for plan in plans:
                 self._add(plan.run, status, plan)
+        return True
 
     def _add_candidate(self, run: Run) -> None:
         if run.race and run.race != run.id:

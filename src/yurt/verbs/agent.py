@@ -85,9 +85,10 @@ def _next_claim(store: Store) -> float | None:
         whole, claims = store.get(race), store.holders(race)
         if whole is None or len(claims) >= max(1, whole.run.tasks):
             continue
-        plans = (store.plan(name) for name in store.candidates(race))
-        if any(plan is not None and plan.race is not None and not plan.race.here for plan in plans):
-            return time.time() + CLAIMS
+        plans = [plan for name in store.candidates(race) if (plan := store.plan(name)) is not None]
+        waits = [plan.race.wait for plan in plans if plan.race is not None and not plan.race.here]
+        if waits:
+            return time.time() + max(CLAIMS / 2, min(CLAIMS, min(waits) / 3))
     return None
 
 

@@ -45,6 +45,8 @@ def _cancel_races(store: Store, entries: Sequence[Entry]) -> tuple[list[Cancelle
     unreachable: YurtError | None = None
     for entry in entries:
         if is_race(entry.run):
+            if not store.candidates(entry.run.race):  # another process is submitting it
+                request(store, [entry])
             found, failure = cancel_runs(store, in_queues(store, entry))
             done.append(_as_one(store, entry, found))
         else:
@@ -64,7 +66,7 @@ def _as_one(store: Store, entry: Entry, found: Sequence[Cancelled]) -> Cancelled
     note = "; ".join(f"{each.context}: {each.note}" for each in failed)
     if not note and not after.status.final:
         note = "cancelled; its jobs are terminating"
-    if not found:
+    if not found and entry.status.final:
         note = f"it had already finished ({entry.status.state})"
     where = ", ".join(dict.fromkeys(each.context for each in found)) or entry.run.context
     return Cancelled(entry.run.id, where, after.status.state, not failed, note or after.status.reason)

@@ -181,6 +181,8 @@ def _gone_run(store: Store, entry: Entry) -> YurtError:
     at = store.gone_at(run.id) or store.going_since(run.id)
     if at is not None:
         why = _pruned(run.context, at)
+    elif run.race and not run.folder:
+        why = "no candidate of this race has started" + ("" if status.final else " yet")
     elif status.submitted is None and status.started is None:
         why = "it was never submitted" if status.final else "it is saved and not yet submitted"
     else:

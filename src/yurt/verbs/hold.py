@@ -54,8 +54,16 @@ def _tell(names: Sequence[str], what: str) -> tuple[list[Held], list[str]]:
         site = connect.named_backend(context).runs
         (site.hold if what == "hold" else site.release)(jobs)
     warnings += _refresh(index, runs)
-    found = [Held(entry.run.race or entry.run.id, entry.run.context, _state(entry)) for entry in index.several(runs)]
-    return found, warnings
+    found: dict[str, Held] = {}
+    for entry in index.several(runs):
+        run, state = entry.run.race or entry.run.id, _state(entry)
+        if run in found:  # a race is one run
+            where = dict.fromkeys([*found[run].context.split(", "), entry.run.context])
+            states = dict.fromkeys([*found[run].state.split(", "), state])
+            found[run] = Held(run, ", ".join(where), ", ".join(states))
+        else:
+            found[run] = Held(run, entry.run.context, state)
+    return list(found.values()), warnings
 
 
 def _in_queues(index: Store, entry: Entry) -> list[Entry]:
@@ -64,7 +72,7 @@ def _in_queues(index: Store, entry: Entry) -> list[Entry]:
         return [entry]
     from yurt.lifecycle.race.view import in_queues, is_race
 
-    found = in_queues(index, entry) if is_race(entry.run) else [entry]
+    found = in_queues(index, entry) if is_race(entry.run) and entry.run.task is None else [entry]
     return [each for each in found if kind_of(each.run.context_type).scheduler] or [entry]
 
 

@@ -52,7 +52,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     task_states: dict[str, int]
     """Number of tasks in each state."""
     candidates: list[str] = []
-    """For a race that is not decided, or a raced sweep: the contexts that take part."""
+    """For a race that is not decided: the contexts that take part; for a finished raced sweep: those that ran it."""
 
 
 def ps(
@@ -177,9 +177,11 @@ def _row(store: Store, entry: Entry, refreshed: dict[str, float | None]) -> RunR
 
 
 def _candidates(store: Store, entry: Entry) -> list[str]:
-    if not entry.run.tasks and (entry.status.state in FINAL or store.holders(entry.run.id)):
+    final, holders = entry.status.state in FINAL, store.holders(entry.run.id)
+    if not entry.run.tasks and (final or holders):
         return []
-    return list(dict.fromkeys(each.run.context for each in store.several(store.candidates(entry.run.id))))
+    names = sorted(set(holders.values())) if final and holders else store.candidates(entry.run.id)
+    return list(dict.fromkeys(each.run.context for each in store.several(names)))
 
 
 def changes(before: Sequence[RunRow], after: Sequence[RunRow]) -> Iterator[RunRow]:

@@ -124,6 +124,8 @@ def where(entry: Entry) -> str:
     if store.holders(entry.run.id) and not entry.run.tasks:
         return f"{entry.status.state} on {entry.run.context}, which was first"
     members = store.several(store.candidates(entry.run.id))
+    if not members:
+        return entry.status.reason
     open_ones = [each.run for each in members if not each.status.final]
     contexts = [run.context for run in open_ones]
     names = ", ".join(
@@ -153,7 +155,7 @@ def _how(store: Store, members: Sequence[Entry]) -> str:
 
 
 def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: Plans) -> list[Planned]:
-    """Plan the retry of a race, or of items of one, for each of its candidates."""
+    """Plan the retry of a race, or of items of one, for each of its candidates. RefusedError: it has none."""
     race, count = entry.run.race, entry.run.tasks
     if entry.run.task is not None:
         items = [entry.run.task]
@@ -171,4 +173,10 @@ def retry_plans(store: Store, entry: Entry, items: Sequence[int] | None, plan: P
         retried = ranges(items) if items is not None and entry.run.task is None and count else ""
         run = msgspec.structs.replace(made.plan.run, race="", retry_of=entry.run.id, retried=retried)
         found.append(msgspec.structs.replace(made, plan=msgspec.structs.replace(made.plan, run=run, race=None)))
+    if not found:
+        raise RefusedError(
+            f"race {race} was never submitted ({entry.status.reason}), so there is nothing to retry",
+            code="impossible",
+            hint="submit it again with `yurt run --race`",
+        )
     return found

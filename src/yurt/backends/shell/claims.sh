@@ -42,28 +42,48 @@ answer() { # answer: from standard input, lines FOLDER|WORD|HOLDER
     (cd "$folder" 2> /dev/null && patience=3 write_once "@ANSWER@$word" "$holder") > /dev/null < /dev/null
   done
 }
+locked() { # locked COMMAND…: changes the file of keys, which other processes of yurt do not change meanwhile
+  waited=0
+  until mkdir "$keys.yurt-lock" 2> /dev/null; do
+    [ -d "$keys.yurt-lock" ] || waited=$((waited + 9)) # it cannot be created
+    waited=$((waited + 1))
+    [ "$waited" -le 60 ] || break # of a killed process
+    sleep 0.1 2> /dev/null || sleep 1
+  done
+  "$@"
+  code=$?
+  rmdir "$keys.yurt-lock" 2> /dev/null
+  return "$code"
+}
 add_keys() { # add_keys FOLDER OPTIONS: from standard input, the script of the arbiter; then a public key on each line
   cd "$1" && head -c "$3" > arbiter.sh && mkdir -p "$HOME/.ssh" || return
   file=$(real_path "$keys")
   { [ ! -s "$file" ] || [ -z "$(tail -c 1 "$file")" ] || echo; while read -r kind key _rest; do printf '%s %s %s yurt-race-%s\n' "$2" "$kind" "$key" "${1##*/}"; done; } > keys.new &&
-    cat keys.new >> "$file" && rm -f keys.new || return
+    locked append_keys && rm -f keys.new || return
   # The keys of the sshd behind this very connection, asked on its own host.
   # shellcheck disable=SC2086 # CLIENT PORT SERVER PORT
   set -- ${SSH_CONNECTION-}
   timeout 20 ssh-keyscan -p "${4:-22}" "${3:-127.0.0.1}" 2> /dev/null | sed -n 's/^[^# ][^ ]* //p' | grep .
+}
+append_keys() {
+  cat keys.new >> "$file"
 }
 make_key() { # make_key FOLDER: prints the public key; the other one stays in the folder
   mkdir -p -- "$1" && cd "$1" && { [ -s key.pub ] || ssh-keygen -q -t ed25519 -N '' -C yurt-race -f key < /dev/null; } > /dev/null && cat key.pub
 }
 close_race() { # close_race FOLDER: removes its keys and its claims
   file=$(real_path "$keys")
-  if grep -q " yurt-race-${1##*/}\$" "$file" 2> /dev/null; then
-    for _try in 1 2 3; do # somebody may be editing the file
-      cp -p "$file" "$file.yurt" && cp -p "$file" "$file.yurt.new" || return
-      grep -v " yurt-race-${1##*/}\$" "$file.yurt" > "$file.yurt.new"
-      ! cmp -s "$file" "$file.yurt" || { mv -f "$file.yurt.new" "$file" && break; }
-    done
-    rm -f "$file.yurt" "$file.yurt.new"
-  fi
+  if grep -q " yurt-race-${1##*/}\$" "$file" 2> /dev/null; then locked remove_keys "${1##*/}" || return; fi
   case $1 in */races/?*) rm -rf -- "$1" ;; esac
+}
+remove_keys() { # remove_keys RACE: the file always has all other keys, also if the disk is full
+  removed=1
+  for _try in 1 2 3; do # somebody may be editing the file
+    if ! cp -p "$file" "$file.yurt.$$" || ! cp -p "$file" "$file.yurt.new.$$"; then break; fi
+    grep -v " yurt-race-$1\$" "$file.yurt.$$" > "$file.yurt.new.$$"
+    [ $? -le 1 ] || break # 1: no other keys
+    if cmp -s "$file" "$file.yurt.$$" && mv -f "$file.yurt.new.$$" "$file"; then removed=0 && break; fi
+  done
+  rm -f "$file.yurt.$$" "$file.yurt.new.$$"
+  return "$removed"
 }

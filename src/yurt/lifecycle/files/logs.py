@@ -26,6 +26,8 @@ def copy(store: Store, run: Run, sink: Sink, *, lines: int | None = None) -> str
     """
     log = LogPosition(run.id, run.folder)
     entry = store.get(run.id)
+    if not run.folder and run.race and entry is not None and not entry.status.final:
+        return ""  # no candidate has started yet
     if not run.folder:
         raise NotFoundError(
             f"run {run.id} has no logs: it was never submitted",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -86,13 +85,6 @@ def candidate(plan: Plan, race: Race) -> Plan:
     count = len(plan.sets)
     sets = [plan.sets[item_of(race, task, count)] for task in range(count)]
     return msgspec.structs.replace(plan, run=msgspec.structs.replace(plan.run, race=race.id), race=race, sets=sets)
-
-
-def close(race: Race) -> None:
-    """Remove what a race that does not take place left on its sites. Best effort."""
-    for name, folder in [(race.arbiter, race.folder), *race.keys]:
-        with suppress(YurtError):
-            connect.named_backend(name).claims.close(folder)
 
 
 def _keys(takers: Sequence[Taker], race: Race, arbiter: Context) -> tuple[dict[str, list[str]], dict[str, YurtError]]:

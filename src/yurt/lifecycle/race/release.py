@@ -59,7 +59,7 @@ def release(store: Store, whole: Plan, held: Held, who: str, watch: Watch) -> li
     for item in items:
         store.forget_holder(race.id, item)
     store.reopen_race(race.id)
-    store.add_candidates(made, Status())
+    store.add_candidates(race.id, made, Status())
     send(store, [plan.run.context for plan in made], watch)
     return [plan.run for plan in made]
 

@@ -14,14 +14,13 @@ from yurt.errors import YurtError
 from yurt.lifecycle.outbox import claims
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
 from yurt.lifecycle.plan.request import Planned
-from yurt.lifecycle.race import ways
-from yurt.lifecycle.race.prepare import close, new_race, prepare
-from yurt.lifecycle.race.tend import tend_one
+from yurt.lifecycle.race import tend, ways
+from yurt.lifecycle.race.prepare import new_race, prepare
 from yurt.model import ids
 from yurt.model.context import Context
 from yurt.model.progress import Event, Watch, unwatched
 from yurt.model.race import Mode
-from yurt.model.run import Status
+from yurt.model.run import Race, Status
 from yurt.sites import connect
 from yurt.sites.fan_out import side_by_side
 from yurt.store import Entry, Store
@@ -61,23 +60,37 @@ def submit(
         try:
             made, notes = prepare(race, takers, choice, mode)
         except BaseException:
-            close(race)
-            store.remove(race_id)
+            _give_up(store, race)
             raise
-        store.add_candidates(made, Status())
+        if not store.add_candidates(race_id, made, Status()):  # another process has cancelled it
+            made = []
         on_kept(race_id)
         refused = send(store, [each.run.context for each in made], watch)
         lost = [each.run for each in made if each.run.id in refused]
-        if len(lost) == len(made):
-            close(race)
-            store.remove(race_id)
+        if made and len(lost) == len(made):
+            _give_up(store, race)
             raise refused[lost[0].id]
         warnings += [f"{each.context} rejected the race: {refused[each.id].message}" for each in lost]
-        tend_one(store, race_id)
+        tend.tend_one(store, race_id)
     claims.collect()
     entry = store.get(race_id)
     assert entry is not None
     return entry, [*warnings, *notes]
+
+
+def _give_up(store: Store, race: Race) -> None:
+    """Remove a race that does not take place, and what it left on its sites.
+
+    If a site does not respond, the race stays in the index, as failed, and later yurt commands remove the rest.
+    """
+    if tend.close(race):
+        store.remove(race.id)
+        return
+    for candidate in store.candidates(race.id):
+        store.remove(candidate)
+    entry = store.get(race.id)
+    assert entry is not None
+    tend.present(store, entry, tend.NOBODY, tend.NOBODY, {})
 
 
 def send(store: Store, names: Sequence[str], watch: Watch) -> dict[str, YurtError]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,9 @@ from yurt.store.tasks import usual
 
 BEGUN = ("running", "starting", "requeued", "unknown")
 """States of a candidate whose job may have asked who holds the claim."""
+
+FULL = ("disk-full", "quota-full")
+"""Why a site cannot change its file of keys now, but later."""
 
 
 def tend(store: Store) -> list[str]:
@@ -44,20 +48,56 @@ def tend_one(store: Store, race: str) -> list[str]:
     if whole is None or plan is None or plan.race is None:
         store.close_race(race)
         return []
-    members = _members(store, race)
-    warnings, known = [], True
+    before = _look(store, race)
+    warnings = []
+    asked = True
     try:
-        _ask(store, plan.race, whole.run, members)
+        _ask(store, plan.race, whole.run, before.members)
     except YurtError as error:
-        known = isinstance(error, RefusedError)  # its claims are gone: what the candidates recorded has to do
         warnings.append(f"race {race}: cannot find out who was first: {error.message}")
+        asked = isinstance(error, RefusedError)
+        if asked:  # the folder of claims is gone
+            store.note_holders(race, _evident(before, store.holders(race), whole.run.tasks))
     holders = store.holders(race)
-    withdraw(store, whole.run, members, holders)
-    members = _members(store, race)
-    _present(store, whole, members, holders)
-    if known and all(entry.status.final for entry, _plan in members):
-        _clean_up(store, plan.race)
+    withdraw(store, whole.run, before.members, holders)
+    after = _look(store, race)
+    # Another process may have seen meanwhile how candidates ended that started after this one asked. So an item that
+    # nobody holds is shown as it was before; and if nobody answered, it is not over.
+    present(store, whole, before, after, holders, asked=asked)
+    decided = len(holders) >= max(1, whole.run.tasks)
+    if after.over and (decided or (before.over and asked)) and close(plan.race):
+        store.close_race(race)
     return warnings
+
+
+class Look(NamedTuple):
+    """The candidates of a race at one moment, and the tasks of those that are sweeps."""
+
+    members: list[tuple[Entry, Plan]]
+    tasks: dict[str, dict[int, Status]]
+
+    @property
+    def over(self) -> bool:
+        return all(entry.status.final for entry, _plan in self.members)
+
+    def of(self, item: int) -> list[tuple[Run, Status]]:
+        """Return what each candidate has of an item."""
+        return [(entry.run, _status(entry, plan, self.tasks[entry.run.id], item)) for entry, plan in self.members]
+
+
+def _evident(look: Look, holders: dict[int, str], count: int) -> dict[int, str]:
+    """Return who must have held items without a known holder: code completes only where the claim was held."""
+    left = [item for item in range(count or 1) if item not in holders]
+    return {item: run.id for item in left for run, status in look.of(item) if status.state == "completed"}
+
+
+NOBODY = Look([], {})
+"""A race without candidates."""
+
+
+def _look(store: Store, race: str) -> Look:
+    members = _members(store, race)
+    return Look(members, {entry.run.id: store.tasks(entry.run.id) if entry.run.tasks else {} for entry, _ in members})
 
 
 def _members(store: Store, race: str) -> list[tuple[Entry, Plan]]:
@@ -69,16 +109,24 @@ def _ask(store: Store, race: Race, whole: Run, members: Sequence[tuple[Entry, Pl
     """Carry the claims that jobs wait for, and learn who holds which item. YurtError: the arbiter does not respond."""
     open_ones = [(entry, plan) for entry, plan in members if not entry.status.final]
     undecided = len(store.holders(race.id)) < max(1, whole.tasks)
+    # Candidates that have all ended are asked for too: one of them may have held the claim.
     if not any(entry.status.attempts for entry, _plan in members) or not (undecided or whole.restart_policy):
         return
+    refused: RefusedError | None = None
     for context in dict.fromkeys(entry.run.context for entry, plan in open_ones if _may_ask(entry, plan)):
         own = [entry.run for entry, plan in open_ones if entry.run.context == context and _may_ask(entry, plan)]
-        with suppress(UnreachableError):
+        try:
             _carry(race, context, own)
+        except UnreachableError:
+            continue
+        except RefusedError as error:  # such as a full disk: the others go on
+            refused = error
     if undecided:
         found = connect.responding_backend(race.arbiter).claims.holders(race.folder)
         known = {entry.run.id for entry, _plan in members}
         store.note_holders(race.id, {item: holder for item, holder in found.items() if holder in known})
+    if refused is not None:
+        raise refused
 
 
 def _may_ask(entry: Entry, plan: Plan) -> bool:
@@ -136,25 +184,28 @@ def _lost(store: Store, whole: Run, entry: Entry, plan: Plan, holders: dict[int,
             yield ids.task(run, task)
 
 
-def _present(store: Store, whole: Entry, members: Sequence[tuple[Entry, Plan]], holders: dict[int, str]) -> None:
-    """Update the record of the race: it stands for its winner, item by item."""
-    if not whole.run.tasks:
-        holder = holders.get(ONLY, "")
-        winner = next((entry.run for entry, _plan in members if entry.run.id == holder), None)
-        status = merged([(entry.run, entry.status) for entry, _plan in members], holder)
-        store.set_race(placed(whole.run, winner), _explained(status, winner))
-        return
-    race, count = whole.run.id, whole.run.tasks
-    tasks = {entry.run.id: store.tasks(entry.run.id) for entry, _plan in members}
-    before = store.tasks(race)
+def present(
+    store: Store, whole: Entry, before: Look, after: Look, holders: dict[int, str], *, asked: bool = True
+) -> None:
+    """Update the record of the race: it stands for its winner, item by item. `before`: before somebody asked."""
+    if not after.members and whole.status.final:
+        return  # cancelled before it had candidates
+    count = whole.run.tasks
+    known = store.tasks(whole.run.id) if count else {}
     found: dict[int, Status] = {}
-    for item in range(count):
-        own = [(entry.run, _status(entry, plan, tasks[entry.run.id], item)) for entry, plan in members]
-        after = merged(own, holders.get(item, ""))
-        if before.get(item) != after:
-            found[item] = after
+    for item in range(count or 1):
+        holder = holders.get(item, "")
+        own = (after if holder else before).of(item)
+        if not holder and not asked and all(status.final for _run, status in own):
+            continue
+        status = merged(own, holder)
+        if not count:
+            winner = next((run for run, _status in own if run.id == holder), None)
+            store.set_race(placed(whole.run, winner), _explained(status, winner))
+        elif known.get(item) != status:
+            found[item] = status
     if found:
-        store.set_race_tasks(race, found, f"0-{count - 1}" if count > 1 else "0")
+        store.set_race_tasks(whole.run.id, found, f"0-{count - 1}" if count > 1 else "0")
 
 
 def _explained(status: Status, winner: Run | None) -> Status:
@@ -164,7 +215,9 @@ def _explained(status: Status, winner: Run | None) -> Status:
 
 
 def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> Status:
-    """Return the status of the task of a candidate that has an item."""
+    """Return the status of a candidate; of a sweep, of its task that has an item."""
+    if not entry.run.tasks:
+        return entry.status
     assert plan.race is not None
     number = task_of(plan.race, item, entry.run.tasks)
     if number in tasks:
@@ -172,15 +225,14 @@ def _status(entry: Entry, plan: Plan, tasks: dict[int, Status], item: int) -> St
     return usual(entry.status, out=number in Within(entry.status.submitted_tasks))
 
 
-def _clean_up(store: Store, race: Race) -> None:
-    """Remove the claims and the keys of a race that is over. A site that does not respond is asked again later."""
+def close(race: Race) -> bool:
+    """Remove the claims and the keys of a race that is over; return False if a site did not respond."""
     done = True
     for name, folder in [(race.arbiter, race.folder), *race.keys]:
         try:
             connect.responding_backend(name).claims.close(folder)
-        except RefusedError:  # the folder is gone, or the site has changed
-            continue
+        except RefusedError as error:  # the folder is gone, or the site has changed
+            done = done and error.code not in FULL
         except YurtError:
             done = False
-    if done:
-        store.close_race(race.id)
+    return done

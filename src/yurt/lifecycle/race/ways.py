@@ -81,9 +81,10 @@ def _impossible(contexts: Sequence[Context], mode: Mode | None) -> UserError:
             f" (`yurt context edit {names[0]}`)",
         )
     lacking = [each.name for each in contexts if not kind_of(each.type).here and not wait_of(each)]
+    other = "" if mode == "grant" else ", or `race_address` and `race_keys` for ssh"
     return UserError(
         f"jobs of this race cannot find out which cluster was first: {one_of(list(dict.fromkeys(lacking)))} must allow"
         " them to wait for a yurt command",
         code="usage",
-        hint=f"set `race_wait: 2m` with `yurt context edit {lacking[-1]}`, or `race_address` and `race_keys` for ssh",
+        hint=f"set `race_wait: 2m` with `yurt context edit {lacking[-1]}`{other}",
     )

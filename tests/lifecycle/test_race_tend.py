@@ -1,0 +1,136 @@
+"""A race is over when it is known who held its claim, and its claims are removed only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from yurt.errors import RefusedError, UnreachableError
+from yurt.lifecycle.race import tend
+from yurt.model.run import Plan, Race, Run, Status
+from yurt.sites import connect
+from yurt.store import Store
+from yurt.testing.pod_claims import PodClaims
+from yurt.verbs.race import retry_plans
+
+RACE = Race(id="r", arbiter="alpha", folder="/races/r")
+LOST = Status(state="cancelled", reason="another candidate of its race was first", attempts=1)
+DONE = Status(state="completed", attempts=1)
+RUNNING = Status(state="running", attempts=1)
+
+
+def plan(name: str, context: str) -> Plan:
+    run = Run(
+        id=name,
+        context=context,
+        context_type="slurm",
+        project="p",
+        source="/p",
+        created=1.0,
+        command=["true"],
+        folder=f"/runs/{name}" if name != "r" else "",
+        race="r",
+    )
+    return Plan(run=run, project_folder="/projects/p", store="", words=[b"true"], race=RACE)
+
+
+class Sites(PodClaims):
+    """The claims on alpha; they can be unreachable, and something can happen while they are asked."""
+
+    up = True
+
+    def meanwhile(self) -> None:
+        """Do what another process does."""
+
+    def holders(self, folder: str) -> dict[int, str]:
+        if not self.up:
+            raise UnreachableError("alpha does not respond", code="not-responding")
+        try:
+            found = super().holders(folder)
+        except KeyError:
+            raise RefusedError("alpha: cannot use the claims of a race", code="site-refused") from None
+        self.meanwhile()
+        return found
+
+
+@pytest.fixture
+def sites(monkeypatch: pytest.MonkeyPatch) -> Sites:
+    found = Sites()
+    found.open(RACE.folder)
+    monkeypatch.setattr(connect, "responding_backend", lambda _name: SimpleNamespace(claims=found))
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(str(tmp_path / "yurt.db")) as index:
+        index.add_race(plan("r", "alpha"), Status(state="waiting"))
+        assert index.add_candidates("r", [plan("a", "alpha"), plan("b", "beta")], RUNNING)
+        yield index
+
+
+def end(store: Store) -> None:
+    store.change(["a"], lambda _run, _status: LOST)
+    store.change(["b"], lambda _run, _status: DONE)
+
+
+def state(store: Store) -> tuple[str, str, list[str]]:
+    entry = store.get("r")
+    assert entry is not None
+    return entry.status.state, entry.run.context, store.open_races()
+
+
+def test_candidates_that_ended_before_anybody_looked_are_asked_for(store: Store, sites: Sites) -> None:
+    sites.claim(RACE.folder, 0, "b")
+    end(store)
+    assert tend.tend_one(store, "r") == []
+    assert state(store) == ("completed", "beta", [])
+
+
+def test_a_race_is_not_over_while_its_arbiter_does_not_respond(store: Store, sites: Sites) -> None:
+    sites.claim(RACE.folder, 0, "b")
+    end(store)
+    sites.up = False
+    (warning,) = tend.tend_one(store, "r")
+    assert "cannot find out who was first" in warning
+    assert state(store) == ("waiting", "alpha", ["r"])
+    sites.up = True
+    tend.tend_one(store, "r")
+    assert state(store) == ("completed", "beta", [])
+
+
+def test_candidates_that_end_while_the_arbiter_is_asked_do_not_end_the_race(store: Store, sites: Sites) -> None:
+    def meanwhile() -> None:
+        sites.claim(RACE.folder, 0, "b")
+        end(store)
+
+    sites.meanwhile = meanwhile  # type: ignore[method-assign]
+    tend.tend_one(store, "r")
+    assert state(store) == ("starting", "alpha", ["r"])
+    tend.tend_one(store, "r")
+    assert state(store) == ("completed", "beta", [])
+
+
+def test_a_candidate_that_completed_has_won_if_the_claims_are_gone(store: Store, sites: Sites) -> None:
+    end(store)
+    sites.close(RACE.folder)
+    tend.tend_one(store, "r")
+    assert state(store) == ("completed", "beta", [])
+
+
+def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Sites) -> None:
+    with Store(str(tmp_path / "other.db")) as store:
+        store.add_race(plan("r", "alpha"), Status(state="waiting"))
+        store.change(["r"], lambda _run, _status: Status(state="cancelled", reason="cancelled"))
+        assert not store.add_candidates("r", [plan("a", "alpha")], Status())
+        assert tend.tend_one(store, "r") == []
+        assert (state(store), store.candidates("r")) == (("cancelled", "alpha", []), [])
+        entry = store.get("r")
+        assert entry is not None
+        with pytest.raises(RefusedError, match="never submitted"):
+            retry_plans(store, entry, None, lambda _entry, _tasks: pytest.fail("nothing to plan"))
+    with pytest.raises(RefusedError):
+        sites.holders(RACE.folder)
