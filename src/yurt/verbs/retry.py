@@ -115,7 +115,7 @@ def _race(index: Store, entry: Entry, anew: Anew, tasks: list[int] | None, watch
     from yurt.verbs.race import retry_plans
 
     def one(member: Entry, numbers: Sequence[int] | None) -> Planned:
-        return plan(index, member, anew, tasks=numbers, watch=watch)
+        return plan(index, member, anew, tasks=numbers, candidate=True, watch=watch)
 
     _check_finished(index, entry, tasks)
     return retry_plans(index, entry, tasks, one)
@@ -231,11 +231,18 @@ def wanted(
 
 
 def plan(
-    store: Store, entry: Entry, anew: Anew, *, tasks: Sequence[int] | None = None, watch: Watch = unwatched
+    store: Store,
+    entry: Entry,
+    anew: Anew,
+    *,
+    tasks: Sequence[int] | None = None,
+    candidate: bool = False,
+    watch: Watch = unwatched,
 ) -> Planned:
     """Plan a retry of a finished run, and check it against the current facts of its site. Submits nothing.
 
-    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task.
+    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task. `candidate`: of a race that has finished;
+    one that lost may still be withdrawn.
     """
     from yurt.lifecycle.select import no_plan
 
@@ -252,7 +259,8 @@ def plan(
         )
     if run.task is not None:
         tasks = [run.task]
-    _check_finished(store, entry, tasks)
+    if not candidate:
+        _check_finished(store, entry, tasks)
     old = _settled(store, run, watch)
     whole = old.run if old is not None else run
     if old is not None and tasks is not None:
