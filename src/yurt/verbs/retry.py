@@ -241,8 +241,8 @@ def plan(
 ) -> Planned:
     """Plan a retry of a finished run, and check it against the current facts of its site. Submits nothing.
 
-    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task. `candidate`: of a race that has finished;
-    one that lost may still be withdrawn.
+    `tasks`: only these tasks of a sweep. A task becomes a sweep with one task. `candidate`: it is one of a race that
+    has finished, and may still be withdrawn.
     """
     from yurt.lifecycle.select import no_plan
 
