@@ -48,7 +48,7 @@ class Races:
             self._db.execute("INSERT INTO open_races VALUES (?)", (plan.run.id,))
 
     def add_candidates(self, race: str, plans: Sequence[Plan], status: Status) -> bool:
-        """Add candidates of a race, all or none; return False if the race is over, such as cancelled meanwhile."""
+        """Add candidates of a race, all or none; return False if the race is over, such as cancelled in between."""
         with self._transaction(durable=True):
             if self._db.execute("SELECT 1 FROM runs WHERE id = ? AND final", (race,)).fetchone():
                 return False

@@ -42,7 +42,7 @@ answer() { # answer: from standard input, lines FOLDER|WORD|HOLDER
     (cd "$folder" 2> /dev/null && patience=3 write_once "@ANSWER@$word" "$holder") > /dev/null < /dev/null
   done
 }
-locked() { # locked COMMAND…: changes the file of keys, which other processes of yurt do not change meanwhile
+locked() { # locked COMMAND…: changes the file of keys, while no other process of yurt changes it
   waited=0
   until mkdir "$keys.yurt-lock" 2> /dev/null; do
     [ -d "$keys.yurt-lock" ] || waited=$((waited + 9)) # it cannot be created

@@ -61,7 +61,7 @@ def tend_one(store: Store, race: str) -> list[str]:
     holders = store.holders(race)
     withdraw(store, whole.run, before.members, holders)
     after = _look(store, race)
-    # Another process may have seen meanwhile how candidates ended that started after this one asked. So an item that
+    # Another process may have seen by now how candidates ended that started after this one asked. So an item that
     # nobody holds is shown as it was before; and if nobody answered, it is not over.
     present(store, whole, before, after, holders, asked=asked)
     decided = len(holders) >= max(1, whole.run.tasks)
