@@ -44,7 +44,7 @@ def index(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_environm
 @pytest.mark.lab
 @pytest.mark.xdist_group("envs")
 @pytest.mark.parametrize("context", ["alpha", "beta"])
-@pytest.mark.slow("alpha")
+@pytest.mark.slow
 def test_calls_get_the_environment_of_the_project(
     here: Here, context: str, index: None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,7 +14,7 @@ from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 ENVIRONMENT = "name: study\ndependencies: [python, tiny, hello]\n"
 

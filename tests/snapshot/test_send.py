@@ -304,6 +304,7 @@ def test_shells(tmp_path: Path, project: Path, store: Path, shell: list[str]) ->
 
 
 @pytest.mark.parametrize("kind", ["all", "changes", "tar"])
+@pytest.mark.slow("changes")
 def test_killed_at_any_moment(tmp_path: Path, project: Path, store: Path, kind: str) -> None:
     """The receiver is killed with its process group after some steps; the next one completes the upload."""
     here, folder = LocalHost(), tmp_path / "far"
