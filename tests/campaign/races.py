@@ -188,7 +188,7 @@ def show(outcome: Outcome, rounds: Sequence[Round]) -> None:
 
 
 def main() -> int:
-    asked = arguments("races", __doc__, runs=60, faults=[*FAULTS, *ROUNDS], timeout=300)
+    asked = arguments("races", __doc__, runs=200, faults=[*FAULTS, *ROUNDS], timeout=300)
     rounds = draw(asked.seed, asked.runs, asked.only)
 
     def play(stage: Stage) -> bool:
