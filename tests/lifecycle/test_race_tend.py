@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from yurt.errors import RefusedError, UnreachableError
-from yurt.lifecycle.race import tend
+from yurt.lifecycle.race import submit, tend
+from yurt.model.progress import unwatched
 from yurt.model.run import Plan, Race, Run, Status
 from yurt.sites import connect
 from yurt.store import Store
@@ -134,3 +135,8 @@ def test_a_race_that_is_cancelled_gets_no_candidates(tmp_path: Path, sites: Site
             retry_plans(store, entry, None, lambda _entry, _tasks: pytest.fail("nothing to plan"))
     with pytest.raises(RefusedError):
         sites.holders(RACE.folder)
+
+
+def test_a_race_without_candidates_submits_nothing(store: Store) -> None:
+    """Another process has cancelled it while it was being prepared."""
+    assert submit.send(store, [], unwatched) == {}

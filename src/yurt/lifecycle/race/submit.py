@@ -105,5 +105,6 @@ def send(store: Store, names: Sequence[str], watch: Watch) -> dict[str, YurtErro
             if moved.large:
                 refused.update(send_large(index, name, backend, moved.large, watch, seconds=None).refused)
 
-    side_by_side(one, list(dict.fromkeys(names)))
+    if names:
+        side_by_side(one, list(dict.fromkeys(names)))
     return refused
