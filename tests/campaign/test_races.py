@@ -31,7 +31,8 @@ def test_a_race_has_one_winner(lab: Lab, yurt_home: Path, tmp_path: Path) -> Non
     print((tmp_path / "log").read_text())
     assert found.wrong == []
     saved = {race.label for race in found.races}
-    assert {spec.label for spec in CHOSEN} - saved <= {"killed-1"}
+    refused = {"requeue-2"}  # if it is submitted while the clusters do not reach each other
+    assert {spec.label for spec in CHOSEN} - saved <= {"killed-1", *refused}
     assert {each.label for each in found.ledger} == saved
 
 

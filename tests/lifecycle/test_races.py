@@ -11,6 +11,7 @@ import pytest
 from tests.lab.conftest import Ssh
 from tests.laptop import Laptop
 from yurt.lab import Lab
+from yurt.store import Store
 from yurt.testing.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -56,22 +57,36 @@ class Races:
         return sorted(lines)
 
     def release(self, *names: str) -> None:
+        """Release the jobs of this user's races, which are held."""
         for name in names:
-            self.ssh(name, "scontrol release $(squeue -h -t PD -o %i | tr '\\n' ',')")
+            for job in self.jobs(name):
+                self.ssh(name, f"scontrol release jobname={job}")
 
     def show(self, race: str) -> dict[str, Any]:
         found: dict[str, Any] = self.laptop.quick("show", race, "--json").json["data"]
         return found
 
     def left(self) -> list[str]:
-        """Return what races have left on the sites."""
+        """Return what the races of this user have left on the sites. Other tests may have left jobs there."""
         found = []
         for name in ("alpha", "beta"):
             found += self.ssh(
                 name, f"grep -o 'yurt-race-.*' .ssh/authorized_keys; ls {SCRATCH}/yurt/races || :"
             ).split()
-            found += self.ssh(name, "squeue -h -o %j").split()
-        return found
+            found += self.jobs(name)
+        own = self.ids()
+        return [each for each in found if any(run in each for run in own)]
+
+    def jobs(self, name: str) -> list[str]:
+        """Return the names of the jobs of this user's races in the queue of a cluster."""
+        own = self.ids()
+        return [each for each in self.ssh(name, "squeue -h -o %j").split() if any(run in each for run in own)]
+
+    def ids(self) -> list[str]:
+        """Return the ids of all races and candidates."""
+        with Store(str(self.laptop.home / "data/yurt.db")) as store:
+            races = [entry.run.id for entry in store.newest()]
+            return [*races, *(each for race in races for each in store.candidates(race))]
 
     def are_over(self) -> bool:
         self.laptop.quick("ps")
@@ -119,7 +134,7 @@ def test_asked_by_ssh_with_the_laptop_off(races: Races, lab: Lab) -> None:
     races.release("beta")
     eventually(lambda: races.starts() == ["beta -"])
     races.release("alpha")
-    eventually(lambda: not races.ssh("alpha", "squeue -h -o %j"))
+    eventually(lambda: not races.jobs("alpha"))
     assert races.starts() == ["beta -"], "the loser ran no code"
     entry = races.laptop.ended(race)
     assert (entry["state"], entry["context"]) == ("completed", "beta")
@@ -228,11 +243,12 @@ def test_a_job_without_an_answer_gives_its_node_back(races: Races) -> None:
     races.allow(beta="race_wait: 2s")
     race = races.run("--race", "alpha,beta", "--hold", *races.work())
     races.release("beta")
-    eventually(lambda: "BeginTime" in races.ssh("beta", "squeue -h -o '%r'"))
+    (job,) = races.jobs("beta")
+    eventually(lambda: "BeginTime" in races.ssh("beta", f"squeue -h -n {job} -o '%r'"))
     folder = f"{SCRATCH}/yurt/projects/*/runs"
     assert "asks again later" in races.ssh("beta", f"cat {folder}/*/err.log")
     assert races.starts() == []
-    races.ssh("beta", "scontrol update jobid=$(squeue -h -o %i) starttime=now")
+    races.ssh("beta", f"scontrol update jobid=$(squeue -h -n {job} -o %i) starttime=now")
     eventually(lambda: races.laptop.row(race)["state"] == "completed")
     assert races.starts() == ["beta -"]
 
