@@ -24,6 +24,7 @@ FOR_TESTS = (
     "busybox",
     "toybox",
     "libarchive-tools",
+    "chromium",
 )
 NEEDED = (*packages.PACKAGES, *FOR_TESTS)
 

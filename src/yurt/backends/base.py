@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Removed,
         Survey,
     )
+    from yurt.model.growth import Growing, Kind, Reader
     from yurt.model.live import Live, LiveNode
     from yurt.model.run import Placement, Plan, Resources, RunRef
     from yurt.model.secrets import Shares
@@ -137,6 +138,12 @@ class Files(Protocol):
         """Write missing verdicts and fetch the files kept of finished runs: files by name, by index in `ended`.
 
         Runs that exceed the limits of one request are omitted, except the first.
+        """
+
+    def grow(self, growing: Sequence[Growing], kinds: Sequence[Kind], reader: Reader) -> None:
+        """Pass the new bytes of files of these kinds, and of exit.json, to `reader`, in one request that only reads.
+
+        Whoever has no copy of a file gets all of it. UnreachableError: what has arrived may be kept.
         """
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:

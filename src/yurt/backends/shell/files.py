@@ -26,6 +26,7 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
+from yurt.model.growth import Growing, Kind, Reader
 
 READ = '[ -f "$1" ] || exit 44; cat -- "$1"'
 
@@ -71,6 +72,11 @@ class ShellFiles:
         from yurt.backends.shell import collect
 
         return collect.collect(self._host, ended, limits, content=content, measure=measure, timeout=timeout)
+
+    def grow(self, growing: Sequence[Growing], kinds: Sequence[Kind], reader: Reader) -> None:
+        from yurt.backends.shell import growth
+
+        growth.read(self._host, growing, kinds, reader)
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:
         from yurt.backends.shell import collect

@@ -1,0 +1,1 @@
+"""Web pages of this machine that only the user can open."""
