@@ -25,6 +25,7 @@ from yurt.backends.base import Backend
 from yurt.lifecycle.outbox.deliver import parcel, place
 from yurt.model import layout
 from yurt.model.files import NOTHING, Ended, Limits, LogPosition, Pick, Pull
+from yurt.model.growth import Known
 from yurt.model.run import Plan, Run, Status
 from yurt.model.state import CANCELLED, Ending, next_status
 from yurt.testing.runs import (
@@ -35,6 +36,7 @@ from yurt.testing.runs import (
     VALUE,
     Planner,
     follow,
+    grown,
     inside,
     let_go,
     observe,
@@ -251,6 +253,28 @@ class BackendContract:
         assert kept["status.json"].content.strip() == b'{"state":"failed"}'
         again = backend.files.collect([Ended(made.run.folder, '{"state":"lost"}')], limits, content=True, timeout=60)
         assert again[0]["status.json"].content.strip() == b'{"state":"failed"}', "the first verdict must stay"
+
+    def test_files_that_grow(self, backend: Backend, plan: Planner, clean: list[Plan]) -> None:
+        begin = 'mkdir "$YURT_OUTPUTS/tb"; printf 12345 > "$YURT_OUTPUTS/tb/tfevents.1"'
+        logged = 'echo "{}" > "$YURT_RUN_DIR/metrics.jsonl"'
+        made = plan("sh", "-c", f"{begin}; {logged}; {PATIENT}")
+        clean.append(made)
+        submit(backend, made)
+        eventually(lambda: read(backend, made, "out.log"))
+        first = grown(backend, made, [])
+        events = f"{layout.OUTPUTS}/tb/tfevents.1"
+        assert {path: content for path, (_start, content, _seen) in first.items()} == {
+            events: b"12345",
+            layout.METRICS: b"{}\n",
+        }
+        known = [Known(path, len(content), seen) for path, (_start, content, seen) in first.items()]
+        assert grown(backend, made, known) == {}, "nothing has changed"
+        assert inside(backend, made, "sh", "-c", 'printf 678 >> "$YURT_OUTPUTS/tb/tfevents.1"') == 0
+        (start, content, _seen) = grown(backend, made, known)[events]
+        assert start <= 5 and b"12345678"[start:] == content
+        let_go(backend, made)
+        assert follow(backend, made).state == "completed"
+        assert layout.EXIT in grown(backend, made, [])
 
     def test_fetch_results(self, backend: Backend, ended: dict[str, tuple[Plan, Status]], tmp_path: Path) -> None:
         one, two = ended["environment"][0].run, ended["plain"][0].run

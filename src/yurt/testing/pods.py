@@ -40,10 +40,12 @@ from yurt.model.files import (
     Removed,
     Survey,
 )
+from yurt.model.growth import Growing, Kind, Reader
 from yurt.model.live import Live, LiveNode
 from yurt.model.run import Plan, Resources, RunRef
 from yurt.model.secrets import Shares
 from yurt.model.state import CANCELLED, Ending, Observation
+from yurt.testing import pod_growth
 from yurt.testing.pod import NODE, Pod
 from yurt.testing.pod_claims import PodClaims
 from yurt.testing.pod_exec import PodExec
@@ -295,6 +297,9 @@ class Pods:
                         pieces[name] = Piece(len(text), text[-limits.log :])
             found[at] = pieces
         return found
+
+    def grow(self, growing: Sequence[Growing], kinds: Sequence[Kind], reader: Reader) -> None:
+        pod_growth.grow([self._disk(each.folder) for each in growing], growing, kinds, reader)
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:
         return [CallResult(gone=True) for _folder in folders]

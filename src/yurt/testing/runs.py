@@ -9,6 +9,7 @@ from collections.abc import Callable
 from yurt.backends.answers import CodeParcel, Placed
 from yurt.backends.base import Backend
 from yurt.clocks import clocks
+from yurt.model.growth import Growing, Known
 from yurt.model.run import Placement, Plan, RunRef, Status
 from yurt.model.state import ATTEMPTS, Observation, next_status
 
@@ -85,6 +86,33 @@ def inside(backend: Backend, plan: Plan, *words: str) -> int:
         job=seen.job,
     )
     return backend.exec.run(placement, words, terminal=False)
+
+
+class Grown:
+    """Collects the new bytes of files: where they begin, the bytes, and what the site said of the file."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[int, bytes, str]] = {}
+        self._path = ""
+
+    def begin(self, at: int, path: str, seen: str, start: int) -> None:
+        assert at == 0
+        self._path = path
+        self.files[path] = start, b"", seen
+
+    def more(self, part: bytes) -> None:
+        start, content, seen = self.files[self._path]
+        self.files[self._path] = start, content + part, seen
+
+    def end(self) -> None:
+        self._path = ""
+
+
+def grown(backend: Backend, plan: Plan, known: list[Known]) -> dict[str, tuple[int, bytes, str]]:
+    """Return the new bytes of the files of a run."""
+    found = Grown()
+    backend.files.grow([Growing(folder=plan.run.folder, known=known)], ["metrics", "events"], found)
+    return found.files
 
 
 def let_go(backend: Backend, plan: Plan) -> None:

@@ -52,9 +52,15 @@ end
     else if (name ~ /^metrics.*\.jsonl$/ && name !~ /tfevents/) next
     else if (elsewhere(path)) next
     start = (path in size) && $3 + 0 >= size[path] + 0 ? size[path] - overlap : 0
-    printf "%.0f %s %s\n", start > 0 ? start : 0, $2, path
-  }' | while read -r start seen path; do
-  printf '%s %s %s\n' "$start" "$seen" "$path"
-  tail -c "+$((start + 1))" "$path" 2> /dev/null
-  printf '\n%s\n' "$nonce"
-done
+    if (start < 0) start = 0
+    printf "%.0f %s %s\n", start, $2, path
+  }
+  END { print "." }' | {
+  while read -r start seen path; do
+    [ "$start" != . ] || exit 0 # the list is complete
+    printf '%s %s %s\n' "$start" "$seen" "$path"
+    tail -c "+$((start + 1))" "$path" 2> /dev/null
+    printf '\n%s\n' "$nonce"
+  done
+  exit 1
+}
