@@ -22,6 +22,7 @@ BENCHMARKS = (
     "home",
     "agent",
     "race",
+    "watch",
 )
 
 

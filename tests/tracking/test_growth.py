@@ -178,11 +178,21 @@ def test_a_killed_copy_continues(site: Site) -> None:
 def test_lost_records_of_what_was_seen_cost_one_comparison(site: Site) -> None:
     site.write("metrics.jsonl", b"a" * 1000)
     followed = site.look()
-    (followed.folder / "state.json").write_bytes(b"{dam")
+    (followed.folder / "seen").write_bytes(b'["metrics.jsonl","10')
     site.look()
     assert site.begun == [("metrics.jsonl", 1000 - OVERLAP)]
     site.look()
     assert site.begun == [] and site.copies() == {"metrics.jsonl": b"a" * 1000}
+
+
+def test_the_record_of_what_was_seen_stays_small(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("yurt.tracking.followed.LARGE", 300)
+    for _step in range(30):
+        site.write("metrics.jsonl", b"a\n", append=True)
+        followed = site.look()
+    assert (followed.folder / "seen").stat().st_size < 400
+    site.look()
+    assert site.begun == []
 
 
 @pytest.mark.parametrize("path", ["../../escape", "/etc/passwd", "a/../../b", "new\nline"])

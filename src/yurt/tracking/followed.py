@@ -7,6 +7,7 @@ process has copied is kept: the size of a copy says where to continue.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -16,7 +17,11 @@ from yurt.config import paths
 from yurt.model import layout
 from yurt.model.growth import OVERLAP, Known
 
-STATE = "state.json"
+SEEN = "seen"
+"""What the site said of each file: lines of JSON, the last one of a file counts."""
+
+LARGE = 1 << 18
+"""Bytes from which on that file is written anew, without the lines that no longer count."""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -41,7 +46,7 @@ class Followed:
     def __init__(self, run: str) -> None:
         self.folder = folder(run)
         self._seen = self._read_seen()
-        self._changed = False
+        self._noted: list[bytes] = []
         self._open: _Open | None = None
         self.incomplete = False
         """Whether a file was replaced, so that its beginning has still to be read."""
@@ -85,9 +90,8 @@ class Followed:
         if this is None:
             return 0
         new = 0 if this.checked else self._check(this)
-        if not this.again and self._seen.get(this.path) != this.seen:
-            self._seen[this.path] = this.seen
-            self._changed = True
+        if not this.again:
+            self._note(this.path, this.seen)
         return new
 
     def put(self, path: str, content: bytes) -> None:
@@ -96,14 +100,28 @@ class Followed:
             self._write(self.folder / "0" / path, content)
 
     def save(self) -> None:
-        """Save what the site said of the files."""
-        if self._changed:
-            paths.write_private(self.folder / STATE, msgspec.json.encode(self._seen))
-            self._changed = False
+        """Save what the site said of the files. If this is lost or damaged, the copies are compared once more."""
+        if not self._noted:
+            return
+        paths.make_private(self.folder)
+        file = self.folder / SEEN
+        with open(file, "ab", opener=private.opener) as stream:
+            stream.write(b"\n" + b"".join(self._noted))  # the last line may be that of a killed process
+            large = stream.tell() > LARGE
+        self._noted = []
+        if large:
+            paths.write_private(file, b"".join(_line(path, seen) for path, seen in self._seen.items()))
+
+    def _note(self, path: str, seen: str) -> None:
+        """Remember what the site said of a file; nothing: that its copy has to be compared."""
+        if self._seen.get(path, "") == seen:
+            return
+        self._seen[path] = seen
+        self._noted.append(_line(path, seen))
 
     def ended(self, prefix: str = "") -> bool:
         """Whether the run, or the task with this prefix of its paths, has ended."""
-        return any(f"{prefix}{name}" in self._seen for name in layout.written(layout.EXIT))
+        return any(self._seen.get(f"{prefix}{name}") for name in layout.written(layout.EXIT))
 
     def ended_tasks(self) -> int:
         """Return how many tasks of a sweep have ended."""
@@ -123,8 +141,7 @@ class Followed:
         if same and len(held) >= this.overlap:
             this.file = copy.file
             return self._append(this, held[this.overlap :])
-        self._seen.pop(this.path, None)
-        self._changed = True
+        self._note(this.path, "")
         this.file = self.folder / str(copy.generation + 1) / this.path
         this.again = self.incomplete = this.start > 0
         new = self._append(this, b"" if this.again else held)
@@ -138,7 +155,8 @@ class Followed:
         return len(part)
 
     def _write(self, file: Path, part: bytes) -> None:
-        paths.make_private(file.parent)
+        if not file.exists():
+            paths.make_private(file.parent)
         with open(file, "ab", opener=private.opener) as stream:
             stream.write(part)
 
@@ -156,10 +174,20 @@ class Followed:
             return []
 
     def _read_seen(self) -> dict[str, str]:
+        found: dict[str, str] = {}
         try:
-            return msgspec.json.decode((self.folder / STATE).read_bytes(), type=dict[str, str])
-        except (OSError, msgspec.MsgspecError):
-            return {}  # then all ends are compared once more
+            lines = (self.folder / SEEN).read_bytes().split(b"\n")
+        except OSError:
+            return found
+        for line in lines:
+            with suppress(msgspec.MsgspecError):  # of a killed process
+                path, seen = msgspec.json.decode(line, type=tuple[str, str])
+                found[path] = seen
+        return found
+
+
+def _line(path: str, seen: str) -> bytes:
+    return msgspec.json.encode((path, seen)) + b"\n"
 
 
 class _Open:
