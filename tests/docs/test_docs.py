@@ -147,7 +147,17 @@ def typing(step: Step, file: Path) -> str:
 @pytest.mark.parametrize(
     "page", [pytest.param(page, id=page.name, marks=[pytest.mark.lab] if needs_lab(page) else []) for page in PAGES]
 )
-@pytest.mark.slow("use-the-lab.md", "recipes.md", "a-desk-on-the-cluster.md", "survive-the-time-limit.md")
+@pytest.mark.slow(
+    "a-cluster-without-internet.md",
+    "a-desk-on-the-cluster.md",
+    "environments.md",
+    "keep-your-homes-in-sync.md",
+    "recipes.md",
+    "second-laptop.md",
+    "start-wherever-it-starts-first.md",
+    "survive-the-time-limit.md",
+    "use-the-lab.md",
+)
 def test_blocks_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = steps(page)
     assert found, "a page without a command to type"
