@@ -22,4 +22,6 @@ echo "setup: creating the virtual environment $folder"
 echo "setup: installing yurt and its development tools"
 pip=("$folder/bin/python" -m pip install -q --disable-pip-version-check)
 # uv is several times as fast, but does not read all settings of pip.
-"${pip[@]}" uv && "$folder/bin/uv" pip install -q --python "$folder/bin/python" -e '.[dev]' || "${pip[@]}" -e '.[dev]'
+if ! { "${pip[@]}" uv && "$folder/bin/uv" pip install -q --python "$folder/bin/python" -e '.[dev]'; }; then
+  "${pip[@]}" -e '.[dev]'
+fi
