@@ -31,7 +31,7 @@ for n in $(seq {RUNS + IDLE}); do
   mkdir -p {BASE}/1nfaaa0-b$n/work/runs/x
   echo begun > {BASE}/1nfaaa0-b$n/work/runs/x/events.out.tfevents.1.node
 done
-for n in $(seq {RUNS}); do head -c {EACH} /dev/urandom >> {BASE}/1nfaaa0-b$n/work/runs/x/events.out.tfevents.1.node; done
+for n in $(seq {RUNS}); do head -c {EACH} /dev/urandom >> {BASE}/1nfaaa0-b$n/work/runs/x/*tfevents*; done
 """
 
 ADD = f"for n in $(seq {RUNS}); do head -c {NEW} /dev/urandom >> {BASE}/1nfaaa0-b$n/work/runs/x/*tfevents*; done"

@@ -143,7 +143,7 @@ class Files(Protocol):
     def grow(self, growing: Sequence[Growing], kinds: Sequence[Kind], reader: Reader) -> None:
         """Pass the new bytes of files of these kinds, and of exit.json, to `reader`, in one request that only reads.
 
-        Whoever has no copy of a file gets all of it. UnreachableError: what has arrived may be kept.
+        All of a file is sent if there is no copy of it. UnreachableError: what has arrived may be kept.
         """
 
     def call_results(self, folders: Sequence[str]) -> list[CallResult]:

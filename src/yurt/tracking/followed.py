@@ -21,7 +21,7 @@ SEEN = "seen"
 """What the site said of each file: lines of JSON, the last one of a file counts."""
 
 LARGE = 1 << 18
-"""Bytes from which on that file is written anew, without the lines that no longer count."""
+"""Bytes from which on that file is rewritten without the lines that no longer count."""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class Followed:
             self._write(self.folder / "0" / path, content)
 
     def save(self) -> None:
-        """Save what the site said of the files. If this is lost or damaged, the copies are compared once more."""
+        """Save what the site said of the files. If this is lost or damaged, the copies are compared again."""
         if not self._noted:
             return
         paths.make_private(self.folder)
