@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from yurt import private
 from yurt.backends.kinds import kind_of
-from yurt.config import paths
+from yurt.config.lock import locked
 from yurt.errors import YurtError
 from yurt.lifecycle.refresh.refresh import refresh_contexts
 from yurt.model import ids, layout
@@ -21,7 +18,7 @@ from yurt.model.progress import Event, Watch, unwatched
 from yurt.sites import connect
 from yurt.sites.fan_out import ready, side_by_side
 from yurt.store import Entry, Store
-from yurt.tracking.followed import Followed
+from yurt.tracking.followed import Followed, folder
 
 if TYPE_CHECKING:
     from yurt.backends.base import Files
@@ -154,7 +151,7 @@ def bring(
 
 def look(files: Files, context: str, wanted: Sequence[Unit], kinds: Sequence[Kind], *, deep: bool) -> Round:
     """Make one request to a context. UnreachableError: what has come is kept."""
-    with _alone(context):
+    with locked(folder(context)):  # wait until no other process of this machine changes the copies
         followed = {unit.run: Followed(unit.run) for unit in wanted}
         over = [unit for unit in wanted if deep and unit.over(followed[unit.run])]
         reader = _Reader(wanted, followed)
@@ -282,13 +279,3 @@ class _Reader:
     def _note(self, new: int) -> None:
         if new:
             self.changed.add(self._unit.run)
-
-
-@contextmanager
-def _alone(context: str) -> Iterator[None]:
-    """Wait until no other process of this machine changes the copies of a context."""
-    folder = paths.data_home() / "followed"
-    paths.make_private(folder)
-    with open(folder / f".{context}.lock", "ab", opener=private.opener) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
