@@ -53,14 +53,14 @@ def test_on_each_python_there_is(run: Run, version: str) -> None:
 
 
 def test_every_file_is_uploaded() -> None:
-    """Every file is uploaded with a dev node, except the program that runs function calls: the calls include it."""
+    """Every file is uploaded with a dev node, except those that calls and tunnels send themselves."""
     sent = {name[len("yurt/node/") :] for name in module.files(dev=True) if name.startswith("yurt/node/")}
     there = {
         each.relative_to(module.SOURCE).as_posix()
         for each in module.SOURCE.rglob("*")
         if each.suffix in (".py", ".sh", ".zsh", ".fish")
     }
-    assert sent | {"shipped.py", "call.py"} == {each for each in there if not each.startswith("shim/")}
+    assert sent | {"shipped.py", "call.py", "tunnel.py"} == {each for each in there if not each.startswith("shim/")}
 
 
 def test_it_is_small() -> None:

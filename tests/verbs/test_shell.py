@@ -77,6 +77,6 @@ def test_a_task_of_a_sweep(laptop: Laptop) -> None:
     done = laptop("shell", f"{sweep}.1", "sh", "-c", "echo $YURT_RUN_ID; exit 7")
     assert (done.code, done.out) == (7, f"{sweep}.1\n")
     done = laptop("shell", sweep, "true")
-    assert (done.code, f"{sweep} is a sweep; `yurt shell` needs a single task" in done.err) == (2, True)
+    assert (done.code, f"{sweep} is a sweep; this command needs a single task" in done.err) == (2, True)
     assert laptop("run", "-f", "--grid", "n=1,2", "true").code == 0
     laptop("cancel", sweep)

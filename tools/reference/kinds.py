@@ -30,6 +30,7 @@ from yurt.verbs.dev_ssh import Editor
 from yurt.verbs.diff import Difference
 from yurt.verbs.doctor import Diagnosis
 from yurt.verbs.env import EnvShown, EnvsRemoved, EnvView
+from yurt.verbs.forward import Forwarded
 from yurt.verbs.hold import Held
 from yurt.verbs.home_backups import HomeBackups
 from yurt.verbs.home_conflicts import HomeConflicts
@@ -55,6 +56,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "plan": ("yurt run --dry-run", PlanView),
     "runs": ("yurt ps", list[RunRow]),
     "shell": ("yurt shell", Session),
+    "forwarded": ("yurt forward", Forwarded),
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),

@@ -13,13 +13,12 @@ import msgspec
 
 from yurt.clocks import clocks
 from yurt.config import contexts, unused_keys
-from yurt.errors import RefusedError, UnreachableError, UserError, YurtError
+from yurt.errors import RefusedError, UnreachableError, YurtError
 from yurt.lifecycle.outbox.enqueue import enqueue
 from yurt.lifecycle.plan import command
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Request
 from yurt.lifecycle.refresh.refresh import refresh_contexts
-from yurt.lifecycle.select import which
 from yurt.model import layout
 from yurt.model.progress import Watch, unwatched
 from yurt.sites import connect, folders
@@ -27,6 +26,7 @@ from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.result import Interrupted, Result
+from yurt.verbs.running import running
 from yurt.verbs.starting import Waiting, until_running
 from yurt.verbs.steps import STEPS
 from yurt.verbs.syncing import sync_first
@@ -205,26 +205,7 @@ def shell(name: str, words: Sequence[str] = (), *, terminal: bool) -> int:
 
     The command writes to the caller's terminal, so there is no Result to render.
     """
-    store = folders.store()
-    (entry,) = which(store, [name])
-    run = entry.run
-    if run.tasks:
-        raise UserError(
-            f"{run.id} is a sweep; `yurt shell` needs a single task",
-            code="usage",
-            hint=f"for example: `yurt shell {run.id}.0`",
-        )
-    if not entry.status.final:
-        refreshed = refresh_contexts(store, [run.context], steps=STEPS)
-        if run.context in refreshed.failed:
-            raise refreshed.failed[run.context]
-        entry = store.get(run.id) or entry
-    if entry.status.state != "running":
-        raise RefusedError(
-            f"run {run.id} is not running: it is {entry.status.state}",
-            code="run-not-running",
-            hint=f"see the run with `yurt show {run.id}`",
-        )
+    entry = running(folders.store(), name)
     return _run(entry, words, terminal=terminal)
 
 

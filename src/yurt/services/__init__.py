@@ -1,0 +1,1 @@
+"""Services in jobs: programs that listen on a node, reached from this machine."""

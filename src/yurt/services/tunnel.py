@@ -1,0 +1,210 @@
+"""The near end of a tunnel: carries connections of this machine to a node, all of them through one program.
+
+The program runs the far end (`node/tunnel.py`) on the node, with its code as the first bytes of its input. If it ends,
+such as after a sleep of this machine, open connections end, and the next ones wait until it runs again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from yurt.errors import RefusedError, YurtError
+from yurt.node import tunnel as far
+from yurt.node.tunnel import CHUNK, CLOSE, CREDIT, DATA, END, HEAD, MAGIC, OPEN, PING, WINDOW, Address
+
+SOURCE = Path(far.__file__)
+
+RUN = (
+    "import os,sys\nn,b=int(sys.argv.pop(1)),b''\nwhile len(b)<n:\n r=os.read(0,n-len(b))\n b+=r\n"
+    " if not r:sys.exit(1)\nexec(compile(b,'tunnel','exec'))"
+)
+"""Reads so many bytes of code from its standard input, and runs it."""
+
+BEAT, SILENT = 10.0, 40.0
+"""Seconds between two signs of life, and without one before the far end counts as lost."""
+
+FIRST, LONGEST = 0.5, 30.0
+"""Seconds to wait before the program is started again: at first, and at most."""
+
+
+def command(address: Address, python: str = "python3") -> str:
+    """Return the sh command that runs the far end on a node."""
+    size = len(SOURCE.read_bytes())
+    words = ["unix", address] if isinstance(address, str) else ["tcp", str(address)]
+    return shlex.join([python, "-c", RUN, str(size), *words])
+
+
+class Tunnel:
+    """Accepts connections and carries them to the node while `run` is running."""
+
+    def __init__(self, start: Callable[[], list[str]], *, on_word: Callable[[str], None] = lambda _text: None) -> None:
+        """`start` returns the program that runs `command` on the node; it may raise YurtError."""
+        self._start, self._on_word = start, on_word
+        self._links: dict[int, _Link] = {}
+        self._numbers = 0
+        self._reached = False
+        """Whether the far end has ever been reached."""
+        self._up = asyncio.Event()
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry one connection of this machine."""
+        try:
+            await self._up.wait()
+            self._numbers += 1
+            link = _Link(self._numbers, writer)
+            self._links[link.number] = link
+            self._send(OPEN, link.number)
+            try:
+                await asyncio.gather(self._upwards(link, reader), link.downwards(self._send))
+            finally:
+                if self._links.pop(link.number, None) is not None:
+                    self._send(CLOSE, link.number)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def first(self, then: Callable[[], None]) -> None:
+        """Wait until the node is reached, call this once, and wait forever."""
+        await self._up.wait()
+        then()
+        await asyncio.Event().wait()
+
+    async def run(self) -> None:
+        """Keep the program running until this is cancelled."""
+        pause, lost = FIRST, False
+        while True:
+            try:
+                argv = await asyncio.to_thread(self._start)
+                process = await asyncio.create_subprocess_exec(
+                    *argv,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    start_new_session=True,
+                )
+            except YurtError as error:
+                if not self._reached:
+                    raise
+                why = error.message
+            else:
+                try:
+                    await self._serve(process, lost=lost)
+                    pause = FIRST
+                finally:
+                    why = await self._ended(process)
+            if not self._reached:
+                raise RefusedError(f"cannot reach the node: {why}", code="run-not-running")
+            if not lost:
+                self._on_word(f"the connection to the node is lost ({why}); yurt connects again")
+            lost = True
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST)
+
+    async def _serve(self, process: asyncio.subprocess.Process, *, lost: bool) -> None:
+        """Pass frames on until the program ends or falls silent."""
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(SOURCE.read_bytes())
+        reader = process.stdout
+        with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+            async with asyncio.timeout(SILENT):
+                await reader.readuntil(MAGIC)
+            self._writer = process.stdin
+            self._reached = True
+            self._up.set()
+            if lost:
+                self._on_word("the connection to the node is open again")
+            beat = asyncio.create_task(self._beat())
+            try:
+                while True:
+                    async with asyncio.timeout(SILENT):
+                        kind, number, length = HEAD.unpack(await reader.readexactly(HEAD.size))
+                        content = await reader.readexactly(length) if kind == DATA else b""
+                    if link := self._links.get(number):
+                        link.take(kind, length, content)
+            finally:
+                beat.cancel()
+
+    async def _ended(self, process: asyncio.subprocess.Process) -> str:
+        """End the program and all connections; return why it ended."""
+        self._up.clear()
+        self._writer = None
+        for link in self._links.values():
+            link.take(CLOSE, 0, b"")
+        self._links.clear()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        assert process.stderr is not None
+        lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+        await process.wait()
+        return lines[-1] if lines else "it ended"
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT)
+            self._send(PING, 0)
+
+    async def _upwards(self, link: _Link, reader: asyncio.StreamReader) -> None:
+        """Send what this machine writes."""
+        while part := await reader.read(CHUNK):
+            while part:
+                room = await link.room()
+                self._send(DATA, link.number, min(room, len(part)), part[:room])
+                link.credit -= min(room, len(part))
+                part = part[room:]
+            if self._writer is not None:
+                await self._writer.drain()
+        self._send(END, link.number)
+
+    def _send(self, kind: int, number: int, length: int = 0, content: bytes = b"") -> None:
+        if self._writer is not None:
+            self._writer.write(HEAD.pack(kind, number, length) + content)
+
+
+class _Link:
+    """One connection of this machine."""
+
+    def __init__(self, number: int, writer: asyncio.StreamWriter) -> None:
+        self.number, self.credit = number, WINDOW
+        self._writer = writer
+        self._more = asyncio.Event()
+        self._parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._gone = False
+
+    def take(self, kind: int, length: int, content: bytes) -> None:
+        """Receive a frame of the far end."""
+        if kind == DATA:
+            self._parts.put_nowait(content)
+        elif kind == CREDIT:
+            self.credit += length
+            self._more.set()
+        else:
+            self._gone = self._gone or kind == CLOSE
+            self._more.set()
+            self._parts.put_nowait(None)
+
+    async def room(self) -> int:
+        """Wait until the far end accepts more bytes; return how many."""
+        while self.credit <= 0 and not self._gone:
+            self._more.clear()
+            await self._more.wait()
+        if self._gone:
+            raise ConnectionResetError
+        return self.credit
+
+    async def downwards(self, send: Callable[..., None]) -> None:
+        """Write what the node sends."""
+        while (part := await self._parts.get()) is not None:
+            self._writer.write(part)
+            await self._writer.drain()
+            send(CREDIT, self.number, len(part))
+        if self._gone:
+            raise ConnectionResetError
+        if self._writer.can_write_eof():
+            self._writer.write_eof()

@@ -1,0 +1,93 @@
+"""forward: reach a port of a run's node from this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from yurt.backends.kinds import kind_of
+from yurt.errors import UserError
+from yurt.lifecycle.refresh.refresh import refresh_contexts
+from yurt.services import forward as forwarding
+from yurt.sites import connect, folders
+from yurt.verbs.result import Result
+from yurt.verbs.running import running
+
+PORTS = range(1, 65536)
+
+OFTEN, SELDOM = 2.0, 60.0
+"""Seconds between two queries whether the run has ended, on this machine and on a cluster."""
+
+
+class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
+    """A port of this machine that leads to a program on a node."""
+
+    run: str
+    node: str
+    port: int | None
+    """The port on the node; null for a unix socket."""
+    socket: str = ""
+    """The path of the unix socket on the node."""
+    local: int
+    """The port of this machine, on 127.0.0.1."""
+
+
+def parse(text: str) -> tuple[str, int | str]:
+    """Return the run and the address of RUN:PORT, or of RUN:/PATH for a unix socket. UserError."""
+    name, colon, address = text.rpartition(":")
+    if name and address.startswith("/"):
+        return name, address
+    if not (colon and name and address.isascii() and address.isdigit() and int(address) in PORTS):
+        raise UserError(
+            f"'{text}' is not RUN:PORT",
+            code="usage",
+            hint="for example: `yurt forward @last:8080`, or for a unix socket: `yurt forward @last:/tmp/app.sock`",
+        )
+    return name, int(address)
+
+
+def forward(
+    text: str,
+    *,
+    local: int = 0,
+    on_open: Callable[[Result[Forwarded]], None],
+    on_word: Callable[[str], None],
+) -> str:
+    """Forward a port of this machine to one of a run until Ctrl-C, or until the run ends; return why it ended.
+
+    `on_open` is called once the node is reached.
+    """
+    name, address = parse(text)
+    store = folders.store()
+    entry = running(store, name)
+    run = entry.run
+    here = forwarding.listen(local)
+    found = Forwarded(
+        run=run.id,
+        node=entry.status.node,
+        port=address if isinstance(address, int) else None,
+        socket=address if isinstance(address, str) else "",
+        local=here,
+    )
+    result = Result(kind="forwarded", data=found)
+
+    def program(words: str) -> list[str]:
+        (placement,) = entry.placements
+        return connect.named_backend(run.context).exec.relay(placement, words)
+
+    def is_over() -> bool:
+        with store.twin() as index:
+            refresh_contexts(index, [run.context])
+            now = index.get(run.id)
+            return now is None or now.status.final
+
+    forwarding.forward(
+        program,
+        [(here, address)],
+        is_over=is_over,
+        interval=OFTEN if kind_of(run.context_type).here else SELDOM,
+        on_open=lambda: on_open(result),
+        on_word=on_word,
+    )
+    return f"run {run.id} has ended"

@@ -1,0 +1,139 @@
+"""A tunnel, with its far end as a process of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from yurt.services.tunnel import Tunnel, command
+
+
+class Program:
+    """A program that listens: it returns the checksum of what it gets, and as many bytes as the first line says."""
+
+    def __init__(self, path: Path) -> None:
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(str(path))
+        self.server.listen(100)
+        self.connections = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                link, _where = self.server.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._answer, args=(link,), daemon=True).start()
+
+    def _answer(self, link: socket.socket) -> None:
+        with link, suppress(OSError):
+            stream = link.makefile("rb")
+            wanted = int(stream.readline())
+            if wanted < 0:
+                return
+            rest = stream.read()
+            link.sendall(hashlib.sha256(rest).hexdigest().encode() + b"x" * wanted)
+
+
+async def talk(path: Path, wanted: int, content: bytes) -> bytes:
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(b"%d\n" % wanted + content)
+    writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def with_tunnel(
+    tmp_path: Path, play: Callable[[Path, Tunnel], Awaitable[None]], words: list[str], target: Path | int
+) -> None:
+    started: list[int] = []
+
+    def start() -> list[str]:
+        started.append(1)
+        return ["sh", "-c", f"echo noise of dotfiles; exec {command(str(target), sys.executable)}"]
+
+    async def main() -> None:
+        tunnel = Tunnel(start, on_word=words.append)
+        server = await asyncio.start_unix_server(tunnel.accept, tmp_path / "near")
+        running = asyncio.create_task(tunnel.run())
+        try:
+            await asyncio.wait_for(play(tmp_path / "near", tunnel), 60)
+        finally:
+            running.cancel()
+            server.close()
+
+    asyncio.run(main())
+
+
+def right(answer: bytes, wanted: int, content: bytes) -> bool:
+    return answer == hashlib.sha256(content).hexdigest().encode() + b"x" * wanted
+
+
+def test_many_connections_through_one_program(tmp_path: Path) -> None:
+    program = Program(tmp_path / "far")
+    contents = [os.urandom(size) for size in (0, 1, 100_000, 3_000_000)] * 10
+
+    async def play(path: Path, tunnel: Tunnel) -> None:
+        answers = await asyncio.gather(*(talk(path, len(each), each) for each in contents))
+        assert all(right(answer, len(each), each) for answer, each in zip(answers, contents, strict=True))
+
+    words: list[str] = []
+    with_tunnel(tmp_path, play, words, tmp_path / "far")
+    assert program.connections == 40 and words == []
+
+
+def test_a_slow_reader_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    Program(tmp_path / "far")
+
+    async def play(path: Path, tunnel: Tunnel) -> None:
+        slow, writer = await asyncio.open_unix_connection(path, limit=1000)
+        writer.write(b"50000000\n")
+        writer.write_eof()
+        assert await slow.readexactly(10)
+        assert right(await talk(path, 100_000, b"quick"), 100_000, b"quick")
+        writer.close()
+
+    with_tunnel(tmp_path, play, [], tmp_path / "far")
+
+
+def test_connections_after_the_program_was_killed(tmp_path: Path) -> None:
+    Program(tmp_path / "far")
+    words: list[str] = []
+
+    async def play(path: Path, tunnel: Tunnel) -> None:
+        assert right(await talk(path, 5, b"one"), 5, b"one")
+        open_one, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"100000000\n")
+        writer.write_eof()
+        await open_one.readexactly(100)
+        found = subprocess.run(["pgrep", "-f", f"unix {tmp_path}/far"], capture_output=True, text=True, check=True)
+        for pid in found.stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+        with suppress(ConnectionError):
+            assert len(await open_one.read()) < 100_000_000
+        assert right(await talk(path, 7, b"two"), 7, b"two")
+        assert "connects again" in words[0] and "open again" in words[1]
+
+    with_tunnel(tmp_path, play, words, tmp_path / "far")
+
+
+def test_nothing_listens(tmp_path: Path) -> None:
+    async def play(path: Path, tunnel: Tunnel) -> None:
+        with pytest.raises((ConnectionError, AssertionError)):
+            assert await talk(path, 1, b"x")
+
+    with_tunnel(tmp_path, play, [], tmp_path / "nothing")
