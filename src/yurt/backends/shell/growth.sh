@@ -52,7 +52,7 @@ end
     else if (name ~ /^metrics.*\.jsonl$/ && name !~ /tfevents/) next
     else if (elsewhere(path)) next
     start = (path in size) && $3 + 0 >= size[path] + 0 ? size[path] - overlap : 0
-    printf "%.0f %s %s\n", start > 0 ? start : 0, $2, path
+    printf "%.0f %s %s\n", (start > 0 ? start : 0), $2, path
   }' | while read -r start seen path; do
   printf '%s %s %s\n' "$start" "$seen" "$path"
   tail -c "+$((start + 1))" "$path" 2> /dev/null
