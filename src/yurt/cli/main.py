@@ -24,6 +24,7 @@ VERBS = {
     "ps": ("yurt.cli.ps:ps", "List runs, newest first."),
     "show": ("yurt.cli.show:show", "Show a run in detail."),
     "logs": ("yurt.cli.logs:logs", "Show the output of runs."),
+    "metrics": ("yurt.cli.metrics:metrics", "Show the metrics of runs, also while they run."),
     "wait": ("yurt.cli.wait:wait", "Wait until runs have finished."),
     "cancel": ("yurt.cli.cancel:cancel", "Cancel runs."),
     "hold": ("yurt.cli.hold:hold", "Keep queued runs from starting."),

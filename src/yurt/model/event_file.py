@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -39,10 +40,8 @@ def read(data: bytes, offset: int = 0) -> tuple[list[Scalar], int]:
         end = offset + 12 + _LENGTH(header)[0]
         if end + 4 > size:
             break
-        try:
+        with suppress(ValueError, IndexError, struct.error):
             _event(data, offset + 12, end, found)
-        except (ValueError, IndexError, struct.error):
-            pass
         offset = end + 4
     return found, offset
 
@@ -82,14 +81,14 @@ def _event(data: bytes, at: int, end: int, found: list[Scalar]) -> None:
         while at < stop:
             if data[at] == 0x0A:
                 length, at = _number(data, at + 1)
-                _value(data, at, at + length, step, time, found)
+                found += _value(data, at, at + length, step, time)
                 at += length
             else:
                 at = _after(data, at)
 
 
-def _value(data: bytes, at: int, end: int, step: int, time: float, found: list[Scalar]) -> None:
-    """Summary.Value: 1 tag, 2 simple_value (float), 8 tensor, 9 metadata."""
+def _value(data: bytes, at: int, end: int, step: int, time: float) -> list[Scalar]:
+    """Return the scalar of a Summary.Value, if it is one: 1 tag, 2 simple_value (float), 8 tensor, 9 metadata."""
     tag = b""
     value: float | None = None
     tensor: tuple[int, int] | None = None
@@ -115,8 +114,7 @@ def _value(data: bytes, at: int, end: int, step: int, time: float, found: list[S
             at = _after(data, at)
     if value is None and tensor is not None and plugin in (b"", SCALARS):
         value = _tensor(data, *tensor)
-    if value is not None and tag:
-        found.append(Scalar(_text(tag), step, time, value))
+    return [Scalar(_text(tag), step, time, value)] if value is not None and tag else []
 
 
 def _plugin(data: bytes, at: int, end: int) -> bytes:
