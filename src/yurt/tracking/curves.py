@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -25,13 +25,15 @@ OWN = ("time", "step", "rank")
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
-    """One value of a metric: an array of its step, its time in seconds since 1970, and its value."""
+    """One value of a metric: an array of its step, its time in seconds since 1970, and its value.
+
+    The step of a value that was logged without one is the number of earlier values. A value that is not finite is null
+    in JSON.
+    """
 
     step: float
-    """The step that the script gave; without one, the number of earlier values."""
     time: float
-    value: float
-    """In JSON, null if it is not finite."""
+    value: Annotated[float, msgspec.Meta(extra_json_schema={"type": ["number", "null"]})]
 
 
 class RunCurves(msgspec.Struct, frozen=True):
