@@ -70,10 +70,10 @@ def draw(curves: Sequence[Sequence[Pair]], width: int, height: int, *, braille: 
     """
     xs = [x for curve in curves for x, _y in curve]
     across, up = Axis(min(xs), max(xs), log=False), axis([y for curve in curves for _x, y in curve])
-    marks = levels(up, height)
+    scale = (2, 4) if braille else (1, 1)
+    marks = levels(up, height, scale[1])
     left = max(len(text) for text in marks.values())
     cells = max(8, width - left - 4)
-    scale = (2, 4) if braille else (1, 1)
     grid: list[list[tuple[int, int]]] = [[(0, -1)] * cells for _row in range(height)]
     for number, curve in enumerate(curves):
         for column, row in _dots(curve, across, up, cells * scale[0], height * scale[1]):

@@ -130,9 +130,11 @@ def _scatter(points: Sequence[tuple[float, Point]], width: int, height: int) -> 
     return Drawing([*lines, *foot(across, [x for x, _point in points], cells, left)], across.log, up.log)
 
 
-def levels(up: Axis, height: int) -> dict[int, str]:
-    """Return the labels of the y axis, by row."""
-    return {up.cell(value, height): label(value) for value in ticks(up, max(2, height // 3))}
+def levels(up: Axis, height: int, dots: int = 1) -> dict[int, str]:
+    """Return the labels of the y axis, by row; each row has so many dots."""
+    found = ticks(up, max(2, height // 3))
+    values = found if len(found) > 1 else [up.low, up.high]
+    return {up.cell(value, height * dots) // dots: label(value) for value in values}
 
 
 def foot(across: Axis, xs: Sequence[float], cells: int, left: int) -> list[str]:

@@ -10,6 +10,7 @@ import msgspec
 
 from yurt.errors import NotFoundError, YurtError
 from yurt.lifecycle import select
+from yurt.model import ids
 from yurt.model.growth import Kind
 from yurt.model.params import shown
 from yurt.model.progress import Watch, unwatched
@@ -97,6 +98,9 @@ def follow(
 
 
 def _bring(index: Store, entries: Sequence[Entry], watch: Watch) -> list[str]:
+    for entry in entries:
+        if entry.run.tasks and entry.status.final:  # its folder may be gone
+            following.seed(index, index.several([ids.task(entry.run.id, number) for number in range(entry.run.tasks)]))
     return [_failed(error) for error in following.bring(index, entries, KINDS, watch=watch)]
 
 
