@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def entry(run: str, tasks: int = 0) -> Entry:
     return Entry(made, Status(state="running"))
 
 
-def lines(*rows: dict[str, object]) -> bytes:
+def lines(*rows: Mapping[str, object]) -> bytes:
     return b"".join(json.dumps({"time": at, **row}).encode() + b"\n" for at, row in enumerate(rows))
 
 

@@ -13,8 +13,7 @@ from yurt.model import curve_plot, plot
 from yurt.model.curve_plot import Pair
 
 if TYPE_CHECKING:
-    from yurt.tracking.curves import Point
-    from yurt.verbs.metrics import RunMetrics
+    from yurt.verbs.metrics import MetricPoint, RunMetrics
 
 COLUMNS = ("run", "metric", "last", "step", "min", "max", "points", "age")
 
@@ -40,12 +39,16 @@ def print_table(found: Sequence[RunMetrics], most: int | None) -> None:
         print(f"{render.count(len(rows) - len(shown), 'more row')}; --csv prints all values", file=sys.stderr)
 
 
-def _row(run: RunMetrics, name: str, points: Sequence[Point], now: float) -> tuple[str, ...]:
-    values = [point.value for point in points if point.value == point.value]
+def _row(run: RunMetrics, name: str, points: Sequence[MetricPoint], now: float) -> tuple[str, ...]:
+    values = [value for point in points if (value := _number(point)) == value]
     last = points[-1]
     low, high = (plot.label(min(values)), plot.label(max(values))) if values else ("", "")
     age = render.span(now - last.time) if last.time else ""
-    return (run.label, name, plot.label(last.value), f"{last.step:.10g}", low, high, str(len(points)), age)
+    return (run.label, name, plot.label(_number(last)), f"{last.step:.10g}", low, high, str(len(points)), age)
+
+
+def _number(point: MetricPoint) -> float:
+    return float("nan") if point.value is None else point.value
 
 
 def as_csv(found: Sequence[RunMetrics]) -> str:
@@ -59,7 +62,7 @@ def as_csv(found: Sequence[RunMetrics]) -> str:
     for run in found:
         for name, points in run.metrics.items():
             writer.writerows(
-                [run.run, name, f"{each.step:.17g}", f"{each.time:.3f}", repr(each.value)] for each in points
+                [run.run, name, f"{each.step:.17g}", f"{each.time:.3f}", repr(_number(each))] for each in points
             )
     return out.getvalue()
 
@@ -102,13 +105,13 @@ def print_plot(found: Sequence[RunMetrics], metric: str, *, number: int, over: s
         print(f"{render.count(dropped, 'value')} not shown: not finite", file=sys.stderr)
 
 
-def _pairs(run: RunMetrics, points: Sequence[Point], over: str) -> list[Pair]:
+def _pairs(run: RunMetrics, points: Sequence[MetricPoint], over: str) -> list[Pair]:
     if over == "step" or not points:
-        return [(each.step, each.value) for each in points]
+        return [(each.step, _number(each)) for each in points]
     start = min(each.time for each in points)
     if run.started is not None and run.started < start:
         start = run.started
-    return [((each.time - start) / 60, each.value) for each in points]
+    return [((each.time - start) / 60, _number(each)) for each in points]
 
 
 def _draw(metric: str, curves: Sequence[_Curve], unit: str, number: int, smooth: float) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
@@ -25,15 +25,11 @@ OWN = ("time", "step", "rank")
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
-    """One value of a metric: an array of its step, its time in seconds since 1970, and its value.
-
-    The step of a value that was logged without one is the number of earlier values. A value that is not finite is null
-    in JSON.
-    """
+    """One value of a metric. Without a step of the script, the step is the number of earlier values."""
 
     step: float
     time: float
-    value: Annotated[float, msgspec.Meta(extra_json_schema={"type": ["number", "null"]})]
+    value: float
 
 
 class RunCurves(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,7 @@ from yurt.model.progress import Watch, unwatched
 from yurt.sites import folders
 from yurt.store import Entry, Store
 from yurt.tracking import follow as following
-from yurt.tracking.curves import Point, Reader
+from yurt.tracking.curves import Reader
 from yurt.tracking.labels import labels, varying
 from yurt.verbs.result import Result
 
@@ -25,6 +25,14 @@ KINDS: tuple[Kind, ...] = ("metrics", "events", "mlflow")
 
 NAMED = 20
 """How many names of metrics an error lists."""
+
+
+class MetricPoint(NamedTuple):
+    """An array of a step, a time in seconds since 1970, and a value, which is null in JSON if it is not finite."""
+
+    step: float
+    time: float
+    value: float | None
 
 
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +45,7 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Those parameters."""
     started: float | None
     """When it started, according to the index."""
-    metrics: dict[str, list[Point]]
+    metrics: dict[str, list[MetricPoint]]
     """The points of each metric, in the order of their steps."""
 
 
@@ -128,7 +136,11 @@ def _shown(
     for each in found:
         entry = known.get(each.run)
         given = {} if entry is None else entry.run.params
-        curves = {name: points for name, points in each.curves.items() if not plot or name in plot}
+        curves = {
+            name: [MetricPoint(point.step, point.time, point.value) for point in points]
+            for name, points in each.curves.items()
+            if not plot or name in plot
+        }
         if curves:
             runs.append(
                 RunMetrics(
