@@ -34,7 +34,7 @@ TABLES = {
 """Verbs that print a table, and a call of each that needs no site."""
 
 ELSEWHERE = {
-    *("yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
+    *("yurt metrics", "yurt lab status", "yurt env list", "yurt prune", "yurt cluster", "yurt doctor"),
     *("yurt dev status", "yurt dev backups"),
     *("yurt home conflicts", "yurt home backups", "yurt home status"),
 }
@@ -46,7 +46,7 @@ WITHOUT = {
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
         "forward",
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
-        "race release",
+        *("race release", "wandb sync"),
         *("agent once", "agent start", "agent status", "agent stop"),
         *("context copy", "context use", "context remove", "context import", "context add", "context edit"),
         *("context probe", "lab up", "lab down", "lab set", "lab index", "lab shell"),

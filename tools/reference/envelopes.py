@@ -101,6 +101,8 @@ def page() -> str:
 
 def _table(name: str, definition: dict[str, Any]) -> str:
     about = " ".join(definition["description"].split())
+    if "properties" not in definition:  # an array, whose description says what it contains
+        return f"\n### {name}\n\n{about}\n"
     rows = "".join(
         f"| `{field}` | {type_of(each)} | {' '.join(each.get('description', '').split())} |\n"
         for field, each in definition["properties"].items()

@@ -41,6 +41,7 @@ from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
+from yurt.verbs.metrics import RunMetrics
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import RunRow
@@ -50,6 +51,7 @@ from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
+from yurt.verbs.wandb import WandbSynced
 
 KINDS: dict[str, tuple[str, Any]] = {
     "run": ("yurt run", Entry),
@@ -60,6 +62,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
+    "metrics": ("yurt metrics", list[RunMetrics]),
     "runs-finished": ("yurt wait", list[Entry]),
     "race-released": ("yurt race release", Released),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),
@@ -68,6 +71,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-retried": ("yurt retry", list[Entry]),
     "retry-candidates": ("yurt retry --dry-run", list[RetryCandidate]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
+    "wandb-synced": ("yurt wandb sync", WandbSynced),
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),
     "diff": ("yurt diff", Difference),

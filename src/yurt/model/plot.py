@@ -112,7 +112,7 @@ def words(point: Point) -> str:
 def _scatter(points: Sequence[tuple[float, Point]], width: int, height: int) -> Drawing:
     every = [value for _x, point in points for value in point.values]
     across, up = axis([x for x, _point in points]), axis(every)
-    marks = {up.cell(value, height): label(value) for value in ticks(up, max(2, height // 3))}
+    marks = levels(up, height)
     left = max(len(text) for text in marks.values())
     cells = max(8, width - left - 4)
     grid = [[" "] * (cells + 2) for _row in range(height)]
@@ -127,8 +127,20 @@ def _scatter(points: Sequence[tuple[float, Point]], width: int, height: int) -> 
         f"{marks.get(row, ''):>{left}} {'┤' if row in marks else '│'}{''.join(grid[row])}".rstrip()
         for row in reversed(range(height))
     ]
-    foot, names = _foot(across, [x for x, _point in points], cells)
-    return Drawing([*lines, f"{'':{left}} └{foot}", f"{'':{left}}  {names}".rstrip()], across.log, up.log)
+    return Drawing([*lines, *foot(across, [x for x, _point in points], cells, left)], across.log, up.log)
+
+
+def levels(up: Axis, height: int, dots: int = 1) -> dict[int, str]:
+    """Return the labels of the y axis, by row; each row has so many dots."""
+    found = ticks(up, max(2, height // 3))
+    values = found if len(found) > 1 else [up.low, up.high]
+    return {up.cell(value, height * dots) // dots: label(value) for value in values}
+
+
+def foot(across: Axis, xs: Sequence[float], cells: int, left: int) -> list[str]:
+    """Return the x axis and the line with its labels, to the right of `left` columns."""
+    line, names = _foot(across, xs, cells)
+    return [f"{'':{left}} └{line}", f"{'':{left}}  {names}".rstrip()]
 
 
 def _foot(across: Axis, xs: Sequence[float], cells: int) -> tuple[str, str]:

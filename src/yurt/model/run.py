@@ -255,6 +255,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""
     pyxis: str = ""
     """The image as Pyxis names it, if srun starts the container; else Apptainer or Singularity does."""
+    offline: bool = False
+    """Whether compute nodes are known to have no internet, so that W&B writes to the run folder only."""
 
 
 class Holder(msgspec.Struct, frozen=True):

@@ -60,18 +60,6 @@ def tools_of(context: Context, facts: Facts, *, oldest: float = cache.WEEK, watc
     return found
 
 
-def node_reaches_internet(context: Context, facts: Facts) -> bool:
-    """Whether compute nodes reach the internet: by the last deep probe, else by the profile of the site."""
-    if facts.node is not None:
-        return facts.node.internet
-    if context.profile is None:
-        return False
-    from yurt import profiles
-
-    known = profiles.named(context.profile)
-    return known is not None and bool(known.profile.internet)
-
-
 def forget(name: str) -> None:
     """Delete what is cached: after a failed build, the site is asked again."""
     _file(name).unlink(missing_ok=True)

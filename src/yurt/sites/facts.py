@@ -128,3 +128,15 @@ def _with(facts: Facts, **changes: Any) -> Facts:
 def _check_type(context: Context) -> None:
     if not kind_of(context.type).has_host:
         raise no_kubernetes(context.name)
+
+
+def internet_of_nodes(context: Context, facts: Facts) -> bool | None:
+    """Whether compute nodes reach the internet: by the last deep probe, else by the site's profile; None: unknown."""
+    if facts.node is not None:
+        return facts.node.internet
+    if context.profile is None:
+        return None
+    from yurt import profiles
+
+    known = profiles.named(context.profile)
+    return None if known is None else known.profile.internet

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any
 
 import msgspec
 
+from yurt.model import event_file, ids, layout
+from yurt.model.growth import EVENTS, MLRUNS
 from yurt.store import Entry
+from yurt.tracking.followed import Copy, Followed
+
+NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+"""What `yurt.log` writes for numbers that JSON lacks."""
+
+OWN = ("time", "step", "rank")
+"""Fields of a line of metrics.jsonl that are not metrics."""
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
-    """One value of a metric."""
+    """One value of a metric. Without a step of the script, the step is the number of earlier values."""
 
     step: float
     time: float
@@ -26,4 +41,143 @@ class RunCurves(msgspec.Struct, frozen=True):
 
 def of(entries: Sequence[Entry]) -> list[RunCurves]:
     """Return the curves of runs, and of the tasks of sweeps, in order; those without any are left out."""
-    raise NotImplementedError
+    return Reader().of(entries)
+
+
+class Reader:
+    """Reads curves again and again: only runs whose files have changed are read again."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[object, RunCurves]] = {}
+
+    def of(self, entries: Sequence[Entry]) -> list[RunCurves]:
+        """Return the curves of runs, and of the tasks of sweeps, in order; those without any are left out."""
+        copies: dict[str, dict[str, dict[str, Copy]]] = {}
+        found: dict[str, RunCurves] = {}
+        for entry in entries:
+            run = entry.run
+            whole = run.sweep or run.id
+            if whole not in copies:
+                copies[whole] = _by_task(whole, Followed(whole).copies().values())
+            names = sorted(copies[whole], key=_number) if run.tasks else [run.id]
+            for name in names:
+                curves = self._curves(name, copies[whole].get(name, {}))
+                if curves.curves:
+                    found.setdefault(name, curves)
+        return list(found.values())
+
+    def _curves(self, run: str, copies: Mapping[str, Copy]) -> RunCurves:
+        state = [(path, copy.generation, copy.size) for path, copy in copies.items()]
+        if run not in self._read or self._read[run][0] != state:
+            self._read[run] = (state, RunCurves(run, read(copies)))
+        return self._read[run][1]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition(".")[2]) if "." in name else -1
+
+
+TASK = re.compile(rf"{layout.TASKS}/([0-9]+)/")
+
+
+def _by_task(whole: str, copies: Iterable[Copy]) -> dict[str, dict[str, Copy]]:
+    """Return the copies of a run or of each task of a sweep, by path in its folder."""
+    found: dict[str, dict[str, Copy]] = {}
+    for copy in copies:
+        task = TASK.match(copy.path) if ids.is_sweep(whole) else None
+        name = ids.task(whole, int(task[1])) if task else whole
+        found.setdefault(name, {})[copy.path[task.end() if task else 0 :]] = copy
+    return found
+
+
+def read(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
+    """Return the curves of one run: of `yurt.log`, then of event files, then of MLflow; a name counts once."""
+    found = _logged([copy for path, copy in copies.items() if re.fullmatch(r"metrics(\.[0-9]+)?\.jsonl", path)])
+    for others in (_events(copies), _mlflow(copies)):
+        for name, points in others.items():
+            found.setdefault(name, points)
+    return found
+
+
+def _logged(copies: Iterable[Copy]) -> dict[str, list[Point]]:
+    """Return the curves of metrics.jsonl. Lines of other ranks than the first are left out, as in `yurt show`."""
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    found: dict[str, list[Point]] = {}
+    for copy in copies:
+        for line in _content(copy).split(b"\n"):
+            try:
+                row = decoder.decode(line)
+            except msgspec.MsgspecError:  # an incomplete line
+                continue
+            if "rank" in row:
+                continue
+            step, time = _as_number(row.get("step")), _as_number(row.get("time")) or 0.0
+            for name, each in row.items():
+                if name not in OWN and (value := _as_number(each)) is not None:
+                    _add(found.setdefault(name, []), step, time, value)
+    return found
+
+
+def _as_number(value: object) -> float | None:
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return NOT_FINITE.get(value) if isinstance(value, str) else None
+
+
+def _events(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
+    """Return the curves of event files. If they are in several folders, names begin with the part that differs."""
+    folders: dict[str, list[Copy]] = {}
+    for path, copy in copies.items():
+        folder, _, name = path.rpartition("/")
+        if EVENTS in name:
+            folders.setdefault(folder, []).append(copy)
+    common = os.path.commonpath(list(folders)) if len(folders) > 1 and all(folders) else ""
+    found: dict[str, list[Point]] = {}
+    for folder, files in folders.items():
+        below = PurePosixPath(folder).relative_to(common).as_posix() if len(folders) > 1 else "."
+        scalars = [each for file in files for each in event_file.read(_content(file))[0]]
+        if len(files) > 1 and any(later.time < each.time for each, later in pairwise(scalars)):
+            scalars.sort(key=lambda each: each.time)  # files that were written side by side
+        for each in scalars:
+            name = each.tag if below == "." else f"{below}/{each.tag}"
+            _add(found.setdefault(name, []), float(each.step), each.time, each.value)
+    return found
+
+
+METRIC = re.compile(rf"{layout.OUTPUTS}/{MLRUNS}/[^/]+/([^/]+)/metrics/(.+)")
+
+
+def _mlflow(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
+    """Return the curves of the script's own MLflow store: files with lines TIME-IN-MS VALUE STEP."""
+    files = [(match[1], match[2], copy) for path, copy in copies.items() if (match := METRIC.fullmatch(path))]
+    several = len({run for run, _name, _copy in files}) > 1
+    found: dict[str, list[Point]] = {}
+    for run, name, copy in files:
+        points = found.setdefault(f"{run[:8]}/{name}" if several else name, [])
+        for line in _content(copy).split(b"\n"):
+            words = line.split()
+            try:
+                _add(points, float(words[2]), float(words[0]) / 1000, float(words[1]))
+            except (IndexError, ValueError):  # an incomplete line
+                continue
+    return {name: points for name, points in found.items() if points}
+
+
+def _add(points: list[Point], step: float | None, time: float, value: float) -> None:
+    """Append a value. A step before the last one means that the script was restarted: what followed it is dropped."""
+    if step is None or not math.isfinite(step):
+        step = float(len(points))
+    if points and points[-1].step > step:
+        while points and points[-1].step >= step:
+            points.pop()
+    points.append(Point(step, time, value))
+
+
+def _content(copy: Copy) -> bytes:
+    try:
+        return copy.file.read_bytes()[: copy.size]
+    except OSError:  # replaced since it was listed
+        return b""

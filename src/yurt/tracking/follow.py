@@ -85,6 +85,8 @@ class Round(msgspec.Struct, frozen=True):
     """Whether a file was replaced, so that its beginning is still missing."""
     over: list[Unit]
     """Of what has ended, everything has come."""
+    ended: bool = False
+    """Whether something else has ended, so that a search would find everything of it."""
 
 
 def units(store: Store, entries: Sequence[Entry]) -> list[Unit]:
@@ -110,7 +112,7 @@ def _unit(store: Store, entry: Entry) -> Unit:
         context=run.context,
         folder=run.folder,
         tasks=run.tasks,
-        final=status.final,
+        final=status.final and status.state != "lost",  # a lost run may come back
         place=plan.place if plan else "",
         since=(status.started or run.created) - SLACK,
         until=status.ended + SLACK if status.ended else 0,
@@ -132,11 +134,13 @@ def bring(
 ) -> list[YurtError]:
     """Bring what is new of runs, sweeps and tasks, from all contexts at once. Return what failed, for each context."""
     seed(store, entries)
-    wanted = _by_context(units(store, entries))
+    open_units = [unit for unit in units(store, entries) if not Followed(unit.run).is_complete(unit.prefix, kinds)]
+    wanted = _by_context(open_units)
     failed: list[YurtError] = []
+    if wanted:
+        watch(Event(f"reading metrics on {', '.join(wanted)}"))
 
     def one(context: str) -> None:
-        watch(Event(f"reading metrics on {context}"))
         try:
             files = connect.responding_backend(context).files
             while look(files, context, wanted[context], kinds, deep=True).again:
@@ -157,10 +161,13 @@ def look(files: Files, context: str, wanted: Sequence[Unit], kinds: Sequence[Kin
         reader = _Reader(wanted, followed)
         try:
             files.grow([unit.growing(followed[unit.run], deep=deep) for unit in wanted], kinds, reader)
+            for unit in over if not reader.again else ():
+                followed[unit.run].note_complete(unit.prefix, kinds)
         finally:
             for each in followed.values():
                 each.save()
-    return Round(frozenset(reader.changed), reader.again, over)
+    ended = [unit for unit in wanted if unit.over(followed[unit.run])]
+    return Round(frozenset(reader.changed), reader.again, over, ended=len(ended) > len(over))
 
 
 class Follower:
@@ -200,7 +207,7 @@ class Follower:
         return any(thread.is_alive() for thread in self._threads)
 
     def _follow(self, context: str) -> None:
-        pause, number, silent = self._interval, 0, False
+        pause, number, silent, deep = self._interval, 0, False, False
         with self._store.twin() as store:
             while not self._over.wait(pause):
                 number += 1
@@ -209,7 +216,8 @@ class Follower:
                     if not wanted and not waiting:
                         return
                     files = connect.responding_backend(context).files
-                    seen = look(files, context, wanted, self._kinds, deep=number % DEEP == 0) if wanted else None
+                    deep = deep or number % DEEP == 0
+                    seen = look(files, context, wanted, self._kinds, deep=deep) if wanted else None
                 except YurtError as error:
                     if not silent:
                         self._on_word(f"{error.message}; yurt keeps trying")
@@ -220,8 +228,11 @@ class Follower:
                 changed = seen is not None and bool(seen.changed)
                 pause = self._interval if changed or silent else min(pause * 2, max(LONGEST, self._interval))
                 silent = False
+                deep = seen is not None and seen.ended
                 if seen is None:
                     continue
+                if deep:
+                    pause = self._interval
                 self._done |= {unit.key for unit in seen.over}
                 if seen.again:
                     pause = min(pause, 1.0)

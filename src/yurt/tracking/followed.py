@@ -7,6 +7,7 @@ process has copied is kept: the size of a copy says where to continue.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -15,10 +16,13 @@ import msgspec
 from yurt import private
 from yurt.config import paths
 from yurt.model import layout
-from yurt.model.growth import OVERLAP, Known
+from yurt.model.growth import OVERLAP, Kind, Known
 
 SEEN = "seen"
 """What the site said of each file: lines of JSON, the last one of a file counts."""
+
+COMPLETE = ":complete"
+"""Instead of a path in that file: the kinds of files of a run that has ended of which everything has come."""
 
 LARGE = 1 << 18
 """Bytes from which on that file is rewritten without the lines that no longer count."""
@@ -118,6 +122,16 @@ class Followed:
             return
         self._seen[path] = seen
         self._noted.append(_line(path, seen))
+
+    def note_complete(self, prefix: str, kinds: Sequence[Kind]) -> None:
+        """Note that a run, or the task with this prefix, has ended, and that everything of these kinds has come."""
+        self._note(f"{prefix}{COMPLETE}", " ".join(sorted({*kinds, *self._kinds(prefix)})))
+
+    def is_complete(self, prefix: str, kinds: Sequence[Kind]) -> bool:
+        return {*kinds} <= {*self._kinds(prefix)}
+
+    def _kinds(self, prefix: str) -> list[str]:
+        return self._seen.get(f"{prefix}{COMPLETE}", "").split()
 
     def ended(self, prefix: str = "") -> bool:
         """Whether the run, or the task with this prefix of its paths, has ended."""

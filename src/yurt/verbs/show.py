@@ -45,7 +45,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     on_site: Parts | None
     """What was left in its folder at the last query; None if the run has not finished or was not queried."""
     metrics: list[Metric]
-    """The last value of each metric, for a finished run."""
+    """The last value of each metric."""
     packages: dict[str, str] = {}
     """The versions of the packages of the environment that yurt built for it, by name."""
     candidates: list[RaceCandidate] = []
@@ -174,7 +174,11 @@ def _sweep(index: Store, entry: Entry, table: Table, warnings: list[str], watch:
 
 
 def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> ShownRun:
-    """Return a run. `inspect`: query what is left in the folder of a finished one, and packages that are not known."""
+    """Return a run.
+
+    `inspect`: query its last metrics if it is running, what is left in its folder if it has finished, and packages that
+    are not known.
+    """
     run = entry.run.id
     if inspect and entry.status.final:
         try:
@@ -192,12 +196,20 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         status=verdict_of(entry.status),
         retried_as=store.retries(run),
         on_site=parts,
-        metrics=metrics.last(store, entry) if final else [],
+        metrics=_metrics(store, entry, ask=inspect),
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)
+
+
+def _metrics(store: Store, entry: Entry, *, ask: bool) -> list[Metric]:
+    if entry.status.state != "running" or not ask:
+        return metrics.last(store, entry) or metrics.of(msgspec.json.encode(entry.status.metrics))
+    from yurt.tracking.last import last
+
+    return last(store, entry, patience=PATIENCE)
 
 
 def _candidates(store: Store, run: Run) -> list[RaceCandidate]:

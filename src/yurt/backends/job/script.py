@@ -242,6 +242,14 @@ def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
     }
 
 
+def _unless_set(plan: Plan) -> dict[str, tuple[bytes, ...]]:
+    """Return the variables that yurt sets if neither the user nor the site has set them, in parts as `_own`."""
+    wanted = {"WANDB_DIR": _own(plan.run)["YURT_OUTPUTS"]}
+    if plan.setup.offline:
+        wanted["WANDB_MODE"] = (b"offline",)
+    return {name: parts for name, parts in wanted.items() if name not in plan.variables}
+
+
 def data(plan: Plan) -> bytes:
     """Return the text of `data`: variables and the command, in single quotes, so that no value in it is expanded."""
     # The command is appended to "$@", so that no variable can overwrite what job.sh keeps there.
@@ -250,6 +258,9 @@ def data(plan: Plan) -> bytes:
     for name, parts in variables.items():
         value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
         lines.append(b"export " + name.encode() + b"=" + value)
+    for name, parts in _unless_set(plan).items():
+        value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
+        lines.append(b'[ -n "${' + name.encode() + b'+x}" ] || export ' + name.encode() + b"=" + value)
     if plan.run.name and (plan.native_lines or plan.array):  # Slurm's own name identifies the job
         lines.append(b"export SLURM_JOB_NAME=" + quote_bytes(os.fsencode(plan.run.name)))
     if not own_words(plan):

@@ -28,7 +28,7 @@ from yurt.model.context import Context
 from yurt.model.env import EnvBuild, EnvPlace, EnvTools, RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
-from yurt.sites.env_tools import node_reaches_internet
+from yurt.sites.facts import internet_of_nodes
 from yurt.sites.folders import env_folders
 from yurt.sites.person import person
 
@@ -141,7 +141,7 @@ def prepare(
         pack=place == "tmpdir",
         on_node=_job_options(context) if on == "node" or (not on and tools.cpu_seconds is not None) else None,
     )
-    reaches = tools.index if build.on_node is None else node_reaches_internet(context, facts)
+    reaches = tools.index if build.on_node is None else bool(internet_of_nodes(context, facts))
     prepared = Prepared(
         env=env,
         build=build,

@@ -25,7 +25,7 @@ from yurt.model.env import RunEnv
 from yurt.model.facts import Facts
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Plan, RestartPolicy, Setup
-from yurt.sites.facts import facts_if_probed
+from yurt.sites.facts import facts_if_probed, internet_of_nodes
 from yurt.sites.folders import expand, project_folder
 from yurt.store import Store
 
@@ -162,6 +162,7 @@ def _setup(context: Context, facts: Facts | None, env: RunEnv | None) -> Setup:
         conda=context.conda or "",
         container=image,
         pyxis=pyxis_image(image, facts),
+        offline=facts is not None and internet_of_nodes(context, facts) is False,
     )
 
 
