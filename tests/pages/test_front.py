@@ -115,6 +115,13 @@ def test_the_token_is_exchanged_for_a_cookie(front: Front) -> None:
     assert "cookie" not in only["headers"]
 
 
+def test_after_a_link_of_another_page_the_browser_gets_a_page_that_opens_it(front: Front) -> None:
+    lines = ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document")
+    entered = Client(front).ask(f"GET /a?token={token(front)}&x=%22 HTTP/1.1", *lines)
+    assert entered.status == 200 and "set-cookie" in entered.headers
+    assert b'content="0;url=/a?x=%22"' in entered.body
+
+
 def test_a_redirect_stays_on_this_host(front: Front) -> None:
     for path in ("//evil.example/", "/\\evil.example/", "///evil.example/"):
         entered = Client(front).ask(f"GET {path}?token={token(front)} HTTP/1.1")

@@ -49,6 +49,7 @@ from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
+from yurt.verbs.tensorboard import TensorboardPage
 
 KINDS: dict[str, tuple[str, Any]] = {
     "run": ("yurt run", Entry),
@@ -58,6 +59,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "run-shown": ("yurt show", Shown),
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
+    "tensorboard": ("yurt tensorboard", TensorboardPage),
     "runs-finished": ("yurt wait", list[Entry]),
     "race-released": ("yurt race release", Released),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),

@@ -27,6 +27,8 @@ class Enter(msgspec.Struct, frozen=True):
     """The request has the token: the client gets the cookie, and the address without the token."""
 
     target: str
+    linked: bool
+    """Whether the client followed a link of another page."""
 
 
 class Refuse(msgspec.Struct, frozen=True):
@@ -66,7 +68,8 @@ class Access:
         target, token = _without_token(head.target)
         if token is not None and _same(token, self.token):
             enters = head.method in ("GET", "HEAD") and not head.websocket
-            return Enter(target) if enters else Forward(target)
+            linked = head.headers.one("sec-fetch-site") in ("cross-site", "same-site")
+            return Enter(target, linked) if enters else Forward(target)
         if any(_same(value, self._pass) for value in self._passes(head)):
             return Forward(head.target)
         return Refuse("This page needs its token: open the complete address that yurt printed.")

@@ -54,7 +54,7 @@ def _socket(name: str) -> Path:
 def _clear(base: Path) -> None:
     """Remove the folders of pages whose process was killed."""
     for each in base.iterdir() if base.is_dir() else ():
-        with contextlib.suppress(OSError), open(each / LOCK, "rb") as lock:  # OSError: the page is open, or just ends
+        with contextlib.suppress(OSError), (each / LOCK).open("rb") as lock:  # OSError: the page is open, or just ends
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(PageFolder(each, _socket(each.name)))
 

@@ -149,23 +149,34 @@ class _Connection:
                 await self._say(403, verdict.why)
                 return
             if isinstance(verdict, Enter):
-                more = [("Location", verdict.target), ("Set-Cookie", self._front.cookie)]
                 keeps = head.keeps and head.length == 0
-                await self._say(303, "", more=more, keeps=keeps, bare=head.method == "HEAD")
+                await self._enter(head, verdict, keeps=keeps)
             else:
                 keeps = await self._forward(head, verdict.target)
             if not keeps:
                 return
             patience = IDLE
 
+    async def _enter(self, head: RequestHead, verdict: Enter, *, keeps: bool) -> None:
+        """Send the cookie, and the client to the address without the token.
+
+        After a link of another page, or of a file, a browser would not send the cookie along with a redirect.
+        """
+        cookie, bare = ("Set-Cookie", self._front.cookie), head.method == "HEAD"
+        if verdict.linked:
+            await self._say(200, "Opening …", more=[cookie], again=verdict.target, keeps=keeps, bare=bare)
+        else:
+            await self._say(303, "", more=[("Location", verdict.target), cookie], keeps=keeps, bare=bare)
+
     async def _forward(self, head: RequestHead, target: str) -> bool:
         """Forward a request and its response. Return whether the connection can be used again."""
         try:
             reader, writer = await self._front.connect()
         except OSError:
-            status, text, again = self._front.absent()
-            more = [("Retry-After", "1")] if again else []
-            await self._say(status, text, more=more, again=again, bare=head.method == "HEAD")
+            status, text, starting = self._front.absent()
+            more = [("Retry-After", "1")] if starting else []
+            again = target if starting else ""
+            await self._say(status, text, more=more, again=again, wait=1, bare=head.method == "HEAD")
             return False
         sending: asyncio.Task[None] | None = None
         try:
@@ -249,12 +260,13 @@ class _Connection:
         text: str,
         *,
         more: list[tuple[str, str]] | None = None,
-        again: bool = False,
+        again: str = "",
+        wait: int = 0,
         keeps: bool = False,
         bare: bool = False,
     ) -> None:
-        """Send a page of this front, with one sentence."""
-        refresh = '<meta http-equiv="refresh" content="1">' if again else ""
+        """Send a page of this front, with one sentence; the browser opens `again` after some seconds, if given."""
+        refresh = f'<meta http-equiv="refresh" content="{wait};url={html.escape(again)}">' if again else ""
         page = f"<!doctype html><meta charset=utf-8>{refresh}<title>yurt</title><p>{html.escape(text)}</p>\n"
         body = page.encode() if text else b""
         pairs = [
@@ -271,6 +283,7 @@ class _Connection:
 
 
 REASONS = {
+    200: "OK",
     303: "See Other",
     400: "Bad Request",
     403: "Forbidden",

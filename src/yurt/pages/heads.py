@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-HOP = frozenset(
-    ("connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization")
-    + ("te", "trailer", "transfer-encoding", "upgrade", "expect")
-)
+HOP = {
+    *("connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"),
+    *("te", "trailer", "transfer-encoding", "upgrade", "expect"),
+}
 """Headers for one connection only: a front does not forward them."""
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
