@@ -134,6 +134,7 @@ def _step(value: Any, number: int) -> int:
 def _hparam(value: Any) -> bool | float | str:
     """Return a parameter as TensorBoard has them; a number that was typed as text is a number."""
     value = params.typed(value) if isinstance(value, str) else value
-    if isinstance(value, bool) or (isinstance(value, int | float) and _number(value) is not None):
+    if isinstance(value, bool):
         return value
-    return params.summary(value)
+    number = None if isinstance(value, str) else _number(value)
+    return params.summary(value) if number is None else number
