@@ -25,7 +25,7 @@ for step in range(5):
     yurt.log(step=step, loss=float(sys.argv[2]) / (step + 1))
 """
 
-PICTURE = os.environ.get("YURT_TEST_PICTURE", "")
+PICTURE = os.environ.get("TEST_PICTURE", "")
 """Where to save the picture of two clusters side by side."""
 
 browser = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="Chromium is not installed")

@@ -45,6 +45,7 @@ class TensorboardPage(msgspec.Struct, frozen=True):
     url: str
     """The address, with the token that opens it."""
     runs: list[TensorboardRun]
+    """What it follows."""
 
 
 def tensorboard(
