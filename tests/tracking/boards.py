@@ -99,7 +99,7 @@ def pictured(url: str, wanted: list[str], picture: str = "", *, cards: int = 1, 
     asked: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1100, "height": 640})
+        page = browser.new_page(viewport={"width": 1000, "height": 600})
         page.on("request", lambda request: asked.append(request.url))
         page.goto(url)
         for text in wanted:
@@ -107,6 +107,7 @@ def pictured(url: str, wanted: list[str], picture: str = "", *, cards: int = 1, 
         page.locator("scalar-card line-chart").nth(cards - 1).wait_for(timeout=60_000)
         assert "token" not in page.url
         if picture:
+            page.get_by_role("button", name="Settings", exact=True).last.click()  # hides them
             page.wait_for_timeout(2000)  # only for the picture: lines are drawn after their card
             page.screenshot(path=picture)
         if link:

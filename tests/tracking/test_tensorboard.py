@@ -129,7 +129,7 @@ def test_the_browser_gets_a_private_file_and_the_server_is_killed(user: User, tm
         (server,) = servers(user)
         os.kill(server, signal.SIGKILL)
         assert shown.process.wait(60) == 5
-        assert "yurt: TensorBoard ended: " in shown.err
+        assert "yurt: the TensorBoard server ended: " in shown.err
     assert left(user) == []
 
 
@@ -140,7 +140,7 @@ def test_what_can_go_wrong(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--interval must be at least 1s" in said(user.quick("tensorboard", "--interval", "0"), 2)
     monkeypatch.setattr("yurt.tracking.tensorboard.process.find_spec", lambda _name: None)
     missing = user.quick("tensorboard")
-    assert said(missing, 2) == "TensorBoard is not installed beside yurt"
+    assert said(missing, 2) == "the package tensorboard is not installed"
     assert "pip install 'yurt[tensorboard]'" in missing.err
 
 

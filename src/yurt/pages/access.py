@@ -1,4 +1,4 @@
-"""Who may open a page: whoever has the token of its address, or the cookie that the token was exchanged for.
+"""Who may open a page: a client with the token of its address, or with the cookie that it got for the token.
 
 Cookies of one host are sent to all its ports, so the name of the cookie includes the port.
 """

@@ -26,7 +26,7 @@ def check_installed() -> None:
     """UserError if TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
         raise UserError(
-            "TensorBoard is not installed beside yurt",
+            "the package tensorboard is not installed",
             code="program-missing",
             hint="install it with `pip install 'yurt[tensorboard]'`",
         )
@@ -44,7 +44,7 @@ class Process:
     def check(self) -> None:
         """RefusedError with its last words if it has ended."""
         if self.ended():
-            raise RefusedError(f"TensorBoard ended: {self._last_words()}", code="server-failed")
+            raise RefusedError(f"the TensorBoard server ended: {self._last_words()}", code="server-failed")
 
     def until_listening(self) -> None:
         """Wait until it listens. RefusedError if it ends, or does not listen in time."""
@@ -52,7 +52,7 @@ class Process:
         while not _listens(self._page.socket):
             self.check()
             if time.monotonic() > deadline:
-                raise RefusedError("TensorBoard did not start in time", code="server-failed")
+                raise RefusedError("the TensorBoard server did not start in time", code="server-failed")
             time.sleep(0.05)
 
     def _last_words(self) -> str:
