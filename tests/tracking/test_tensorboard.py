@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import urllib.error
 import urllib.request
@@ -16,6 +17,7 @@ from tests.laptop import Laptop
 from tests.tracking import events
 from tests.tracking.boards import CHROMIUM, Board, board, left, pictured, processes, servers
 from tests.user import User, said
+from yurt.lab import Lab
 from yurt.testing.runs import PATIENT
 from yurt.testing.waiting import eventually
 
@@ -163,26 +165,67 @@ rate, folder = float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "runs"
 log = writer.Writer(folder)
 step = 0
 while not os.path.exists(os.path.join(os.environ["YURT_RUN_DIR"], "go")) and step < 600:
-    log.add("loss", step, math.exp(-rate * step / 4) + 0.1 / rate)
-    log.add("accuracy", step, 1 - math.exp(-rate * step / 3))
+    log.add("train/loss", step, math.exp(-rate * step / 4) + 0.1 / rate)
+    log.add("train/accuracy", step, 1 - math.exp(-rate * step / 3))
     step += 1
     time.sleep(0.25)
 """
 
 
+def submitted(laptop: Laptop) -> tuple[str, str]:
+    """Submit a sweep on one cluster and a run on the other, which write event files; return their ids."""
+    events.add_writer(laptop.project)
+    (laptop.project / "train.py").write_text(TRAINS)
+    sweep = laptop.run("alpha", "--name", "grid", "--grid", "lr=0.3,1.0", "train.py")["run"]["id"]
+    run = laptop.run("beta", "--name", "baseline", "train.py", "--", "--lr", "0.6", "lightning_logs/version_0")["run"]
+    return sweep, run["id"]
+
+
+def grows(shown: Board, *names: str, by: int = 1) -> None:
+    """Wait until TensorBoard has more points of each of these runs."""
+    before = {name: len(shown.points(name, "train/loss")) for name in names}
+    eventually(lambda: all(len(shown.points(name, "train/loss")) >= before[name] + by for name in names))
+
+
 @browser
 @pytest.mark.lab
 def test_a_sweep_of_one_cluster_and_a_run_of_another(laptop: Laptop) -> None:
-    events.add_writer(laptop.project)
-    (laptop.project / "train.py").write_text(TRAINS)
-    sweep = laptop.run("alpha", "--name", "grid", "--grid", "lr=0.3,1.0", "train.py")["run"]
-    run = laptop.run("beta", "--name", "baseline", "train.py", "--", "--lr", "0.6", "lightning_logs/version_0")["run"]
+    runs = submitted(laptop)
     with board(laptop, "--no-browser", "--interval", "1") as shown:
         wanted = ["baseline", "grid/lr=0.3", "grid/lr=1.0"]
         eventually(lambda: shown.runs() == wanted)
-        before = {name: len(shown.points(name)) for name in wanted}
-        eventually(lambda: all(len(shown.points(name)) > before[name] + 20 for name in wanted))
+        grows(shown, *wanted, by=20 if PICTURE else 1)
         pictured(shown.url, wanted, PICTURE, cards=2)
         assert shown.end() == 0
-    assert laptop.quick("cancel", sweep["id"], run["id"]).code == 0
+    assert laptop.quick("cancel", *runs).code == 0
     assert left(laptop) == []
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+def test_the_page_goes_on_while_a_cluster_is_unreachable(laptop: Laptop, lab: Lab) -> None:
+    sweep, run = submitted(laptop)
+    try:
+        with board(laptop, "--no-browser", "--interval", "1") as shown:
+            eventually(lambda: shown.runs() == ["baseline", "grid/lr=0.3", "grid/lr=1.0"])
+            lab.faults.cut("alpha")
+            eventually(lambda: "yurt keeps trying" in shown.err)
+            grows(shown, "baseline")
+            assert "grid/lr=0.3" in shown.runs()
+            lab.faults.heal("alpha")
+            eventually(lambda: "yurt: alpha responds again" in shown.err)
+            grows(shown, "grid/lr=0.3", "grid/lr=1.0")
+            assert shown.end() == 0
+        laptop.quick("cancel", sweep, run)
+        laptop.ended(sweep)
+        laptop.ended(run)
+        shutil.rmtree(laptop.home / "data/followed")
+        lab.faults.cut("alpha")  # before its start: the curves of finished runs come later
+        with board(laptop, sweep, run, "--no-browser", "--interval", "1") as shown:
+            assert "warning: " in shown.err and "yurt keeps trying" in shown.err
+            eventually(lambda: shown.runs() == ["baseline"])
+            lab.faults.heal("alpha")
+            eventually(lambda: shown.runs() == ["baseline", "grid/lr=0.3", "grid/lr=1.0"])
+            assert shown.end() == 0
+    finally:
+        lab.faults.heal("alpha")

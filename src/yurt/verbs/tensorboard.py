@@ -72,6 +72,7 @@ def tensorboard(
         server = stack.enter_context(running(page, view.folder, max(1.0, min(5.0, interval / 3))))
         failed = bring(store, entries, SOURCES, watch=watch)
         warnings += [f"{error.message}; yurt keeps trying" for error in failed]
+        watch(Event("preparing curves"))
         view.update()
         watch(Event("starting TensorBoard"))
         server.until_listening()
