@@ -8,6 +8,7 @@ import re
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -365,6 +366,17 @@ def test_the_server_starts_and_ends(path: Path) -> None:
         assert b"refresh" not in gone.body
     with Front(path, "TensorBoard", died=lambda: True) as front:
         assert Client(front).ask("GET / HTTP/1.1", cookie(front)).status == 502
+
+
+def test_it_ends_although_a_client_does_not_read(path: Path, server: Server) -> None:
+    with Front(path, "TensorBoard") as front:
+        client = Client(front)
+        body = b"x" * (8 << 20)
+        head = f"POST /back HTTP/1.1\r\nHost: 127.0.0.1:{front.port}\r\n{cookie(front)}\r\n"
+        client.send(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert client.file.read(1) == b"H"
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 4 and not front._thread.is_alive()
 
 
 def test_it_listens_on_loopback_only_and_stops(path: Path, server: Server) -> None:

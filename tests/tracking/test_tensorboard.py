@@ -57,15 +57,14 @@ def test_curves_appear_while_a_run_writes(user: User) -> None:
         eventually(lambda: shown.points("first") == [(0, 1.0), (1, 2.0)])
         half = events.scalars(3, first=2)
         write(file, half[:20])
-        write(folder / "work/runs/extra" / name, events.begin() + events.scalars(9))
+        extra = write(folder / "work/runs/extra" / name, events.begin() + events.scalars(9))
         eventually(lambda: shown.points("first/extra") == [(0, 9.0)])
         assert shown.points("first") == [(0, 1.0), (1, 2.0)]
         write(file, half[20:])
-        eventually(lambda: shown.points("first") == [(0, 1.0), (1, 2.0), (2, 3.0)])
-        other = write(folder / "other", events.begin() + events.scalars(*range(10, 20)))
-        other.rename(file)  # replaced by a longer one
-        eventually(lambda: shown.points("first (2)") == [(step, step + 10.0) for step in range(10)])
+        write(folder / "longer", events.begin() + events.scalars(*range(10, 20))).rename(extra)  # replaces it
+        eventually(lambda: shown.points("first (2)/extra") == [(step, step + 10.0) for step in range(10)])
         eventually(lambda: shown.runs() == ["first (2)", "first (2)/extra"])
+        eventually(lambda: shown.points("first (2)") == [(0, 1.0), (1, 2.0), (2, 3.0)])
         file.write_bytes(events.begin() + events.scalars(5))  # truncated
         eventually(lambda: shown.points("first (3)") == [(0, 5.0)])
         assert shown.end() == 0
@@ -157,6 +156,7 @@ def test_a_browser_shows_the_curves(user: User, tmp_path: Path) -> None:
         asked = pictured(shown.url, ["in the browser", "loss"], link=page.as_uri())
         own = (shown.url.partition("?")[0], "data:", "blob:", "file:")
         assert [each for each in asked if not each.startswith(own)] == []
+        assert shown.end() == 0
 
 
 TRAINS = """\

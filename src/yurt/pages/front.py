@@ -92,13 +92,13 @@ class Front:
         try:
             if len(self._clients) <= MOST:
                 await _Connection(self, reader, writer).serve()
-        except (*_GONE, asyncio.CancelledError):
-            pass  # the client, or the server, has closed the connection, or this front ends
+        except _GONE:
+            pass  # the client, or the server, has closed the connection
+        except asyncio.CancelledError:
+            writer.transport.abort()  # this front ends, and does not wait for clients that read slowly
         finally:
             self._clients.discard(task)
             writer.close()
-            with contextlib.suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the server. OSError if it does not listen."""

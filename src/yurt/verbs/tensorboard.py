@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import NoReturn
 
 import msgspec
 
@@ -20,14 +22,14 @@ from yurt.sites import folders
 from yurt.sites.project import Project
 from yurt.store import Entry, Store
 from yurt.tracking.follow import INTERVAL, Follower, bring
-from yurt.tracking.tensorboard.process import browse, check_installed, running
+from yurt.tracking.tensorboard.process import Process, browse, check_installed, running
 from yurt.tracking.tensorboard.view import View
 from yurt.verbs.result import Result
 
 SOURCES: tuple[Kind, ...] = ("events", "metrics")
 
-LOOK = 5.0
-"""Maximum seconds until what another yurt command has downloaded is shown too."""
+TICK, LOOK = 0.5, 5.0
+"""Maximum seconds until the end of TensorBoard is noticed, and until what another command downloaded is shown."""
 
 
 class TensorboardRun(msgspec.Struct, frozen=True):
@@ -92,12 +94,19 @@ def tensorboard(
             )
             stack.callback(follower.stop)
             follower.start()
-            while True:
-                changed.wait(LOOK)
-                changed.clear()
-                server.check()
-                view.update()
+            _serve(server, view, changed)
     return opened
+
+
+def _serve(server: Process, view: View, changed: threading.Event) -> NoReturn:
+    """Keep the view up to date. RefusedError if TensorBoard ends."""
+    due = time.monotonic() + LOOK
+    while True:
+        if changed.wait(TICK) or time.monotonic() > due:
+            changed.clear()
+            view.update()
+            due = time.monotonic() + LOOK
+        server.check()
 
 
 def _entries(
