@@ -371,6 +371,7 @@ def test_the_server_starts_and_ends(path: Path) -> None:
 def test_it_ends_although_a_client_does_not_read(path: Path, server: Server) -> None:
     with Front(path, "TensorBoard") as front:
         client = Client(front)
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         body = b"x" * (8 << 20)
         head = f"POST /back HTTP/1.1\r\nHost: 127.0.0.1:{front.port}\r\n{cookie(front)}\r\n"
         client.send(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
