@@ -18,6 +18,7 @@ import pytest
 from tests.pages.server import Server, serving
 from yurt.pages import front as fronts
 from yurt.pages.front import Front
+from yurt.testing.waiting import eventually
 
 
 @pytest.fixture
@@ -372,12 +373,24 @@ def test_it_ends_although_a_client_does_not_read(path: Path, server: Server) -> 
     with Front(path, "TensorBoard") as front:
         client = Client(front)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        body = b"x" * (8 << 20)
+        body = b"x" * (32 << 20)
         head = f"POST /back HTTP/1.1\r\nHost: 127.0.0.1:{front.port}\r\n{cookie(front)}\r\n"
         client.send(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         assert client.file.read(1) == b"H"
+        eventually(lambda: "drain" in _awaited(front))
         begun = time.monotonic()
     assert time.monotonic() - begun < 4 and not front._thread.is_alive()
+
+
+def _awaited(front: Front) -> list[str]:
+    """Return the functions in which the connections of a front wait."""
+    found = []
+    for task in list(front._clients):
+        routine: Any = task.get_coro()
+        while hasattr(routine, "cr_await"):
+            found.append(routine.__name__)
+            routine = routine.cr_await
+    return found
 
 
 def test_it_listens_on_loopback_only_and_stops(path: Path, server: Server) -> None:
