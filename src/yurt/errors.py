@@ -86,6 +86,7 @@ CODES: dict[str, str] = {
     "agent-failed": "The agent did not start; the message includes its last words.",
     "agent-busy": "The agent has not ended yet.",
     "agent-elsewhere": "The agent runs on another machine that shares your home.",
+    "server-failed": "A server on this machine, such as TensorBoard, ended or did not start.",
     "interrupted": "You pressed Ctrl-C.",
     "lab-not-linux": "The lab needs Linux namespaces.",
     "lab-needs-root": "The lab needs root to create namespaces, mounts and network links.",

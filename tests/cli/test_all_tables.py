@@ -45,6 +45,7 @@ WITHOUT = {
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
         "forward",
+        "tensorboard",
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
         *("race release", "wandb sync"),
         *("agent once", "agent start", "agent status", "agent stop"),

@@ -51,6 +51,7 @@ from yurt.verbs.run import PlanView
 from yurt.verbs.secret import Secret
 from yurt.verbs.shell import Session
 from yurt.verbs.show import Shown
+from yurt.verbs.tensorboard import TensorboardPage
 from yurt.verbs.wandb import WandbSynced
 
 KINDS: dict[str, tuple[str, Any]] = {
@@ -63,6 +64,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "sweep-shown": ("yurt show SWEEP", SweepShown),
     "log": ("yurt logs", LogLine),
     "metrics": ("yurt metrics", list[RunMetrics]),
+    "tensorboard": ("yurt tensorboard", TensorboardPage),
     "runs-finished": ("yurt wait", list[Entry]),
     "race-released": ("yurt race release", Released),
     "runs-cancelled": ("yurt cancel", list[Cancelled]),

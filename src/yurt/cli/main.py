@@ -25,6 +25,7 @@ VERBS = {
     "show": ("yurt.cli.show:show", "Show a run in detail."),
     "logs": ("yurt.cli.logs:logs", "Show the output of runs."),
     "metrics": ("yurt.cli.metrics:metrics", "Show the metrics of runs, also while they run."),
+    "tensorboard": ("yurt.cli.tensorboard:tensorboard", "Show the curves of runs in TensorBoard."),
     "wait": ("yurt.cli.wait:wait", "Wait until runs have finished."),
     "cancel": ("yurt.cli.cancel:cancel", "Cancel runs."),
     "hold": ("yurt.cli.hold:hold", "Keep queued runs from starting."),

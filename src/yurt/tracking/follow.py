@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 INTERVAL, LONGEST = 15.0, 120.0
 """Seconds between two requests to a context: while files change, and at most."""
 
-DEEP = 4
-"""Every so many requests search all folders of a run; the others only those in which files were found before."""
+DEEP, SELDOM = 4, 60.0
+"""Every so many requests search all folders of a run; the others only those in which files were found before. Requests
+that are so many seconds apart always do."""
 
 SLACK = 5.0
 """Seconds by which the clocks of two machines may differ."""
@@ -50,10 +51,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0
     until: float = 0
 
-    @property
-    def key(self) -> str:
-        """The id of the run or task."""
-        return f"{self.run}{self.prefix.removeprefix(layout.TASKS).replace('/', '.').rstrip('.')}"
+    def is_complete(self, kinds: Sequence[Kind]) -> bool:
+        """Whether it has ended, and everything of these kinds has come."""
+        return Followed(self.run).is_complete(self.prefix, kinds)
 
     def over(self, followed: Followed) -> bool:
         """Whether it has ended, so that a look from now on finds everything."""
@@ -83,10 +83,8 @@ class Round(msgspec.Struct, frozen=True):
     """The runs and sweeps of which new bytes came."""
     again: bool
     """Whether a file was replaced, so that its beginning is still missing."""
-    over: list[Unit]
-    """Of what has ended, everything has come."""
     ended: bool = False
-    """Whether something else has ended, so that a search would find everything of it."""
+    """Whether something has ended, so that a search would find everything of it."""
 
 
 def units(store: Store, entries: Sequence[Entry]) -> list[Unit]:
@@ -134,8 +132,7 @@ def bring(
 ) -> list[YurtError]:
     """Bring what is new of runs, sweeps and tasks, from all contexts at once. Return what failed, for each context."""
     seed(store, entries)
-    open_units = [unit for unit in units(store, entries) if not Followed(unit.run).is_complete(unit.prefix, kinds)]
-    wanted = _by_context(open_units)
+    wanted = _by_context([unit for unit in units(store, entries) if not unit.is_complete(kinds)])
     failed: list[YurtError] = []
     if wanted:
         watch(Event(f"reading metrics on {', '.join(wanted)}"))
@@ -167,7 +164,7 @@ def look(files: Files, context: str, wanted: Sequence[Unit], kinds: Sequence[Kin
             for each in followed.values():
                 each.save()
     ended = [unit for unit in wanted if unit.over(followed[unit.run])]
-    return Round(frozenset(reader.changed), reader.again, over, ended=len(ended) > len(over))
+    return Round(frozenset(reader.changed), reader.again, ended=len(ended) > len(over))
 
 
 class Follower:
@@ -187,7 +184,6 @@ class Follower:
         self._names = [entry.run.id for entry in entries]
         self._contexts = {context for entry in entries for context in contexts_of(store, entry)}
         self._on_change, self._on_word = on_change, on_word
-        self._done = {entry.run.id for entry in entries if entry.status.final}  # `bring` has brought all of them
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -216,7 +212,7 @@ class Follower:
                     if not wanted and not waiting:
                         return
                     files = connect.responding_backend(context).files
-                    deep = deep or number % DEEP == 0
+                    deep = deep or number % DEEP == 0 or pause >= SELDOM
                     seen = look(files, context, wanted, self._kinds, deep=deep) if wanted else None
                 except YurtError as error:
                     if not silent:
@@ -233,7 +229,6 @@ class Follower:
                     continue
                 if deep:
                     pause = self._interval
-                self._done |= {unit.key for unit in seen.over}
                 if seen.again:
                     pause = min(pause, 1.0)
                 if seen.changed:
@@ -247,7 +242,7 @@ class Follower:
             refresh_contexts(store, sorted({each for entry in races for each in contexts_of(store, entry)}))
             entries = store.several(self._names)
         found = _by_context(units(store, entries)).get(context, [])
-        return [unit for unit in found if unit.key not in self._done], bool(races)
+        return [unit for unit in found if not unit.is_complete(self._kinds)], bool(races)
 
 
 def contexts_of(store: Store, entry: Entry) -> list[str]:

@@ -64,7 +64,8 @@ class Followed:
                 for name in names:
                     file = Path(above, name)
                     path = file.relative_to(base).as_posix()
-                    found[path] = Copy(path, file, file.stat().st_size, generation)
+                    with suppress(FileNotFoundError):  # another process has just replaced it
+                        found[path] = Copy(path, file, file.stat().st_size, generation)
         return dict(sorted(found.items()))
 
     def known(self) -> list[Known]:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
 import msgspec
 
@@ -27,6 +26,7 @@ from yurt.store import Entry, Store
 from yurt.verbs.cancel import cancel_runs
 from yurt.verbs.result import Interrupted, Result
 from yurt.verbs.running import running
+from yurt.verbs.signals import signals_interrupt
 from yurt.verbs.starting import Waiting, until_running
 from yurt.verbs.steps import STEPS
 from yurt.verbs.syncing import sync_first
@@ -65,7 +65,7 @@ def open_shell(
     Interrupted, also by SIGTERM and SIGHUP before the session is open: the job is cancelled, or never starts.
     UnreachableError before the submission: nothing was submitted.
     """
-    with _signals_interrupt():
+    with signals_interrupt():
         place = contexts.site(contexts.current_name(context))
         words = command.read(request.words, Project()).argv if request.words else []
         known = folders.known_store()
@@ -93,24 +93,6 @@ def open_shell(
     done = _ended(store, entry, code)
     warnings = [*unused_keys.first_time(place.name), *warnings]
     return Result(kind="shell", data=done, warnings=warnings, exit_code=done.exit_code)
-
-
-@contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP interrupt the block as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

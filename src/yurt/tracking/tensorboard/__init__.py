@@ -1,0 +1,1 @@
+"""TensorBoard on this machine over the copies of event files: `yurt tensorboard`."""
