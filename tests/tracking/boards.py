@@ -45,8 +45,10 @@ class Board:
         self.url: str = json.loads(self.line)["data"]["url"] if self.line.startswith("{") else self.line
         cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
         self._web = urllib.request.build_opener(cookies)
-        with self._web.open(self.url, timeout=60) as entered:
-            assert entered.status == 200 and "token" not in entered.url
+        with self._web.open(self.url, timeout=60) as entered:  # a page that opens the other one
+            assert entered.status == 200 and b"autoReload" in entered.read()
+        with self._web.open(self.url.partition("?")[0], timeout=60) as opened:
+            assert b"TensorBoard" in opened.read()
 
     @property
     def err(self) -> str:
