@@ -44,6 +44,7 @@ WITHOUT = {
     "yurt " + name
     for name in [
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
+        "mlflow",
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
         "race release",
         *("agent once", "agent start", "agent status", "agent stop"),

@@ -40,6 +40,7 @@ from yurt.verbs.import_ import Imported
 from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
+from yurt.verbs.mlflow import InMlflow
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import RunRow
@@ -66,6 +67,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "runs-retried": ("yurt retry", list[Entry]),
     "retry-candidates": ("yurt retry --dry-run", list[RetryCandidate]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
+    "mlflow": ("yurt mlflow", InMlflow),
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),
     "diff": ("yurt diff", Difference),

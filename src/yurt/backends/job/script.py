@@ -9,6 +9,7 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import cache
+from urllib.parse import quote_from_bytes
 
 import msgspec
 
@@ -16,6 +17,7 @@ from yurt.backends import scripts
 from yurt.backends.job import log_files, module, mrunner_config
 from yurt.model import layout, tasks
 from yurt.model import params as values
+from yurt.model.growth import MLRUNS
 from yurt.model.race import item_of
 from yurt.model.run import Plan, Run, Setup
 
@@ -54,6 +56,10 @@ SHELLS_OWN = frozenset(
     )
 )
 """Variables that the shell overwrites."""
+
+
+OWN_MLFLOW = '[ -n "${MLFLOW_TRACKING_URI-}" ] || export MLFLOW_TRACKING_URI='
+"""Begins the line of `data` that gives MLflow a place. MLflow 3 refuses files, unless a second variable allows them."""
 
 
 def job(plan: Plan, *, submitted_as: str, next_start: str = "") -> str:
@@ -223,23 +229,35 @@ def variables_of(plan: Plan) -> dict[str, bytes]:
 
 def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
     """Return the variables that yurt sets. In a sweep, the job inserts the task number between the parts of a value."""
-    id_, folder = run.id.encode(), os.fsencode(run.folder)
-
-    def place(name: str = "") -> tuple[bytes, ...]:
-        below = f"/{name}".encode() if name else b""
-        return (folder + f"/{layout.TASKS}/".encode(), below) if run.tasks else (folder + below,)
-
+    id_ = run.id.encode()
     return {
         "YURT_RUN_ID": (id_ + b".", b"") if run.tasks else (id_,),
-        "YURT_RUN_DIR": place(),
+        "YURT_RUN_DIR": _path(run),
         "YURT_CONTEXT": (run.context.encode(),),
-        "YURT_OUTPUTS": place(layout.OUTPUTS),
-        "YURT_CHECKPOINTS": place(layout.CHECKPOINTS),
-        "YURT_PARAMS": place(layout.PARAMS),
+        "YURT_OUTPUTS": _path(run, layout.OUTPUTS),
+        "YURT_CHECKPOINTS": _path(run, layout.CHECKPOINTS),
+        "YURT_PARAMS": _path(run, layout.PARAMS),
         **({"YURT_SWEEP_ID": (id_,)} if run.tasks else {}),
         "PYTHONDONTWRITEBYTECODE": (b"1",),
         "PYTHONUNBUFFERED": (b"1",),
     }
+
+
+def _path(run: Run, name: str = "") -> tuple[bytes, ...]:
+    """Return a path in the folder of the run, or of a task of the sweep."""
+    folder, below = os.fsencode(run.folder), f"/{name}".encode() if name else b""
+    return (folder + f"/{layout.TASKS}/".encode(), below) if run.tasks else (folder + below,)
+
+
+def _mlflow(run: Run) -> bytes:
+    """Return the line that lets MLflow write to the outputs of the run, unless the user has set another place."""
+    parts = [quote_from_bytes(each).encode() for each in _path(run, f"{layout.OUTPUTS}/{MLRUNS}")]
+    parts[0] = b"file://" + parts[0]
+    return OWN_MLFLOW.encode() + _joined(parts) + b" MLFLOW_ALLOW_FILE_STORE=true"
+
+
+def _joined(parts: Iterable[bytes]) -> bytes:
+    return b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
 
 
 def data(plan: Plan) -> bytes:
@@ -248,8 +266,8 @@ def data(plan: Plan) -> bytes:
     lines = [b"# Values for job.sh, all in quotes."]
     variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
     for name, parts in variables.items():
-        value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
-        lines.append(b"export " + name.encode() + b"=" + value)
+        lines.append(b"export " + name.encode() + b"=" + _joined(parts))
+    lines.append(_mlflow(plan.run))
     if plan.run.name and (plan.native_lines or plan.array):  # Slurm's own name identifies the job
         lines.append(b"export SLURM_JOB_NAME=" + quote_bytes(os.fsencode(plan.run.name)))
     if not own_words(plan):
