@@ -1,0 +1,292 @@
+"""Runs in MLflow: what scripts logged with yurt and with MLflow itself, `track`, a server, the page in a browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.calls import YURT
+from tests.user import User
+from yurt.testing.waiting import eventually
+from yurt.tracking.mlflow import place
+from yurt.tracking.mlflow.place import Place
+from yurt.verbs import mlflow as verbs
+
+TRAIN = """\
+import os, pathlib, sys, time
+import yurt
+if "own" in sys.argv:
+    import mlflow
+    assert mlflow.get_tracking_uri().startswith("file://")
+    mlflow.set_experiment("my own")
+    with mlflow.start_run(run_name="mine"):
+        mlflow.log_params({"lr": 0.1, "depth": 3, "long": "x" * 7000})
+        mlflow.log_metrics({"val/loss": 1.0, "val/acc": 0.5}, step=1)
+        mlflow.set_tag("kind", "demo")
+        mlflow.log_text("hello", "notes/hello.txt")
+        with mlflow.start_run(nested=True, run_name="inner"):
+            mlflow.log_metric("inner", 7.0)
+for step in range(5):
+    yurt.log(step=step, loss=1 / (step + 1), **{"acc (train)": step / 5})
+yurt.log(odd=float("nan"))
+yurt.log(odd=float("inf"))
+go = pathlib.Path(os.environ["YURT_RUN_DIR"], "go")
+while "wait" in sys.argv and not go.exists() and go.parent.exists():
+    time.sleep(0.1)
+yurt.log(step=5, loss=0.01)
+"""
+
+
+@contextmanager
+def inside(user: User) -> Iterator[None]:
+    """Use MLflow and the folders of a user in this process: to load MLflow takes many seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**user.environment, **place.QUIET, **place.USUAL}.items():
+            patch.setenv(name, value)
+        patch.setenv("_MLFLOW_SERVER_ARTIFACT_ROOT", "")
+        patch.chdir(user.project)
+        yield
+
+
+def dump(user: User, uri: str = "") -> dict[str, dict[str, Any]]:
+    """Return the runs of an MLflow store by name."""
+    found: dict[str, dict[str, Any]] = {}
+    with inside(user):
+        client = Place(uri).client
+        for experiment in client.search_experiments():
+            for run in client.search_runs([experiment.experiment_id]):
+                assert run.info.run_name not in found
+                values = {
+                    name: [(each.step, str(each.value)) for each in client.get_metric_history(run.info.run_id, name)]
+                    for name in run.data.metrics
+                }
+                found[run.info.run_name] = {
+                    "experiment": experiment.name,
+                    "id": run.info.run_id,
+                    "status": run.info.status,
+                    "start": run.info.start_time,
+                    "end": run.info.end_time,
+                    "params": run.data.params,
+                    "tags": run.data.tags,
+                    "metrics": values,
+                    "artifacts": [each.path for each in client.list_artifacts(run.info.run_id)],
+                }
+    return found
+
+
+@pytest.fixture
+def trainer(user: User) -> User:
+    (user.project / "train.py").write_text(TRAIN)
+    return user
+
+
+def python(*words: str) -> list[str]:
+    return ["--", sys.executable, "train.py", *words]
+
+
+def test_a_script_that_uses_mlflow_itself(trainer: User) -> None:
+    """While it runs and after its end: one MLflow run, and one for the nested run."""
+    words = ["--name", "first", "--tag", "base", "--tag", "team=red", "--note", "so far"]
+    run = trainer.quick("run", "--json", *words, *python("own", "wait", "--lr", "0.1")).json["data"]["run"]
+    metrics = Path(run["folder"], "metrics.jsonl")
+    eventually(lambda: metrics.exists() and metrics.read_text().count("\n") == 7)
+    with inside(trainer):
+        assert verbs.send([]).data.changed == 2
+        Path(run["folder"], "go").touch()
+        assert trainer.quick("wait", run["id"]).code == 0
+        sent = verbs.send(["first"], artifacts=True).data
+        assert (sent.changed, sent.artifacts) == (2, 1)
+        assert verbs.send([]).data.changed == 0
+    assert trainer.quick("mlflow", "--no-serve").out == "the MLflow store of this machine is up to date\n"
+
+    found = dump(trainer)
+    assert set(found) == {"first", "inner"}
+    first = found["first"]
+    assert first["experiment"] == "proj" and first["status"] == "FINISHED" and first["end"] >= first["start"]
+    assert first["metrics"]["loss"] == [*((step, str(1 / (step + 1))) for step in range(5)), (5, "0.01")]
+    assert len(first["metrics"]["val/loss"]) == 1
+    assert [value for _step, value in first["metrics"]["odd"]] == ["nan", "1.7976931348623157e+308"]
+    assert any(name.startswith("acc _train_") for name in first["metrics"])
+    assert first["params"]["lr"] == "0.1" and first["params"]["depth"] == "3"
+    tags = first["tags"]
+    assert tags["yurt.run"] == run["id"] and tags["yurt.context"] == "local" and tags["yurt.state"] == "completed"
+    assert (tags["base"], tags["team"], tags["kind"]) == ("true", "red", "demo")
+    assert tags["mlflow.note.content"] == "so far" and first["artifacts"] == ["notes"]
+    assert found["inner"]["tags"]["mlflow.parentRunId"] == first["id"]
+    assert found["inner"]["metrics"] == {"inner": [(0, "7.0")]}
+    store = trainer.home / "data/mlflow"
+    assert stat.S_IMODE(store.stat().st_mode) == 0o700
+    assert stat.S_IMODE((store / "mlflow.db").stat().st_mode) == 0o600
+
+
+@pytest.mark.slow
+def test_autolog(trainer: User) -> None:
+    """What MLflow logs by itself about a model of scikit-learn is part of the run."""
+    (trainer.project / "train.py").write_text(
+        "import mlflow\nfrom sklearn.linear_model import LogisticRegression\nmlflow.autolog()\n"
+        "LogisticRegression().fit([[0], [1], [2], [3]], [0, 0, 1, 1])\n"
+    )
+    assert trainer("run", "--wait", "--name", "auto", *python()).code == 0
+    with inside(trainer):
+        assert verbs.send([], artifacts=True).data.changed == 1
+    found = dump(trainer)["auto"]
+    assert found["params"]["solver"] == "lbfgs" and "training_score" in found["metrics"]
+    assert "training_confusion_matrix.png" in found["artifacts"]
+
+
+def test_a_script_without_mlflow_finds_no_trace_of_it(trainer: User) -> None:
+    """Only the variables are set, and those of the user stay."""
+    (trainer.project / "train.py").write_text(
+        "import os\nprint(os.environ['MLFLOW_TRACKING_URI'], os.listdir(os.environ['YURT_OUTPUTS']))\n"
+    )
+    run = trainer.quick("run", "--json", "--wait", "train.py").json["data"]["run"]
+    assert trainer.quick("logs", run["id"]).out == f"file://{run['folder']}/outputs/mlruns []\n"
+    for more, environment in (
+        (["--var", "MLFLOW_TRACKING_URI=http://x"], {}),
+        ([], {"MLFLOW_TRACKING_URI": "http://x"}),
+    ):
+        mine = trainer("run", "--json", "--wait", *more, "train.py", **environment).json["data"]["run"]["id"]
+        assert trainer.quick("logs", mine).out == "http://x []\n"
+
+
+def test_track(trainer: User) -> None:
+    """A run with the setting is sent when it has finished, by the next command that refreshes; others are not."""
+    (trainer.home / "config").mkdir(exist_ok=True)
+    (trainer.home / "config/contexts.yaml").write_text("contexts:\n  here:\n    type: local\n    neptune: true\n")
+    done = trainer.quick("run", "--context", "here", "--json", *python()).json
+    run = done["data"]["run"]["id"]
+    assert ["Neptune service ended" in text for text in done["warnings"]] == [True]
+    other = trainer.quick("run", "--wait", "--json", *python()).json["data"]["run"]["id"]
+    again = trainer.quick("run", "--context", "here", "--json", "--name", "again", *python()).json
+    assert again["warnings"] == [] and trainer.quick("wait", run, "again").code == 0
+    eventually(lambda: trainer.quick("ps") and "tracked" in (text := shown(trainer, run)) and "not yet" not in text)
+    eventually(lambda: "not yet" not in shown(trainer, "again"))
+    assert "in the MLflow store of this machine" in shown(trainer, run)
+    assert "tracked" not in trainer.quick("show", other).out
+    found = dump(trainer)
+    assert set(found) == {run, "again"} and found[run]["status"] == "FINISHED"
+
+
+def shown(user: User, run: str) -> str:
+    lines = user.quick("show", "--cached", run).out.splitlines()
+    return next((line for line in lines if line.startswith("tracked")), "")
+
+
+def test_track_to_a_server_that_cannot_be_reached(trainer: User) -> None:
+    """The reason is shown, and it is tried again later."""
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        uri = f"http://me:secret@127.0.0.1:{port.getsockname()[1]}"
+        (trainer.project / "yurt.yaml").write_text(f"track: true\nmlflow_uri: {uri}\n")
+        trainer.environment["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+        run = trainer.quick("run", "--wait", "--json", *python()).json["data"]["run"]["id"]
+        direct = trainer("mlflow", run, "--to", uri, "--json")
+        eventually(lambda: trainer.quick("ps") and "refuses connections" in shown(trainer, run))
+    assert direct.code == 4 and "it refuses connections" in direct.json["error"]["message"]
+    assert "secret" not in direct.out + direct.err + shown(trainer, run)
+    assert "next try" in shown(trainer, run)
+
+
+@pytest.mark.parametrize("words", [["--to", "x7q4z"], ["--to"], ["nothing"]])
+def test_mistakes(user: User, words: list[str]) -> None:
+    found = user.quick("mlflow", *words)
+    assert found.code == (3 if words == ["nothing"] else 2) and "hint: " in found.err
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real MLflow server."""
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    uri = f"http://127.0.0.1:{port}"
+    argv = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", str(port)]
+    argv += [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/server.db",
+        "--artifacts-destination",
+        str(folder / "artifacts"),
+    ]
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(
+            argv, cwd=folder, stdout=log, stderr=log, env={**os.environ, **quiet}, start_new_session=True
+        )
+    try:
+        eventually(lambda: answers(f"{uri}/health"), seconds=300)
+        yield uri
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_a_server_of_the_user(trainer: User, server: str) -> None:
+    """Runs and tasks arrive once, also if the journal of this machine is lost."""
+    trainer.quick("run", "--wait", "--name", "one", *python())
+    sweep = trainer.quick("run", "--wait", "--json", "--grid", "lr=0.1,0.2", *python()).json["data"]["run"]["id"]
+    assert trainer("mlflow", "--to", server, "--artifacts").out == f"4 MLflow runs written to {server}\n"
+    before = dump(trainer, server)
+    assert set(before) == {"one", sweep, "lr=0.1", "lr=0.2"}
+    assert before["lr=0.1"]["tags"]["mlflow.parentRunId"] == before[sweep]["id"]
+    assert len(before["one"]["metrics"]["loss"]) == 6
+    for file in (trainer.home / "data/mlflow/journals").iterdir():
+        file.unlink()
+    assert trainer("mlflow", "--to", f"{server}/").code == 0
+    assert dump(trainer, server) == before
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(trainer: User, tmp_path: Path) -> None:
+    """The page lists the runs, and a run that goes on gets its end."""
+    from playwright.sync_api import sync_playwright
+
+    for rate in ("0.1", "0.2", "0.3"):
+        trainer.quick("run", "--wait", "--name", f"rate-{rate}", *python("--lr", rate))
+    process = subprocess.Popen(
+        [YURT, "mlflow", "--no-browser"],
+        env={**os.environ, **trainer.environment},
+        cwd=trainer.project,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        with sync_playwright() as play:
+            flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+            flags += ["--disable-component-update", "--disable-sync"]
+            browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+            page = browser.new_page(viewport={"width": 1280, "height": 720})
+            page.goto(url, timeout=120_000)
+            page.goto(f"{url.partition('?')[0]}#/experiments/1/runs", timeout=120_000)
+            for rate in ("0.1", "0.2", "0.3"):
+                page.get_by_role("link", name=f"rate-{rate}").first.wait_for(timeout=120_000)
+            page.screenshot(path=os.environ.get("YURT_MLFLOW_PICTURE", tmp_path / "mlflow.png"))
+            page.get_by_role("link", name="rate-0.2").first.click()
+            page.get_by_text("loss").first.wait_for(timeout=120_000)
+            page.screenshot(path=os.environ.get("YURT_MLFLOW_RUN_PICTURE", tmp_path / "run.png"))
+            browser.close()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
