@@ -258,11 +258,12 @@ def test_a_server_of_the_user(trainer: User, server: str) -> None:
 
 @pytest.mark.slow
 def test_the_page_in_a_browser(trainer: User, tmp_path: Path) -> None:
-    """The page lists the runs, and a run that goes on gets its end."""
+    """The page lists runs and tasks with their curves. PICTURES=DIR keeps the pictures."""
     from playwright.sync_api import sync_playwright
 
-    for rate in ("0.1", "0.2", "0.3"):
-        trainer.quick("run", "--wait", "--name", f"rate-{rate}", *python("--lr", rate))
+    pictures = Path(os.environ.get("PICTURES", tmp_path))
+    trainer.quick("run", "--wait", "--name", "rates", "--grid", "lr=0.1,0.2,0.3", *python())
+    trainer.quick("run", "--wait", "--name", "baseline", "--note", "no schedule", *python("--lr", "0.5"))
     process = subprocess.Popen(
         [YURT, "mlflow", "--no-browser"],
         env={**os.environ, **trainer.environment},
@@ -279,13 +280,19 @@ def test_the_page_in_a_browser(trainer: User, tmp_path: Path) -> None:
             browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
             page = browser.new_page(viewport={"width": 1280, "height": 720})
             page.goto(url, timeout=120_000)
-            page.goto(f"{url.partition('?')[0]}#/experiments/1/runs", timeout=120_000)
-            for rate in ("0.1", "0.2", "0.3"):
-                page.get_by_role("link", name=f"rate-{rate}").first.wait_for(timeout=120_000)
-            page.screenshot(path=os.environ.get("YURT_MLFLOW_PICTURE", tmp_path / "mlflow.png"))
-            page.get_by_role("link", name="rate-0.2").first.click()
-            page.get_by_text("loss").first.wait_for(timeout=120_000)
-            page.screenshot(path=os.environ.get("YURT_MLFLOW_RUN_PICTURE", tmp_path / "run.png"))
+            base = url.partition("?")[0]
+            page.goto(f"{base}#/experiments/1/runs", timeout=120_000)
+            for name in ("baseline", "rates"):
+                page.get_by_role("link", name=name).first.wait_for(timeout=120_000)
+            page.screenshot(path=pictures / "mlflow-runs.png")
+            page.goto(f"{base}#/experiments/1/runs?compareRunsMode=CHART", timeout=120_000)
+            page.get_by_text("loss", exact=True).first.wait_for(timeout=120_000)
+            page.wait_for_timeout(3000)  # the lines are drawn after their titles
+            page.screenshot(path=pictures / "mlflow.png")
+            page.goto(f"{base}#/experiments/1/runs", timeout=120_000)
+            page.get_by_role("link", name="baseline").first.click()
+            page.get_by_text("no schedule").first.wait_for(timeout=120_000)
+            page.screenshot(path=pictures / "mlflow-run.png")
             browser.close()
     finally:
         process.send_signal(signal.SIGINT)

@@ -22,6 +22,7 @@ QUIET = {
     "DO_NOT_TRACK": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_ALLOW_FILE_STORE": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 """Variables of MLflow that yurt sets: nothing is sent to anyone but the store."""
 
