@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +20,9 @@ import pytest
 
 from tests.calls import YURT
 from tests.user import User
+from yurt.errors import RefusedError
+from yurt.lifecycle.refresh import track
+from yurt.sites import folders
 from yurt.testing.waiting import eventually
 from yurt.tracking.mlflow import place
 from yurt.tracking.mlflow.place import Place
@@ -196,6 +201,44 @@ def test_track_to_a_server_that_cannot_be_reached(trainer: User) -> None:
     assert direct.code == 4 and "it refuses connections" in direct.json["error"]["message"]
     assert "secret" not in direct.out + direct.err + shown(trainer, run)
     assert "next try" in shown(trainer, run)
+
+
+def test_track_without_mlflow(trainer: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning for each run, by the first command that looks."""
+    (trainer.project / "yurt.yaml").write_text("track: true\n")
+    monkeypatch.setattr(track, "is_installed", lambda: False)
+    with inside(trainer):
+        run = trainer.quick("run", "--wait", "--json", *python()).json["data"]["run"]["id"]
+        with folders.store() as store:
+            store.track_later([run], 0)
+            store._db.execute("UPDATE tracked SET at = 0, warned = 0")
+            assert [text.partition(",")[0] for text in track.begin(store)] == [f"finished but not tracked: {run}"]
+            store.track_later([run], 0)
+            assert track.begin(store) == []
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """A server that wants a token."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.headers.get("Authorization") == "Bearer right" else 401)
+        self.end_headers()
+        self.wfile.write(b"You are not authenticated.")  # as MLflow says it
+
+    do_POST = do_GET
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+def test_a_server_that_refuses(trainer: User) -> None:
+    trainer.quick("run", "--wait", *python())
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as wants:
+        threading.Thread(target=wants.serve_forever, daemon=True).start()
+        with inside(trainer), pytest.raises(RefusedError, match="refuses access") as refused:
+            verbs.send([], to=f"http://127.0.0.1:{wants.server_port}")
+        wants.shutdown()
+    assert "yurt secret set MLFLOW_TRACKING_TOKEN" in refused.value.hint
 
 
 @pytest.mark.parametrize("words", [["--to", "x7q4z"], ["--to"], ["nothing"]])

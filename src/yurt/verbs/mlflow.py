@@ -183,10 +183,11 @@ def _follow(
 def send_due() -> Result[InMlflow]:
     """Send the finished runs with the setting `track`, each to its store. Failures are recorded and retried later."""
     store = folders.store()
-    changed = runs = 0
+    changed, seen = 0, set[str]()
     with open(journal.folder() / "track.lock", "ab", opener=private.opener) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        while due := store.to_track(time.time() + LEASE):
+        # The command that started this process has postponed them by LEASE.
+        while due := [each for each in store.to_track(time.time() + LEASE) if each.run not in seen]:
             groups: dict[tuple[str, str], list[Entry]] = {}
             places = {each.run: each.uri for each in due}
             for entry in store.several(list(places)):
@@ -194,8 +195,8 @@ def send_due() -> Result[InMlflow]:
             store.track_later(places, time.time() + 2 * LEASE)
             for (uri, _context), entries in groups.items():
                 changed += _send_group(store, uri, entries)
-                runs += len(entries)
-    return Result(kind="mlflow", data=InMlflow(store="", runs=runs, changed=changed, artifacts=0, url=""))
+            seen |= places.keys()
+    return Result(kind="mlflow", data=InMlflow(store="", runs=len(seen), changed=changed, artifacts=0, url=""))
 
 
 def _send_group(store: Store, uri: str, entries: Sequence[Entry]) -> int:
