@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.calls import YURT
+from tests.laptop import Laptop
 from tests.user import User
 from yurt.errors import RefusedError
 from yurt.lifecycle.refresh import track
@@ -133,6 +134,41 @@ def test_a_script_that_uses_mlflow_itself(trainer: User) -> None:
     store = trainer.home / "data/mlflow"
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
     assert stat.S_IMODE((store / "mlflow.db").stat().st_mode) == 0o600
+
+
+AS_MLFLOW = """\
+import os, pathlib, urllib.parse, uuid
+import yurt
+assert os.environ["MLFLOW_ALLOW_FILE_STORE"] == "true"
+place = pathlib.Path(urllib.parse.unquote(os.environ["MLFLOW_TRACKING_URI"][7:]))
+assert str(place) == os.environ["YURT_OUTPUTS"] + "/mlruns"
+run = place / "0" / uuid.uuid4().hex
+for name, text in {
+    "meta.yaml": "start_time: 1000\\nend_time: 2000\\nstatus: 3\\nrun_name: mine\\nlifecycle_stage: active\\n",
+    "params/depth": "3",
+    "metrics/val/loss": "1500 0.5 1\\n1600 0.25 2\\n",
+}.items():
+    (run / name).parent.mkdir(parents=True, exist_ok=True)
+    (run / name).write_text(text)
+yurt.log(step=1, loss=0.5)
+"""
+"""Writes what MLflow writes: the nodes of the lab do not have it."""
+
+
+@pytest.mark.slow
+def test_a_sweep_on_a_cluster(laptop: Laptop) -> None:
+    """Each task has a folder for MLflow of its own, and what is in it comes home."""
+    (laptop.project / "train.py").write_text(AS_MLFLOW)
+    sweep = laptop.run("beta", "--grid", "lr=0.1,0.2", "--name", "rates", "train.py")["run"]["id"]
+    assert laptop.ended(sweep)["state"] == "completed", laptop.quick("logs", f"{sweep}.0").err
+    with inside(laptop):
+        assert verbs.send([sweep]).data.changed == 3
+    found = dump(laptop)
+    assert {"rates", "lr=0.1", "lr=0.2"} == set(found)
+    for rate in ("0.1", "0.2"):
+        one = found[f"lr={rate}"]
+        assert one["tags"]["yurt.context"] == "beta" and one["params"] == {"lr": rate, "depth": "3"}
+        assert one["metrics"] == {"loss": [(1, "0.5")], "val/loss": [(1, "0.5"), (2, "0.25")]}
 
 
 @pytest.mark.slow
