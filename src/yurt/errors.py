@@ -31,6 +31,8 @@ CODES: dict[str, str] = {
     "connection-lost": "The connection was lost before the output was complete. Safe to retry.",
     "timed-out": "The site did not respond in time. Safe to retry.",
     "not-responding": "The site did not respond in the last minute, so yurt does not wait for it. Safe to retry.",
+    "mlflow-unreachable": "The MLflow server cannot be reached. Safe to retry.",
+    "mlflow-refused": "MLflow rejected the operation; the message includes the reason.",
     "program-missing": "A program that yurt needs is not installed on this machine.",
     "runtime-unsafe": "The folder for connection sockets is not private.",
     "site-refused": "The site rejected the operation; the message includes the reason.",

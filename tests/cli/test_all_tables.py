@@ -46,6 +46,7 @@ WITHOUT = {
         *("run", "logs", "wait", "cancel", "hold", "release", "shell", "fetch", "import", "login", "completion"),
         "forward",
         "tensorboard",
+        "mlflow",
         *("env build", "env show", "env remove", "secret set", "secret list", "secret remove"),
         *("race release", "wandb sync"),
         *("agent once", "agent start", "agent status", "agent stop"),

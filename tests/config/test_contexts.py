@@ -148,6 +148,7 @@ def test_mrunner_file_with_documented_names(tmp_path: Path) -> None:
         venv="/net/people/plghenrykm/ppo_tpu/ppo_env",
         time=3600000,
         ntasks=2,
+        track=True,
     )
 
 

@@ -154,4 +154,4 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, variable: str, flags: dict[str,
 def test_decide_alone() -> None:
     assert decide("time", [("flag", None), ("b", "2h"), ("c", "3h")]) == Setting("time", "2h", "b")
     assert decide("variables", [("a", {"X": "1"}), ("b", {"X": "2", "Y": "3"})]).value == {"X": "1", "Y": "3"}
-    assert decide("track", []) == Setting("track", True, "default")
+    assert decide("track", []) == Setting("track", False, "default")

@@ -42,6 +42,7 @@ from yurt.verbs.lab import Command, FaultSet, Indexed, Settings, Stopped
 from yurt.verbs.login import LoggedIn
 from yurt.verbs.logs import LogLine
 from yurt.verbs.metrics import RunMetrics
+from yurt.verbs.mlflow import InMlflow
 from yurt.verbs.prune import Pruned
 from yurt.verbs.prune_all import Cleared
 from yurt.verbs.ps import RunRow
@@ -74,6 +75,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "retry-candidates": ("yurt retry --dry-run", list[RetryCandidate]),
     "runs-fetched": ("yurt fetch", list[Fetched]),
     "wandb-synced": ("yurt wandb sync", WandbSynced),
+    "mlflow": ("yurt mlflow", InMlflow),
     "runs-pruned": ("yurt prune", Pruned),
     "context-cleared": ("yurt prune --all", Cleared),
     "diff": ("yurt diff", Difference),

@@ -37,6 +37,7 @@ VERBS = {
     "retry": ("yurt.cli.retry:retry", "Run finished runs again."),
     "fetch": ("yurt.cli.fetch:fetch", "Download the results of runs."),
     "wandb": ("yurt.cli.wandb:wandb", "Upload runs of W&B that were logged without internet."),
+    "mlflow": ("yurt.cli.mlflow:mlflow", "Show runs in MLflow, or send them to your MLflow server."),
     "cluster": ("yurt.cli.cluster:cluster", "Show what is free on sites, the queue and maintenance, now."),
     "prune": ("yurt.cli.prune:prune", "Remove finished runs and unused environments from their sites."),
     "diff": ("yurt.cli.diff:diff", "Show the differences between two runs."),

@@ -26,19 +26,22 @@ if TYPE_CHECKING:
 ENVIRONMENT = "environment() { # from your context and your flags"
 """The first line of the part of job.sh that sets up modules and environments."""
 
-EVERY_RUN = tuple(
-    f"export {name}="
-    for name in (
-        "YURT_RUN_ID",
-        "YURT_RUN_DIR",
-        "YURT_CONTEXT",
-        "YURT_OUTPUTS",
-        "YURT_CHECKPOINTS",
-        "YURT_PARAMS",
-        "YURT_SWEEP_ID",
-        "PYTHONDONTWRITEBYTECODE",
-        "PYTHONUNBUFFERED",
-    )
+EVERY_RUN = (
+    *(
+        f"export {name}="
+        for name in (
+            "YURT_RUN_ID",
+            "YURT_RUN_DIR",
+            "YURT_CONTEXT",
+            "YURT_OUTPUTS",
+            "YURT_CHECKPOINTS",
+            "YURT_PARAMS",
+            "YURT_SWEEP_ID",
+            "PYTHONDONTWRITEBYTECODE",
+            "PYTHONUNBUFFERED",
+        )
+    ),
+    '[ -n "${MLFLOW_TRACKING_URI-}" ] || ',
 )
 MOST_LINES = 12
 """How many lines of job.sh and of its values `--dry-run` shows without -v."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from yurt.cli import render
 from yurt.cli.listing import Drawn
+from yurt.model.addresses import without_password
+from yurt.model.run import FINAL
 
 
 def head(found: Any, here: Any) -> list[tuple[str, str]]:
@@ -29,6 +31,7 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("source", run.source),
         ("folder", run.folder + (f" (removed {render.moment(here.removed_at)})" if here.removed_at else "")),
         ("fetched to", ", ".join(here.copies)),
+        ("tracked", _tracked(here.tracked, final=status.state in FINAL)),
         ("code", _code(run)),
         ("environment", _environment(run.env, len(found.packages)) if run.env is not None else ""),
         ("tags", ", ".join(run.tags)),
@@ -39,6 +42,18 @@ def head(found: Any, here: Any) -> list[tuple[str, str]]:
         ("secrets", ", ".join(run.secrets)),
         ("created", f"{render.moment(run.created)} by {run.user} on {run.host} with yurt {run.yurt_version}"),
     ]
+
+
+def _tracked(tracked: Any, *, final: bool) -> str:
+    """Return when and where a run was sent to MLflow, or why not."""
+    if tracked is None:
+        return ""
+    place = render.plain(without_password(tracked.uri)) if tracked.uri else "the MLflow store of this machine"
+    if tracked.at:
+        return f"{render.moment(tracked.at)} in {place}"
+    if tracked.why:
+        return f"not yet: {render.plain(tracked.why)}; next try after {render.moment(tracked.due)}"
+    return f"not yet, goes to {place}" + ("" if final else " when it has finished")
 
 
 def _decided(found: Any) -> bool:

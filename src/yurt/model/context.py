@@ -41,7 +41,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     exclude_nodes: str | None = None
     sbatch_options: dict[str, str | None] = {}
     cmd_type: CommandType | None = None
-    track: bool = True
+    track: bool = False
+    mlflow_uri: str | None = None
     login_profile: bool = True
     tags: tuple[str, ...] = ()
     modules_to_load: tuple[str, ...] = ()

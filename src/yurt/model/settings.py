@@ -454,10 +454,17 @@ CONTEXT = (
     Row(
         key="track",
         form="flag",
-        site=True,
         aliases=("neptune",),
         example="true",
-        about="Accepted for compatibility with mrunner; no effect.",
+        about="Whether each run is sent to MLflow when it has finished: to `mlflow_uri`, or to the store of this"
+        " machine that `yurt mlflow` shows. Default: false.",
+    ),
+    Row(
+        key="mlflow_uri",
+        example="https://mlflow.example",
+        about="Your MLflow server, for `track` and for `yurt mlflow --to`. Its token is the secret"
+        " MLFLOW_TRACKING_TOKEN.",
+        effect="parameters and metrics of runs are sent there",
     ),
     Row(key="tags", form="list", example="[baseline, paper]", about="Tags that every run gets."),
     Row(

@@ -31,6 +31,7 @@ from yurt.store.races import HIDDEN, RACES, Races, placed
 from yurt.store.refreshes import Refreshes
 from yurt.store.schema import LATER, RENAME_FIELDS, SCHEMA, VERSION
 from yurt.store.tasks import OPEN, Entry, Tasks, entry_of, task_of, usual
+from yurt.store.tracked import Tracking
 
 UNSUBMITTED = "('waiting', 'submitting')"
 """States of runs that are possibly not submitted yet."""
@@ -55,7 +56,7 @@ class _Sets(msgspec.Struct, frozen=True):
     sets: list[dict[str, Any]] = []
 
 
-class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies):
+class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Copies, Tracking):
     """The index in one file, which is created if absent and readable only by its owner."""
 
     def __init__(self, file: str) -> None:
@@ -164,6 +165,7 @@ class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Co
             self._db.execute("INSERT INTO sweeps VALUES (?, ?, ?, '')", (run.id, run.tasks, run.tasks))
         self._db.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')", (*row, status.cancel_requested))
         self._add_candidate(run)
+        self._add_tracked(run)
         if run.retry_of and run.race in ("", run.id):
             self._db.execute("INSERT INTO retries VALUES (?, ?)", (run.id, run.retry_of))
 
@@ -177,7 +179,7 @@ class Store(BadNodes, Drafts, Made, Refreshes, Mirror, Notices, Tasks, Races, Co
         self._db.execute("DELETE FROM tasks WHERE sweep = ?", (run,))
         for table in ("runs", "records", "plans", "drafts", "sweeps"):
             self._db.execute(f"DELETE FROM {table} WHERE id = ?", (run,))
-        for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts"):
+        for table in ("retries", "fetched", "gone", "notices", "to_mirror", "mirror", "parts", "tracked"):
             self._db.execute(f"DELETE FROM {table} WHERE run = ?1 OR run GLOB ?1 || '.*'", (run,))
 
     def get(self, run: str) -> Entry | None:

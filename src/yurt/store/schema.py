@@ -87,6 +87,14 @@ CREATE INDEX by_race ON races (race);
 CREATE TABLE race_items (race TEXT, item INTEGER, holder TEXT NOT NULL, PRIMARY KEY (race, item)) WITHOUT ROWID;
 CREATE TABLE open_races (race TEXT PRIMARY KEY) WITHOUT ROWID;
 """,
+    # Runs that are sent to MLflow when they have finished; `at` is 0 until then.
+    """\
+CREATE TABLE tracked (
+    run TEXT PRIMARY KEY, uri TEXT NOT NULL, at REAL NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL,
+    why TEXT NOT NULL, warned INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX to_track ON tracked (run) WHERE at = 0;
+""",
 ]
 """Migrations, one per later version. A new index gets all of them; an old one those it lacks."""
 

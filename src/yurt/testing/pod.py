@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from yurt.backends.job import script
+from yurt.backends.job import script, variables
 from yurt.model.run import Plan
 from yurt.model.state import Ending
 
@@ -46,7 +46,7 @@ class Pod:
     def _variables(self) -> dict[str, bytes]:
         """Return the variables of the plan, with paths on this disk."""
         there, here = os.fsencode(self.plan.run.folder), os.fsencode(self.disk)
-        found = {name: value.replace(there, here) for name, value in script.variables_of(self.plan).items()}
+        found = {name: value.replace(there, here) for name, value in variables.variables_of(self.plan).items()}
         return {**found, **self.plan.variables, "YURT_RESTARTS": b"0"}
 
     def _run(self) -> None:

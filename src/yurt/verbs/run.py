@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from yurt.config import contexts, unused_keys
+from yurt.config import contexts, neptune, unused_keys
 from yurt.errors import YurtError
 from yurt.lifecycle.plan.plan import plan
 from yurt.lifecycle.plan.request import Planned, Request
@@ -72,7 +72,8 @@ def run(
     except YurtError as error:
         _note_refused(error)
         raise
-    return Result(kind="run", data=entry, warnings=[*unused_keys.first_time(place.name), *warnings])
+    notes = [*unused_keys.first_time(place.name), *neptune.first_time(entry.run.settings)]
+    return Result(kind="run", data=entry, warnings=[*notes, *warnings])
 
 
 def race(
@@ -112,7 +113,7 @@ def race(
         raise
     entry = index.get(entry.run.id) or entry
     unused = [text for place in places for text in unused_keys.first_time(place.name)]
-    return Result(kind="run", data=entry, warnings=[*unused, *warnings])
+    return Result(kind="run", data=entry, warnings=[*unused, *neptune.first_time(entry.run.settings), *warnings])
 
 
 def _note_refused(error: YurtError) -> None:

@@ -21,6 +21,7 @@ from yurt.model.run import Run
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.sites import folders
 from yurt.store import Entry, Mirrored, Store
+from yurt.store.tracked import Tracked
 from yurt.verbs.fresh import is_fresh
 from yurt.verbs.result import Result
 
@@ -65,6 +66,8 @@ class Here(msgspec.Struct, frozen=True, kw_only=True):
     copies: list[str]
     """Local folders with its fetched results."""
     kept: Mirrored | None
+    tracked: Tracked | None
+    """When and where it was sent to MLflow; None if it is not tracked."""
 
 
 class ShownRun(Result[Shown], frozen=True, kw_only=True):
@@ -237,6 +240,7 @@ def _here(store: Store, entry: Entry, *, folder_seen_at: float | None = None, ke
         removed_at=store.gone_at(run),
         copies=[_path(copy.target) for copy in store.copies(run) if Path(os.fsdecode(copy.target)).is_dir()],
         kept=kept,
+        tracked=store.tracked(entry.run.sweep or run),
     )
 
 

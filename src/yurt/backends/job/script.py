@@ -13,7 +13,7 @@ from functools import cache
 import msgspec
 
 from yurt.backends import scripts
-from yurt.backends.job import log_files, module, mrunner_config
+from yurt.backends.job import log_files, module, mrunner_config, variables
 from yurt.model import layout, tasks
 from yurt.model import params as values
 from yurt.model.race import item_of
@@ -215,54 +215,13 @@ def _environment(setup: Setup) -> list[str]:
     return lines or [":"]
 
 
-def variables_of(plan: Plan) -> dict[str, bytes]:
-    """Return the variables of a run, or of a sweep's last task: yurt's own and the user's, which take precedence."""
-    number = b"%d" % (len(plan.sets) - 1)
-    return {**{name: number.join(parts) for name, parts in _own(plan.run).items()}, **plan.variables}
-
-
-def _own(run: Run) -> dict[str, tuple[bytes, ...]]:
-    """Return the variables that yurt sets. In a sweep, the job inserts the task number between the parts of a value."""
-    id_, folder = run.id.encode(), os.fsencode(run.folder)
-
-    def place(name: str = "") -> tuple[bytes, ...]:
-        below = f"/{name}".encode() if name else b""
-        return (folder + f"/{layout.TASKS}/".encode(), below) if run.tasks else (folder + below,)
-
-    return {
-        "YURT_RUN_ID": (id_ + b".", b"") if run.tasks else (id_,),
-        "YURT_RUN_DIR": place(),
-        "YURT_CONTEXT": (run.context.encode(),),
-        "YURT_OUTPUTS": place(layout.OUTPUTS),
-        "YURT_CHECKPOINTS": place(layout.CHECKPOINTS),
-        "YURT_PARAMS": place(layout.PARAMS),
-        **({"YURT_SWEEP_ID": (id_,)} if run.tasks else {}),
-        "PYTHONDONTWRITEBYTECODE": (b"1",),
-        "PYTHONUNBUFFERED": (b"1",),
-    }
-
-
-def _unless_set(plan: Plan) -> dict[str, tuple[bytes, ...]]:
-    """Return the variables that yurt sets if neither the user nor the site has set them, in parts as `_own`."""
-    wanted = {"WANDB_DIR": _own(plan.run)["YURT_OUTPUTS"]}
-    if plan.setup.offline:
-        wanted["WANDB_MODE"] = (b"offline",)
-    return {name: parts for name, parts in wanted.items() if name not in plan.variables}
-
-
 def data(plan: Plan) -> bytes:
     """Return the text of `data`: variables and the command, in single quotes, so that no value in it is expanded."""
     # The command is appended to "$@", so that no variable can overwrite what job.sh keeps there.
     lines = [b"# Values for job.sh, all in quotes."]
-    variables = {**_own(plan.run), **{name: (value,) for name, value in plan.variables.items()}}
-    for name, parts in variables.items():
-        value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
-        lines.append(b"export " + name.encode() + b"=" + value)
-    for name, parts in _unless_set(plan).items():
-        value = b'"$YURT_TASK_INDEX"'.join(quote_bytes(each) for each in parts)
-        lines.append(b'[ -n "${' + name.encode() + b'+x}" ] || export ' + name.encode() + b"=" + value)
+    lines += variables.lines(plan)
     if plan.run.name and (plan.native_lines or plan.array):  # Slurm's own name identifies the job
-        lines.append(b"export SLURM_JOB_NAME=" + quote_bytes(os.fsencode(plan.run.name)))
+        lines.append(b"export SLURM_JOB_NAME=" + variables.quote_bytes(os.fsencode(plan.run.name)))
     if not own_words(plan):
         lines.append(_command(plan.words))
     if plan.run.tasks:
@@ -295,7 +254,7 @@ def own_words(plan: Plan) -> set[str]:
 
 
 def _command(words: Iterable[bytes]) -> bytes:
-    return b'set -- "$@" ' + b" ".join(quote_bytes(word) for word in words)
+    return b'set -- "$@" ' + b" ".join(variables.quote_bytes(word) for word in words)
 
 
 def sets(plan: Plan) -> tuple[bytes, bytes]:
@@ -308,10 +267,11 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
     texts, offsets, at = [], [], 0
     for task, each in enumerate(plan.sets):
         number = task if plan.race is None else item_of(plan.race, task, len(plan.sets))
-        variables = values.variables(each)
+        named_values = values.variables(each)
         lines = [b"#" + msgspec.json.encode({**common, **each})]
         lines += [
-            b"export " + name.encode() + b"=" + quote_bytes(os.fsencode(value)) for name, value in variables.items()
+            b"export " + name.encode() + b"=" + variables.quote_bytes(os.fsencode(value))
+            for name, value in named_values.items()
         ]
         if named:
             filling = {"task": number, **each}
@@ -334,7 +294,7 @@ def sets(plan: Plan) -> tuple[bytes, bytes]:
 def _mrunner(content: bytes) -> list[bytes]:
     file = f'"$YURT_RUN_DIR/{layout.MRUNNER}"'.encode()
     aside = f'"$YURT_RUN_DIR/{layout.MRUNNER}.$$"'.encode()
-    write = b"printf %s " + quote_bytes(content) + b" > " + aside + b" && mv " + aside + b" " + file
+    write = b"printf %s " + variables.quote_bytes(content) + b" > " + aside + b" && mv " + aside + b" " + file
     return [write, b'set -- "$@" --config ' + file]
 
 
@@ -346,10 +306,6 @@ def params(plan: Plan) -> bytes:
 def quote(text: str) -> str:
     """Quote a text for a script; all text in a script passes through here."""
     return shlex.quote(text)
-
-
-def quote_bytes(value: bytes) -> bytes:
-    return b"'" + value.replace(b"'", b"'\"'\"'") + b"'"
 
 
 def own_arguments(paths: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from yurt import __version__
-from yurt.backends.job.script import variables_of
+from yurt.backends.job.variables import variables_of
 from yurt.backends.kinds import Kind, kind_of
 from yurt.clocks import clocks
 from yurt.config import facts as recorded_facts

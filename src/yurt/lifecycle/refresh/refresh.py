@@ -14,7 +14,7 @@ from yurt.errors import YurtError
 from yurt.lifecycle import bad_nodes
 from yurt.lifecycle.advance import Advanced, Step, advance, both
 from yurt.lifecycle.outbox.outbox import send_large, send_waiting
-from yurt.lifecycle.refresh import archive, notify, other_machines
+from yurt.lifecycle.refresh import archive, notify, other_machines, track
 from yurt.model import ids
 from yurt.model.progress import Watch, unwatched
 from yurt.model.run import Run, RunRef, Status
@@ -37,7 +37,7 @@ class Refreshed(msgspec.Struct, frozen=True):
     known_at: dict[str, float | None] = {}
     """When the contexts that could not be queried were last refreshed."""
     notes: list[str] = []
-    """Warnings about races."""
+    """Warnings about races and about runs that are not tracked."""
 
     @property
     def warnings(self) -> list[str]:
@@ -104,6 +104,7 @@ def refresh_contexts(
         side_by_side(in_a_thread, names)
     notes = _tend_races(store) if store.open_races() else []
     notify.fire(store)
+    notes += track.begin(store)
     return Refreshed(failed, advanced, observed, known_at, notes)
 
 

@@ -1,0 +1,118 @@
+"""Reads points of metrics from the copies of the files of a run, each file from where the last reading ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yurt.tracking.mlflow.names import name_of
+
+LARGEST = 2**63 - 1
+FLOAT_MAX = 1.7976931348623157e308
+"""MLflow's databases store infinite values as this one."""
+
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""Values that yurt.log writes as texts."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file with points."""
+
+    path: str
+    """Its name in the journal."""
+    file: Path
+    size: int
+    generation: int
+    metric: str = ""
+    """The metric, if the file is one of MLflow; else the file is metrics.jsonl."""
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Up to where a file was read."""
+
+    generation: int = 0
+    offset: int = 0
+    counts: dict[str, int] = {}
+    """The number of points without a step, by metric."""
+
+
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """A value of a metric as MLflow stores it: the time in milliseconds."""
+
+    metric: str
+    value: float
+    time: int
+    step: int
+
+    @property
+    def stored(self) -> tuple[int, int, float | None]:
+        """What identifies the point in the history of its metric."""
+        return self.time, self.step, stored_value(self.value)
+
+
+def stored_value(value: float) -> float | None:
+    """Return a value as it is read back from MLflow, whatever kind of store that has; None if it is not a number."""
+    return None if math.isnan(value) else max(-FLOAT_MAX, min(FLOAT_MAX, value))
+
+
+def read(source: Source, since: Position | None) -> Iterator[tuple[list[Point], Position]]:
+    """Return the points of each complete line after a position, and the position after that line."""
+    if since is None or since.generation != source.generation or since.offset > source.size:
+        since = Position(source.generation)
+    offset, counts = since.offset, dict(since.counts)
+    parse = _mlflow_line(source.metric) if source.metric else _yurt_line
+    with source.file.open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            yield parse(line, counts), Position(source.generation, offset, dict(counts))
+
+
+def _yurt_line(line: bytes, counts: dict[str, int]) -> list[Point]:
+    try:
+        row = msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return []
+    time = row.pop("time", None)
+    step = row.pop("step", None)
+    if "rank" in row or not _is_number(time):  # metrics of other ranks would mix with those of the first
+        return []
+    found = []
+    for key, text in row.items():
+        value = NOT_FINITE.get(text, text) if isinstance(text, str) else text
+        if not _is_number(value):
+            continue
+        if _is_number(step):
+            at = _whole(step)
+        else:
+            at = counts.get(key, 0)
+            counts[key] = at + 1
+        found.append(Point(name_of(key), float(value), _whole(time * 1000), at))
+    return found
+
+
+def _mlflow_line(metric: str) -> Callable[[bytes, dict[str, int]], list[Point]]:
+    def parse(line: bytes, _counts: dict[str, int]) -> list[Point]:
+        words = line.split()
+        try:
+            time, value, step = words[0], float(words[1]), words[2] if len(words) > 2 else b"0"
+            return [Point(metric, value, _whole(int(time)), _whole(int(step)))]
+        except (ValueError, IndexError):
+            return []
+
+    return parse
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _whole(value: float) -> int:
+    """Return a number as MLflow's databases can store it."""
+    return int(max(-LARGEST, min(LARGEST, value))) if math.isfinite(value) else 0
