@@ -224,6 +224,7 @@ def shown(user: User, run: str) -> str:
     return next((line for line in lines if line.startswith("tracked")), "")
 
 
+@pytest.mark.slow
 def test_track_to_a_server_that_cannot_be_reached(trainer: User) -> None:
     """The reason is shown, and it is tried again later."""
     with socket.socket() as port:

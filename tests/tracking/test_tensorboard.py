@@ -146,6 +146,7 @@ def test_what_can_go_wrong(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @browser
+@pytest.mark.slow
 def test_a_browser_shows_the_curves(user: User, tmp_path: Path) -> None:
     run, folder = start(user, "--name", "in the browser")
     write(folder / "work/logs" / events.event_name(), events.begin() + events.scalars(*range(20)))

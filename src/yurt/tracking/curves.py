@@ -134,10 +134,10 @@ def _events(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
         folder, _, name = path.rpartition("/")
         if EVENTS in name:
             folders.setdefault(folder, []).append(copy)
-    common = os.path.commonpath(list(folders)) if len(folders) > 1 and all(folders) else ""
+    common = common_folder(list(folders))
     found: dict[str, list[Point]] = {}
     for folder, files in folders.items():
-        below = PurePosixPath(folder).relative_to(common).as_posix() if len(folders) > 1 else "."
+        below = PurePosixPath(folder).relative_to(common).as_posix() if folder != common else "."
         scalars = [each for file in files for each in event_file.read(_content(file))[0]]
         if len(files) > 1 and any(later.time < each.time for each, later in pairwise(scalars)):
             scalars.sort(key=lambda each: each.time)  # files that were written side by side
@@ -145,6 +145,11 @@ def _events(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
             name = each.tag if below == "." else f"{below}/{each.tag}"
             _add(found.setdefault(name, []), float(each.step), each.time, each.value)
     return found
+
+
+def common_folder(folders: Sequence[str]) -> str:
+    """Return the folder that contains all of these, or is the only one."""
+    return os.path.commonpath(folders) if folders and all(folders) else ""
 
 
 METRIC = re.compile(rf"{layout.OUTPUTS}/{MLRUNS}/[^/]+/([^/]+)/metrics/(.+)")

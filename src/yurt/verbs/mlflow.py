@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import fcntl
-import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,6 +26,7 @@ from yurt.tracking.mlflow import journal, place
 from yurt.tracking.mlflow.place import Place
 from yurt.tracking.mlflow.update import update
 from yurt.verbs.result import Result
+from yurt.verbs.signals import signals_interrupt
 from yurt.verbs.steps import STEPS
 
 INTERVAL, LONGEST = 15.0, 120.0
@@ -133,9 +132,12 @@ def page(
         watch(Event("creating the MLflow store"))
         with journal.opened(target.uri):
             target.client  # noqa: B018
-    with suppress(KeyboardInterrupt), page_folder() as files, server.serving(target, files.socket) as process:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with (
+        suppress(KeyboardInterrupt),
+        signals_interrupt(),
+        page_folder() as files,
+        server.serving(target, files.socket) as process,
+    ):
         data, more = _update(store, target, names, artifacts=artifacts, watch=watch)
         watch(Event("starting the server of MLflow"))
         _wait_for(files.socket, process)

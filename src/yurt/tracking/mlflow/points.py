@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from yurt.model import event_file
 from yurt.tracking.mlflow.names import name_of
 
 LARGEST = 2**63 - 1
@@ -28,7 +29,9 @@ class Source(msgspec.Struct, frozen=True):
     size: int
     generation: int
     metric: str = ""
-    """The metric, if the file is one of MLflow; else the file is metrics.jsonl."""
+    """The metric, if the file is one of MLflow; else the file is metrics.jsonl, or an event file."""
+    events: str | None = None
+    """Of an event file: what is put before its tags."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -63,6 +66,9 @@ def read(source: Source, since: Position | None) -> Iterator[tuple[list[Point], 
     """Return the points of each complete line after a position, and the position after that line."""
     if since is None or since.generation != source.generation or since.offset > source.size:
         since = Position(source.generation)
+    if source.events is not None:
+        yield from _events(source, since)
+        return
     offset, counts = since.offset, dict(since.counts)
     parse = _mlflow_line(source.metric) if source.metric else _yurt_line
     with source.file.open("rb") as file:
@@ -72,6 +78,19 @@ def read(source: Source, since: Position | None) -> Iterator[tuple[list[Point], 
                 return
             offset += len(line)
             yield parse(line, counts), Position(source.generation, offset, dict(counts))
+
+
+def _events(source: Source, since: Position) -> Iterator[tuple[list[Point], Position]]:
+    """Return the points of the complete records of an event file after a position."""
+    with source.file.open("rb") as file:
+        file.seek(since.offset)
+        scalars, read_to = event_file.read(file.read(source.size - since.offset))
+    found = [
+        Point(name_of(f"{source.events}{each.tag}"), each.value, _whole(each.time * 1000), _whole(each.step))
+        for each in scalars
+    ]
+    if read_to:
+        yield found, Position(source.generation, since.offset + read_to)
 
 
 def _yurt_line(line: bytes, counts: dict[str, int]) -> list[Point]:

@@ -17,7 +17,7 @@ from yurt.tracking.mlflow import journal, wanted
 from yurt.tracking.mlflow.merge import Merger
 from yurt.tracking.mlflow.place import Place
 
-KINDS: tuple[Kind, ...] = ("metrics", "mlflow")
+KINDS: tuple[Kind, ...] = ("metrics", "events", "mlflow")
 
 
 class Updated(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from yurt.model import layout
 from yurt.model.digest import digest
+from yurt.model.growth import EVENTS
 from yurt.model.run import Run, Status
 from yurt.store import Entry
+from yurt.tracking.curves import common_folder
 from yurt.tracking.followed import Copy
 from yurt.tracking.mlflow import script_runs
 from yurt.tracking.mlflow.names import LONGEST_PARAMETER, LONGEST_TAG, cut, name_of
@@ -85,7 +87,7 @@ def of(entry: Entry, copies: Mapping[str, Copy]) -> Iterator[Wanted]:
         final=status.final,
         params=params,
         tags=tags,
-        sources=[*_metrics_files(copies), *(first.sources if first else [])],
+        sources=[*_metrics_files(copies), *(first.sources if first else [])] or _event_files(copies),
     )
     for each in own:
         if first is not None and each is not first:
@@ -187,7 +189,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _metrics_files(copies: Mapping[str, Copy]) -> Sequence[Source]:
+def _metrics_files(copies: Mapping[str, Copy]) -> list[Source]:
     return [
         Source(path, copy.file, copy.size, copy.generation)
         for path, copy in copies.items()
@@ -197,3 +199,19 @@ def _metrics_files(copies: Mapping[str, Copy]) -> Sequence[Source]:
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _event_files(copies: Mapping[str, Copy]) -> list[Source]:
+    """Return the event files of a script that logs in no other way; tags of several folders begin with their names."""
+    found = {path: path.rpartition("/")[0] for path in copies if EVENTS in path.rpartition("/")[2]}
+    above = common_folder(list(found.values()))
+    return [
+        Source(
+            path,
+            copies[path].file,
+            copies[path].size,
+            copies[path].generation,
+            events=f"{folder[len(above) :]}/".lstrip("/"),
+        )
+        for path, folder in found.items()
+    ]
