@@ -230,7 +230,10 @@ def test_track_to_a_server_that_cannot_be_reached(trainer: User) -> None:
     with socket.socket() as port:
         port.bind(("127.0.0.1", 0))
         uri = f"http://me:secret@127.0.0.1:{port.getsockname()[1]}"
-        (trainer.project / "yurt.yaml").write_text(f"track: true\nmlflow_uri: {uri}\n")
+        (trainer.home / "config").mkdir(mode=0o700)
+        file = trainer.home / "config/contexts.yaml"
+        file.write_text(f"contexts:\n  local: {{type: local, track: true, mlflow_uri: {uri}}}\n")
+        file.chmod(0o600)
         trainer.environment["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
         run = trainer.quick("run", "--wait", "--json", *python()).json["data"]["run"]["id"]
         direct = trainer("mlflow", run, "--to", uri, "--json")

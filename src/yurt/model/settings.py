@@ -461,6 +461,7 @@ CONTEXT = (
     ),
     Row(
         key="mlflow_uri",
+        site=True,
         example="https://mlflow.example",
         about="Your MLflow server, for `track` and for `yurt mlflow --to`. Its token is the secret"
         " MLFLOW_TRACKING_TOKEN.",

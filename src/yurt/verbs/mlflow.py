@@ -52,11 +52,12 @@ class InMlflow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def default_uri(context: str = "") -> str:
-    """Return the setting `mlflow_uri` of the project, or else of the context. UserError if there is none."""
-    found = precedence.resolve(contexts.site(contexts.current_name(context)))["mlflow_uri"].value
+    """Return the setting `mlflow_uri` of a context. UserError if there is none."""
+    name = contexts.current_name(context)
+    found = precedence.resolve(contexts.site(name))["mlflow_uri"].value
     if not found:
         raise UserError(
-            "--to has no URI, and neither the project nor the context sets `mlflow_uri`",
+            f"--to has no URI, and context '{name}' does not set `mlflow_uri`",
             code="usage",
             hint="for example: `--to https://mlflow.example`",
         )
