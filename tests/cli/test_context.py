@@ -116,7 +116,7 @@ def test_show_resolved(yurt: Yurt, file: Path) -> None:
     lines = {line.split()[0]: line.split()[1:] for line in answer.out.splitlines()}
     assert lines["partition"] == ["[gpu]", "contexts.yaml:6"]
     assert lines["account"] == ["mine", "$YURT_ACCOUNT"]
-    assert lines["tags"] == ["-", "default"] and lines["track"] == ["true", "default"]
+    assert lines["tags"] == ["-", "default"] and lines["track"] == ["false", "default"]
     found = yurt("context", "show", "big", "--resolved", "--json").json
     assert found["kind"] == "context-resolved" and found["data"]["name"] == "big"
     assert {"key": "account", "value": "lab42", "source": "contexts.yaml:8"} in found["data"]["settings"]
@@ -284,14 +284,14 @@ def test_local_in_the_file_can_be_removed(yurt: Yurt, file: Path) -> None:
 def test_import(yurt: Yurt, file: Path, tmp_path: Path) -> None:
     theirs = tmp_path / "mrunner.yaml"
     theirs.write_text(
-        "contexts:\n  pl: {backend_type: slurm, context_name: pl, slurm_url: me@pl, neptune: no}\n"
+        "contexts:\n  pl: {backend_type: slurm, context_name: pl, slurm_url: me@pl, neptune: yes}\n"
         "  big: {type: local}\ncurrent_context: pl\n"
     )
     refused = yurt("context", "import", str(theirs), "--json")
     assert refused.code == 2 and refused.json["error"]["code"] == "context-exists" and untouched(file)
     done = yurt("context", "import", str(theirs), "--replace")
     assert done.out == "added: pl\nreplaced: big\n"
-    assert yurt("context", "show", "pl").out == "pl:\n  type: slurm\n  slurm_url: me@pl\n  track: false\n"
+    assert yurt("context", "show", "pl").out == "pl:\n  type: slurm\n  slurm_url: me@pl\n  track: true\n"
     assert "# the one in the basement" in file.read_text() and "current_context: big" in file.read_text()
     again = yurt("context", "import", str(theirs), "--json").json
     assert again["kind"] == "contexts-imported"
