@@ -86,11 +86,19 @@ def tensorboard(runs: tuple[str, ...], filters: tuple[str, ...], logdir: str, no
 
 def _print(page: TensorboardPage) -> None:
     if not app.current().quiet:
-        names = ", ".join(f"{run.id} ({run.context})" for run in page.runs[:FEW])
-        more = f" and {len(page.runs) - FEW} more" if len(page.runs) > FEW else ""
-        curves = "" if any(run.labels for run in page.runs) else "; no curves yet"
-        print(f"yurt: following {names}{more}{curves}; press Ctrl-C to end", file=sys.stderr, flush=True)
+        empty = [run for run in page.runs if run.final and not run.labels]
+        if empty:
+            print(f"yurt: no curves: {_few([run.id for run in empty])}", file=sys.stderr)
+        rest = [run for run in page.runs if run not in empty]
+        word = "showing" if all(run.final for run in rest) else "following"
+        curves = "" if any(run.labels for run in rest) else "; no curves yet"
+        names = _few([f"{run.id} ({run.context})" for run in rest])
+        print(f"yurt: {f'{word} {names}{curves}; ' if rest else ''}press Ctrl-C to end", file=sys.stderr, flush=True)
     print(page.url)
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
 
 
 def _has_screen() -> bool:

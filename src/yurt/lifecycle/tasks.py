@@ -16,6 +16,7 @@ from yurt.model.run import FINAL, Run, Status
 from yurt.model.sweep_table import Column, TaskRow
 from yurt.model.verdict import Verdict, verdict_of
 from yurt.store import Entry, Store
+from yurt.store.tracked import Tracked
 
 
 class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,8 @@ class SweepShown(msgspec.Struct, frozen=True, kw_only=True):
     """The versions of the packages of the environment that yurt built for it, by name."""
     candidates: list[RaceCandidate] = []
     """Of a race: where it was submitted, and how many tasks each one won."""
+    tracked: Tracked | None = None
+    """When and where this machine sent it to MLflow, or why not; null without the setting `track`."""
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +69,7 @@ def shown(
         rows=list(rows),
         packages=packages,
         candidates=list(candidates),
+        tracked=store.tracked(entry.run.id),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from yurt.model.addresses import has_password, mlflow_problem
 from yurt.model.context import LOCAL, Context, ContextsFile
 from yurt.model.context_keys import ALIASES, EXAMPLES, KEYS, RESOURCES, canonical_key, is_name, is_unused, pairs, tidy
 
@@ -114,7 +115,15 @@ def _check_context(name: Any, body: Any) -> tuple[Context | None, list[Fault]]:
         faults.append(Fault((*path, "type"), "is missing", "type: slurm"))
     if values.get("type") == "slurm" and "slurm_url" not in {*values, *wrong}:
         faults.append(Fault((*path, "slurm_url"), "is missing", f"slurm_url: {EXAMPLES['slurm_url']}"))
+    if isinstance(uri := values.get("mlflow_uri"), str) and (problem := _wrong_store(uri)):
+        faults.append(Fault((*path, "mlflow_uri"), problem, f"mlflow_uri: {EXAMPLES['mlflow_uri']}"))
     return None if faults else msgspec.convert({**values, "name": name}, Context), faults
+
+
+def _wrong_store(uri: str) -> str:
+    if has_password(uri):
+        return "contains a password, which would be recorded; use `yurt secret set MLFLOW_TRACKING_PASSWORD`"
+    return mlflow_problem(uri)
 
 
 def check_body(

@@ -15,11 +15,13 @@ class Tracked(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is sent to MLflow when it has finished."""
 
     run: str
+    """The run, or the sweep of the task."""
     uri: str
     """Where to; empty: the store of this machine."""
     at: float = 0
     """When it was sent; 0: not yet."""
     tries: int = 0
+    """How often that failed."""
     due: float = 0
     """When it is tried next."""
     why: str = ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -158,10 +159,10 @@ METRIC = re.compile(rf"{layout.OUTPUTS}/{MLRUNS}/[^/]+/([^/]+)/metrics/(.+)")
 def _mlflow(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
     """Return the curves of the script's own MLflow store: files with lines TIME-IN-MS VALUE STEP."""
     files = [(match[1], match[2], copy) for path, copy in copies.items() if (match := METRIC.fullmatch(path))]
-    several = len({run for run, _name, _copy in files}) > 1
+    names = _mlflow_names(copies, {run for run, _name, _copy in files})
     found: dict[str, list[Point]] = {}
     for run, name, copy in files:
-        points = found.setdefault(f"{run[:8]}/{name}" if several else name, [])
+        points = found.setdefault(f"{names[run]}/{name}" if len(names) > 1 else name, [])
         for line in _content(copy).split(b"\n"):
             words = line.split()
             try:
@@ -169,6 +170,18 @@ def _mlflow(copies: Mapping[str, Copy]) -> dict[str, list[Point]]:
             except (IndexError, ValueError):  # an incomplete line
                 continue
     return {name: points for name, points in found.items() if points}
+
+
+def _mlflow_names(copies: Mapping[str, Copy], runs: Collection[str]) -> dict[str, str]:
+    """Return the names that the script gave to its MLflow runs, else the beginnings of their ids."""
+    tag = re.compile(rf"{layout.OUTPUTS}/{MLRUNS}/[^/]+/([^/]+)/tags/mlflow\.runName")
+    given = {
+        match[1]: _content(copy).decode(errors="replace").strip()
+        for path, copy in copies.items()
+        if (match := tag.fullmatch(path))
+    }
+    alike = Counter(given.values())
+    return {run: given[run] if given.get(run) and alike[given[run]] == 1 else run[:8] for run in runs}
 
 
 def _add(points: list[Point], step: float | None, time: float, value: float) -> None:

@@ -128,7 +128,7 @@ def _shown(
     """Return the curves that this machine has. With `wait`, the metrics of `plot` need not exist yet."""
     found = reader.of(entries)
     if not wait:
-        _check(entries, {name for each in found for name in each.curves}, plot)
+        _check(index, entries, {name for each in found for name in each.curves}, plot)
     known = {entry.run.id: entry for entry in index.several([each.run for each in found])}
     names = labels(list(known.values()))
     vary = varying([entry.run.params for entry in known.values()])
@@ -155,9 +155,13 @@ def _shown(
     return Result(kind="metrics", data=runs, warnings=[*warnings, *without])
 
 
-def _check(entries: Sequence[Entry], names: set[str], plot: Sequence[str]) -> None:
+def _check(index: Store, entries: Sequence[Entry], names: set[str], plot: Sequence[str]) -> None:
     """NotFoundError if there is nothing to show."""
     runs = ", ".join(entry.run.id for entry in entries[:4]) + (" …" if len(entries) > 4 else "")
+    if not names and any(index.gone_at(entry.run.sweep or entry.run.id) for entry in entries):
+        raise NotFoundError(
+            f"{runs}: this machine has no metrics, and `yurt prune` removed the folder from the site", code="not-found"
+        )
     if not names:
         raise NotFoundError(
             f"{runs}: no metrics found",
@@ -183,7 +187,7 @@ def _without(entries: Sequence[Entry], runs: Sequence[RunMetrics], plot: Sequenc
     lack = [entry.run.id for entry in entries if entry.run.id not in have]
     if not lack:
         return []
-    what = f"has logged {' or '.join(plot)}" if plot else "has logged metrics"
+    what = " or ".join(plot) if plot else "metrics"
     if len(lack) == 1:
-        return [f"{lack[0]} {what.replace('has logged', 'has not logged')}"]
-    return [f"none of {len(lack)} runs {what}: {', '.join(lack[:4])}{' …' if len(lack) > 4 else ''}"]
+        return [f"{lack[0]} has not logged {what}"]
+    return [f"{len(lack)} runs have not logged {what}: {', '.join(lack[:4])}{' …' if len(lack) > 4 else ''}"]

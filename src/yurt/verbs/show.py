@@ -51,6 +51,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """The versions of the packages of the environment that yurt built for it, by name."""
     candidates: list[RaceCandidate] = []
     """Of a race: where it was submitted, and how long each one waited."""
+    tracked: Tracked | None = None
+    """When and where this machine sent it to MLflow, or why not; null without the setting `track`."""
 
 
 class Here(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +204,7 @@ def _run(store: Store, entry: Entry, warnings: list[str], *, inspect: bool) -> S
         metrics=_metrics(store, entry, ask=inspect),
         packages=_packages(store, entry.run, ask=inspect),
         candidates=_candidates(store, entry.run),
+        tracked=store.tracked(entry.run.sweep or run),
     )
     here = _here(store, entry, folder_seen_at=seen_at, kept=kept)
     return ShownRun(kind="run-shown", data=shown, warnings=warnings, here=here)

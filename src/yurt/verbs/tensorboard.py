@@ -41,6 +41,8 @@ class TensorboardRun(msgspec.Struct, frozen=True):
     context: str
     labels: list[str]
     """Its names in TensorBoard so far; of a sweep, those of its tasks."""
+    final: bool = False
+    """Whether it has finished."""
 
 
 class TensorboardPage(msgspec.Struct, frozen=True):
@@ -148,5 +150,5 @@ def _page(url: str, entries: Sequence[Entry], view: View) -> TensorboardPage:
     for entry in entries:
         run = entry.run
         own = [name for key, found in shown.items() if key == run.id or key.startswith(f"{run.id}.") for name in found]
-        runs.append(TensorboardRun(run.id, run.context, own))
+        runs.append(TensorboardRun(run.id, run.context, own, entry.status.final))
     return TensorboardPage(url, runs)

@@ -13,6 +13,7 @@ from yurt import private
 from yurt.config import paths, secrets
 from yurt.errors import RefusedError, UserError, YurtError
 from yurt.lifecycle.refresh.track import INSTALL, is_installed
+from yurt.model.addresses import mlflow_problem, without_password
 from yurt.tracking.mlflow.failures import explained
 from yurt.tracking.mlflow.journal import folder
 from yurt.tracking.mlflow.names import REFUSED
@@ -85,15 +86,17 @@ def check_installed() -> None:
 
 
 def checked_uri(uri: str) -> str:
-    """Return a URI for `--to`. UserError if it is none."""
-    scheme, colon, rest = uri.partition(":")
-    if not colon or not rest or not scheme.replace("+", "").replace("-", "").isalnum():
+    """Return a URI for `--to`; a relative path of SQLite becomes absolute. UserError if it is none."""
+    scheme, _, path = uri.partition(":///")
+    if scheme == "sqlite" and path and not path.startswith("/"):
+        uri = f"sqlite:///{quote(str(Path(path).absolute()), safe='/')}"
+    if problem := mlflow_problem(uri):
         raise UserError(
-            f"--to must be the URI of an MLflow store, not '{uri}'",
+            f"--to {problem}, not '{without_password(uri)}'",
             code="usage",
             hint="for example: `--to https://mlflow.example`",
         )
-    return uri.rstrip("/") if scheme in ("http", "https") else uri
+    return uri.rstrip("/") if uri.startswith("http") else uri
 
 
 def _give_tokens() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,11 @@ def read(source: Source, since: Position | None) -> Iterator[tuple[list[Point], 
                 return
             offset += len(line)
             yield parse(line, counts), Position(source.generation, offset, dict(counts))
+
+
+def names(sources: Iterable[Source]) -> set[str]:
+    """Return the metrics in files of yurt.log."""
+    return {point.metric for source in sources for found, _position in read(source, None) for point in found}
 
 
 def _events(source: Source, since: Position) -> Iterator[tuple[list[Point], Position]]:

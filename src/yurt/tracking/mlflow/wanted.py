@@ -15,7 +15,7 @@ from yurt.model.run import Run, Status
 from yurt.store import Entry
 from yurt.tracking.curves import common_folder
 from yurt.tracking.followed import Copy
-from yurt.tracking.mlflow import script_runs
+from yurt.tracking.mlflow import points, script_runs
 from yurt.tracking.mlflow.names import LONGEST_PARAMETER, LONGEST_TAG, cut, name_of
 from yurt.tracking.mlflow.points import Source
 from yurt.tracking.mlflow.script_runs import ScriptRun
@@ -87,7 +87,7 @@ def of(entry: Entry, copies: Mapping[str, Copy]) -> Iterator[Wanted]:
         final=status.final,
         params=params,
         tags=tags,
-        sources=[*_metrics_files(copies), *(first.sources if first else [])] or _event_files(copies),
+        sources=_sources(copies, first),
     )
     for each in own:
         if first is not None and each is not first:
@@ -187,6 +187,15 @@ def _params(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _sources(copies: Mapping[str, Copy], first: ScriptRun | None) -> list[Source]:
+    """Return the files with points. What a script logs both with yurt and with MLflow counts once, as in `curves`."""
+    logged, own = _metrics_files(copies), first.sources if first is not None else []
+    if logged and own:
+        names = points.names(logged)
+        own = [each for each in own if each.metric not in names]
+    return [*logged, *own] or _event_files(copies)
 
 
 def _metrics_files(copies: Mapping[str, Copy]) -> list[Source]:
