@@ -157,6 +157,7 @@ def typing(step: Step, file: Path) -> str:
     "start-wherever-it-starts-first.md",
     "survive-the-time-limit.md",
     "use-the-lab.md",
+    "your-own-mlflow-server.md",
 )
 def test_blocks_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     found = steps(page)

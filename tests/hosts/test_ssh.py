@@ -147,10 +147,18 @@ def test_one_session_at_a_time_is_enough(lab: Lab) -> None:
         lab, "alpha", "/etc/lab/sshd_config", "sed -i 's/^MaxSessions .*/MaxSessions 1/' /etc/lab/sshd_config"
     ):
         host = site(lab, "alpha")
+        folder = f"/tmp/one-{secrets.token_hex(4)}"
+        go = Path(f"/proc/{lab.cluster('alpha').pid('login')}/root{folder}/go")
+        host.run('mkdir "$1"', folder)
+        script = 'until [ -e "$1/go" ]; do sleep 0.05; done; echo "$2"'
         with ThreadPoolExecutor(6) as pool:
-            answers = list(pool.map(lambda n: host.run('sleep 0.2; echo "$1"', str(n), timeout=300).text, range(6)))
-        assert answers == [f"{number}\n" for number in range(6)]
-        assert host.master.session_limit() < 8
+            answers = [pool.submit(host.run, script, folder, str(number), timeout=300) for number in range(6)]
+            try:
+                eventually(lambda: host.master.session_limit() < 8)
+            finally:
+                go.touch()
+        assert [future.result().text for future in answers] == [f"{number}\n" for number in range(6)]
+        host.run('rm -r "$1"', folder)
 
 
 def test_at_most_eight_sessions(lab: Lab) -> None:

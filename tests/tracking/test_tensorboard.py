@@ -78,7 +78,8 @@ def test_metrics_of_yurt_and_hyperparameters(user: User) -> None:
     with board(user, "--json", "--filter", "lr=0.5") as shown:
         opened = json.loads(shown.line)
         assert opened["kind"] == "tensorboard"
-        assert opened["data"]["runs"] == [{"id": f"{sweep}.0", "context": "local", "labels": ["grid/lr=0.5"]}]
+        (only,) = opened["data"]["runs"]
+        assert only == {"id": f"{sweep}.0", "context": "local", "labels": ["grid/lr=0.5"], "final": True}
         eventually(lambda: shown.runs() == ["grid/lr=0.5"])
         assert shown.end() == 0
     with board(user, "--no-browser") as shown:  # all have finished: the newest one
