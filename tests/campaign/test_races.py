@@ -33,7 +33,8 @@ def test_a_race_has_one_winner(lab: Lab, yurt_home: Path, tmp_path: Path) -> Non
     saved = {race.label for race in found.races}
     refused = {"requeue-2"}  # if it is submitted while the clusters do not reach each other
     assert {spec.label for spec in CHOSEN} - saved <= {"killed-1", *refused}
-    assert {each.label for each in found.ledger} == saved
+    started = {each.label for each in found.ledger}
+    assert started <= saved and saved - started <= {"killed-1"}, "killed before it had candidates"
 
 
 def test_the_same_seed_gives_the_same_races() -> None:

@@ -127,7 +127,7 @@ def test_asked_by_ssh_with_the_laptop_off(races: Races, lab: Lab) -> None:
     lab.faults.link()
     races.allow(alpha="race_address: alice@alpha", beta="race_keys: true")
     race = races.run("--race", "alpha,beta", "--race-mode", "arbiter", "--hold", *races.work(1))
-    (line,) = races.ssh("alpha", "grep yurt-race- .ssh/authorized_keys").splitlines()
+    (line,) = races.ssh("alpha", f"grep yurt-race-{race} .ssh/authorized_keys").splitlines()
     assert re.fullmatch(
         r'restrict,command="sh [^"]+/arbiter\.sh",expiry-time="\d{12}" ssh-ed25519 \S+ yurt-race-\S+', line
     )

@@ -140,7 +140,8 @@ class Tunnel:
         self._links.clear()
         with suppress(ProcessLookupError):
             os.killpg(process.pid, 9)
-        assert process.stderr is not None
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.close()
         lines = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
         await process.wait()
         return lines[-1] if lines else "it ended"
