@@ -59,7 +59,7 @@ CODES: dict[str, str] = {
     "result-not-sent": "The result of a call cannot be pickled or is too large.",
     "result-unsafe": "The result file of a call is not yours alone, so yurt does not unpickle it.",
     "run-not-running": "The run is not running.",
-    "port-in-use": "The port of this machine is in use.",
+    "port-in-use": "The port of this machine is in use, or needs root.",
     "run-not-finished": "The run has not finished.",
     "code-missing": "The code of a run is neither on its site nor on this machine.",
     "only-copy": "The operation would remove the only copy of a run's results.",

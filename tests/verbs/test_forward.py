@@ -92,6 +92,7 @@ def _answers(address: str, run: str) -> bool:
         (["8080"], 2, "'8080' is not RUN:PORT"),
         (["@last:99999"], 2, "'@last:99999' is not RUN:PORT"),
         (["@last:8080"], 3, "there are no runs yet"),
+        (["@last:8080", "--local", "99999"], 2, "--local must be a port up to 65535"),
     ],
 )
 def test_refused(user: User, words: list[str], code: int, text: str) -> None:

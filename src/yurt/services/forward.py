@@ -26,9 +26,10 @@ def listen(port: int) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError:
+        except OSError as error:
+            why = "needs root" if isinstance(error, PermissionError) else "is in use"
             raise RefusedError(
-                f"port {port} of this machine is in use", code="port-in-use", hint="choose another one with `--local`"
+                f"port {port} of this machine {why}", code="port-in-use", hint="choose another one with `--local`"
             ) from None
         found: int = probe.getsockname()[1]
         return found
