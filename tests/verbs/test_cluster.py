@@ -24,9 +24,10 @@ from yurt.sites import connect
 from yurt.testing.waiting import eventually
 
 
-def scontrol(lab: Lab, *words: str) -> None:
+def scontrol(lab: Lab, *words: str) -> str:
     """Run scontrol as the administrator of alpha."""
-    subprocess.run(inside(lab.cluster("alpha").pid("ctl"), ["scontrol", *words]), capture_output=True, check=True)
+    command = inside(lab.cluster("alpha").pid("ctl"), ["scontrol", *words])
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 @contextmanager
@@ -37,6 +38,7 @@ def busy_alpha(lab: Lab) -> Iterator[None]:
     maintenance = ["starttime=now+30minutes", "duration=60", "nodes=n1,n2", "users=root", "flags=maint,ignore_jobs"]
     scontrol(lab, "create", "reservation", "reservationname=upgrade", *maintenance)
     try:
+        eventually(lambda: "DRAINING" not in scontrol(lab, "show", "node", "n3"))  # until jobs of other tests ended
         yield
     finally:
         scontrol(lab, "delete", "reservationname=upgrade")
